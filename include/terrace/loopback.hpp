@@ -1,0 +1,14 @@
+#pragma once
+
+#include <functional>
+
+#include <terrace/communicator.hpp>
+
+namespace terrace::loopback {
+
+/// Tries a plan without MPI: runs `body` once per rank of the plan, each in a thread of its own with a communicator over
+/// the process's memory, and returns when all have returned. If any throws, one of those exceptions is rethrown here;
+/// the other ranks' collectives then fail with transport_error rather than hang.
+void run(const plan& p, const std::function<void(communicator&)>& body, const options& o = {});
+
+}  // namespace terrace::loopback

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace terrace {
+
+/// A value in a YAML file that knows where it stands. Reading is strict: what is missing, of another kind, unknown or
+/// there twice throws input_error with file, line and column. Copies share one document.
+class document {
+public:
+    enum class kind { scalar, sequence, map };
+
+    /// Parses one YAML document. @throws input_error on a missing or oversized (16 MiB) file, bytes that are not UTF-8,
+    /// control characters, bad syntax, duplicate keys, empty values, anchors, aliases, tags, a second document, nesting
+    /// deeper than 64, more than 250,000 values or as many indicators ([ , : ...)
+    static document read_file(const std::filesystem::path& file);
+    static document parse(std::string_view text, const std::string& file_name);
+
+    document::kind what() const noexcept;
+    bool is_scalar() const noexcept { return what() == kind::scalar; }
+    bool is_sequence() const noexcept { return what() == kind::sequence; }
+    bool is_map() const noexcept { return what() == kind::map; }
+
+    /// Scalars. `low` and `high` are inclusive.
+    const std::string& text() const;
+    std::int64_t integer(std::int64_t low, std::int64_t high) const;
+    double bandwidth() const;      ///< [B/s]
+    double duration() const;       ///< [s]
+    std::int64_t bytes() const;
+
+    /// Sequences (throws if it is none).
+    std::vector<document> items() const;
+
+    /// Maps (throw if it is none).
+    bool has(std::string_view key) const;
+    document at(std::string_view key) const;
+    std::vector<std::pair<std::string, document>> entries() const;
+    /// Throws at the first key that is not among `known`, naming them.
+    void allow_only(std::initializer_list<std::string_view> known) const;
+
+    /// Throws input_error at this value's place.
+    [[noreturn]] void fail(const std::string& message) const;
+    const std::string& file() const noexcept;
+    int line() const noexcept;
+
+private:
+    struct value;
+    explicit document(std::shared_ptr<const value> v) : value_(std::move(v)) {}
+    friend struct document_builder;
+    std::shared_ptr<const value> value_;
+};
+
+/// `text` as a YAML scalar: quoted where it would otherwise read as something else.
+std::string yaml_scalar(std::string_view text);
+
+/// The bytes of `file`. @throws input_error if it cannot be read or holds more than `max_bytes`
+std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
+
+/// Writes `content` to `file` so that a reader sees the old file or the whole new one, never a part. What
+/// is not a regular file (/dev/stdout, a pipe) is simply written to. @throws input_error
+void write_atomically(const std::filesystem::path& file, std::string_view content);
+
+}  // namespace terrace

@@ -1,0 +1,123 @@
+#include "base/hierarchy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> fabric_table{"shm", "nvlink", "pcie", "bus", "infiniband", "ethernet"};
+
+// Starts of consecutive pieces of the given sizes, and the end of the last.
+std::vector<int> starts(const std::vector<int>& sizes) {
+    std::vector<int> result(sizes.size() + 1, 0);
+    std::partial_sum(sizes.begin(), sizes.end(), result.begin() + 1);
+    return result;
+}
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+std::string_view to_string(fabric f) noexcept { return fabric_table[static_cast<std::size_t>(f)]; }
+
+std::optional<fabric> parse_fabric(std::string_view text) noexcept {
+    const auto found = std::find(fabric_table.begin(), fabric_table.end(), text);
+    if (found == fabric_table.end()) return {};
+    return static_cast<fabric>(found - fabric_table.begin());
+}
+
+std::string fabric_names() { return fmt::format("{}", fmt::join(fabric_table, ", ")); }
+
+bool between_nodes(fabric f) noexcept { return f == fabric::infiniband || f == fabric::ethernet; }
+
+tree::tree(std::vector<std::vector<int>> children) : children_(std::move(children)) {
+    if (children_.empty() || children_.back().size() != 1) throw usage_error("tree: the last level must be one domain");
+    for (int l = 0; l < depth(); ++l) {
+        const std::vector<int>& sizes = children_[at(l)];
+        if (std::any_of(sizes.begin(), sizes.end(), [](int n) { return n < 1; }))
+            throw usage_error("tree: a domain has no children");
+        first_child_.push_back(starts(sizes));
+        if (l > 0 && first_child_.back().back() != domains(l - 1))
+            throw usage_error(fmt::format("tree: level {} has {} children, but there are {} domains below it", l,
+                                          first_child_.back().back(), domains(l - 1)));
+        std::vector<int> ranks(sizes.size() + 1);
+        for (std::size_t d = 0; d < ranks.size(); ++d) {
+            const int child = first_child_[at(l)][d];
+            ranks[d] = l == 0 ? child : first_rank_[at(l - 1)][at(child)];
+        }
+        first_rank_.push_back(std::move(ranks));
+    }
+    ranks_ = first_rank_.back().back();
+    for (int l = 0; l < depth(); ++l) {
+        std::vector<int>& owner = domain_of_.emplace_back(at(ranks_));
+        for (int d = 0; d < domains(l); ++d)
+            std::fill(owner.begin() + first_rank(l, d), owner.begin() + first_rank(l, d + 1), d);
+    }
+}
+
+tree tree::uniform(std::span<const int> sizes) {
+    std::vector<std::vector<int>> children(sizes.size());
+    int domains = 1;
+    for (std::size_t l = sizes.size(); l-- > 0;) {
+        children[l].assign(at(domains), sizes[l]);
+        domains *= sizes[l];
+    }
+    return tree(std::move(children));
+}
+
+int tree::first_child(int l, int d) const noexcept { return first_child_[at(l)][at(d)]; }
+
+int tree::first_rank(int l, int d) const noexcept { return l < 0 ? d : first_rank_[at(l)][at(d)]; }
+
+int tree::domain_of(int l, int rank) const noexcept { return l < 0 ? rank : domain_of_[at(l)][at(rank)]; }
+
+std::optional<int> tree::uniform_size(int l) const noexcept {
+    const std::vector<int>& sizes = children_[at(l)];
+    if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) return {};
+    return sizes.front();
+}
+
+bool tree::uniform() const noexcept {
+    for (int l = 0; l < depth(); ++l)
+        if (!uniform_size(l)) return false;
+    return true;
+}
+
+int tree::common_level(int a, int b) const noexcept {
+    int l = -1;
+    while (domain_of(l, a) != domain_of(l, b)) ++l;
+    return l;
+}
+
+int hierarchy::node_levels() const noexcept {
+    int l = 0;
+    while (l < depth() && !between_nodes(levels[at(l)].medium)) ++l;
+    return l;
+}
+
+std::vector<int> hierarchy::node_sizes() const {
+    const int l = node_levels() - 1;
+    std::vector<int> sizes;
+    const int nodes = l < 0 ? ranks() : shape.domains(l);
+    for (int d = 0; d < nodes; ++d) sizes.push_back(shape.first_rank(l, d + 1) - shape.first_rank(l, d));
+    return sizes;
+}
+
+std::string shape_text(const tree& t) {
+    std::vector<std::string> parts;
+    for (int l = 0; l < t.depth(); ++l) {
+        const auto [low, high] = std::minmax_element(t.children()[at(l)].begin(), t.children()[at(l)].end());
+        parts.push_back(*low == *high ? fmt::format("{}", *low) : fmt::format("{}-{}", *low, *high));
+    }
+    return fmt::format("{}", fmt::join(parts, " x "));
+}
+
+}  // namespace terrace

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/range.hpp"
+
+namespace terrace {
+
+/// What a link is made of.
+enum class fabric { shm, nvlink, pcie, bus, infiniband, ethernet };
+
+std::string_view to_string(fabric f) noexcept;
+std::optional<fabric> parse_fabric(std::string_view text) noexcept;
+/// "shm, nvlink, ...": for messages.
+std::string fabric_names();
+/// Whether the fabric connects machines (infiniband, ethernet) rather than parts of one.
+bool between_nodes(fabric f) noexcept;
+
+/// One level of a machine, as one of its links sees it.
+struct level {
+    std::string name;
+    fabric medium = fabric::shm;
+    double bandwidth = 0;  ///< one child's link into this level, per direction [B/s]
+    double latency = 0;    ///< start-up of one message between ranks whose nearest common level this is [s]
+    double overhead = 0;   ///< CPU time one message costs its endpoint (o) [s]
+    bool bandwidth_assumed = false;  ///< from the table of defaults, not from a file
+    bool latency_assumed = false;
+    bool overhead_assumed = true;
+};
+
+/// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level has
+/// exactly one domain, the whole machine. Domains of a level need not have equally many children. Immutable.
+class tree {
+public:
+    tree() = default;
+    /// @param children children[l][d] = number of children of domain d of level l; each level's sum is the number of
+    ///        domains of the level below (the number of ranks for l = 0). Every entry >= 1. @throws usage_error
+    explicit tree(std::vector<std::vector<int>> children);
+    /// Every domain of level l has sizes[l] children.
+    static tree uniform(std::span<const int> sizes);
+
+    int depth() const noexcept { return static_cast<int>(children_.size()); }
+    int ranks() const noexcept { return ranks_; }
+    int domains(int l) const noexcept { return static_cast<int>(children_[static_cast<std::size_t>(l)].size()); }
+    int children(int l, int d) const noexcept {
+        return children_[static_cast<std::size_t>(l)][static_cast<std::size_t>(d)];
+    }
+    const std::vector<std::vector<int>>& children() const noexcept { return children_; }
+    /// Children of level l in the whole machine: ranks for l = 0, else the domains of level l - 1.
+    int members(int l) const noexcept { return l == 0 ? ranks_ : domains(l - 1); }
+    /// First child of domain d of level l, counted over the whole level; d == domains(l) gives members(l).
+    int first_child(int l, int d) const noexcept;
+    /// First rank of domain d of level l; d == domains(l) gives ranks(). Level -1: ranks themselves.
+    int first_rank(int l, int d) const noexcept;
+    /// The domain of level l that holds the rank. Level -1: the rank itself.
+    int domain_of(int l, int rank) const noexcept;
+    /// The number of children if it is the same for all domains of the level.
+    std::optional<int> uniform_size(int l) const noexcept;
+    bool uniform() const noexcept;
+    /// The innermost level at which both ranks are in one domain; -1 if they are one rank.
+    int common_level(int a, int b) const noexcept;
+
+    friend bool operator==(const tree& a, const tree& b) noexcept { return a.children_ == b.children_; }
+
+private:
+    std::vector<std::vector<int>> children_;
+    std::vector<std::vector<int>> first_child_;
+    std::vector<std::vector<int>> first_rank_;
+    std::vector<std::vector<int>> domain_of_;  // [l][rank]
+    int ranks_ = 0;
+};
+
+/// Levels and how they nest: all that plans know of a machine.
+struct hierarchy {
+    std::vector<level> levels;
+    tree shape;
+
+    int depth() const noexcept { return shape.depth(); }
+    int ranks() const noexcept { return shape.ranks(); }
+    /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
+    int node_levels() const noexcept;
+    /// Ranks of each node, in order.
+    std::vector<int> node_sizes() const;
+};
+
+/// "3 x 2 x 2", innermost first; uneven levels as "1-3".
+std::string shape_text(const tree& t);
+
+}  // namespace terrace

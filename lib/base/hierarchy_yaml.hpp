@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "base/document.hpp"
+#include "base/hierarchy.hpp"
+
+namespace terrace {
+
+inline constexpr int max_levels = 16;
+inline constexpr int max_ranks = 1'000'000;
+
+/// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology section).
+/// Rates that are left out come from `default_rates` and are marked assumed; `assumed: [bandwidth, latency]` marks rates
+/// that are written out. @throws input_error
+hierarchy read_hierarchy(const document& map);
+
+/// The same as YAML lines, units normalised, each line indented by `indent`: reads back equal.
+std::string write_hierarchy(const hierarchy& h, int indent);
+
+/// The level with its rates rounded to what write_hierarchy prints, as read_hierarchy returns them.
+level normalised(level l);
+
+/// The one table of rates for what a file does not say, per fabric; documented in docs/topology.md.
+struct rates {
+    double bandwidth;  // [B/s]
+    double latency;    // [s]
+    double overhead;   // [s]
+};
+rates default_rates(fabric f) noexcept;
+
+}  // namespace terrace

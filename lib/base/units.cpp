@@ -1,0 +1,121 @@
+#include "base/units.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace terrace {
+
+namespace {
+
+struct number_and_unit {
+    double number;
+    std::string_view unit;
+};
+
+std::optional<number_and_unit> split(std::string_view text) {
+    double number = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failure != std::errc{} || !std::isfinite(number) || number < 0) return {};
+    std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+    while (unit.starts_with(' ')) unit.remove_prefix(1);
+    return number_and_unit{number, unit};
+}
+
+// Takes the prefix off `unit` and returns its factor.
+double take_prefix(std::string_view& unit) {
+    struct prefix {
+        std::string_view text;
+        double factor;
+    };
+    static constexpr std::array<prefix, 8> prefixes{{{"Ki", 1024.0},
+                                                     {"Mi", 1024.0 * 1024},
+                                                     {"Gi", 1024.0 * 1024 * 1024},
+                                                     {"Ti", 1024.0 * 1024 * 1024 * 1024},
+                                                     {"k", 1e3},
+                                                     {"M", 1e6},
+                                                     {"G", 1e9},
+                                                     {"T", 1e12}}};
+    for (const prefix& p : prefixes) {
+        if (!unit.starts_with(p.text)) continue;
+        unit.remove_prefix(p.text.size());
+        return p.factor;
+    }
+    return 1;
+}
+
+}  // namespace
+
+std::optional<double> parse_bandwidth(std::string_view text) {
+    auto parsed = split(text);
+    if (!parsed || parsed->number <= 0) return {};
+    const double factor = take_prefix(parsed->unit);
+    if (parsed->unit == "B/s") return parsed->number * factor;
+    if (parsed->unit == "bit/s") return parsed->number * factor / 8;
+    return {};
+}
+
+std::optional<double> parse_duration(std::string_view text) {
+    const auto parsed = split(text);
+    if (!parsed) return {};
+    if (parsed->unit == "ns") return parsed->number * 1e-9;
+    if (parsed->unit == "us") return parsed->number * 1e-6;
+    if (parsed->unit == "ms") return parsed->number * 1e-3;
+    if (parsed->unit == "s") return parsed->number;
+    return {};
+}
+
+std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_letters) {
+    auto parsed = split(text);
+    if (!parsed) return {};
+    double factor = 1;
+    if (binary_letters && parsed->unit.size() == 1 && parsed->unit != "B") {
+        const char letter = parsed->unit[0];
+        if (letter == 'K' || letter == 'k') factor = 1024.0;
+        else if (letter == 'M') factor = 1024.0 * 1024;
+        else if (letter == 'G') factor = 1024.0 * 1024 * 1024;
+        else return {};
+    } else {
+        factor = take_prefix(parsed->unit);
+        if (parsed->unit != "B" && !(parsed->unit.empty() && factor == 1)) return {};
+    }
+    const double bytes = parsed->number * factor;
+    if (bytes > 9e18 || bytes != std::floor(bytes)) return {};
+    return static_cast<std::int64_t>(bytes);
+}
+
+std::string format_bandwidth(double rate) {
+    // Gbit/s is what networks are sold by; it is used where it gives a short number and GB/s does not.
+    for (const auto& [factor, unit] : {std::pair{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}}) {
+        if (rate < factor) continue;
+        const std::string in_bytes = fmt::format("{:.6g} {}", rate / factor, unit);
+        for (const auto& [bit_factor, bit_unit] : {std::pair{1.25e8, "Gbit/s"}, {1.25e5, "Mbit/s"}}) {
+            if (rate < bit_factor) continue;
+            const std::string in_bits = fmt::format("{:.6g} {}", rate / bit_factor, bit_unit);
+            return in_bits.size() <= in_bytes.size() && rate <= 100e9 ? in_bits : in_bytes;
+        }
+        return in_bytes;
+    }
+    return fmt::format("{:.6g} B/s", rate);
+}
+
+std::string format_duration(double seconds) {
+    if (seconds == 0) return "0 s";
+    if (seconds < 0.9995e-6) return fmt::format("{:.4g} ns", seconds * 1e9);
+    if (seconds < 0.9995e-3) return fmt::format("{:.4g} us", seconds * 1e6);
+    if (seconds < 0.9995) return fmt::format("{:.4g} ms", seconds * 1e3);
+    return fmt::format("{:.4g} s", seconds);
+}
+
+std::string format_bytes(std::int64_t bytes) {
+    for (const auto& [shift, unit] : {std::pair{30, "GiB"}, {20, "MiB"}, {10, "KiB"}}) {
+        const std::int64_t factor = std::int64_t{1} << shift;
+        if (bytes >= factor && bytes % factor == 0) return fmt::format("{} {}", bytes / factor, unit);
+    }
+    return fmt::format("{} B", bytes);
+}
+
+}  // namespace terrace

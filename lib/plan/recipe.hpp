@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+
+namespace terrace {
+
+/// Spelled as in the API, in YAML and in JSON.
+enum class collective { allreduce, reduce_scatter, allgather, broadcast, reduce };
+std::string_view to_string(collective c) noexcept;
+std::optional<collective> parse_collective(std::string_view text) noexcept;
+
+/// What a stage leaves each rank of its group with (docs/architecture.md, section 2).
+enum class mode {
+    scatter,    ///< a shard: reduce-scatter on the way up, allgather on the way down
+    root,       ///< one rank with everything, the others with nothing: reduce up, broadcast down
+    replicate,  ///< everything on every rank: allreduce up, nothing down
+};
+std::string_view to_string(mode m) noexcept;
+std::optional<mode> parse_mode(std::string_view text) noexcept;
+
+/// One collective at one place of the hierarchy: one level, several merged ones, or part of one.
+struct stage {
+    std::vector<int> levels;       ///< consecutive levels of the hierarchy, ascending
+    int group = 0;                 ///< ranks of each group; 0 where groups differ in size (uneven domains)
+    mode how = mode::scatter;
+    std::string algorithm;         ///< a name in the registry
+
+    friend bool operator==(const stage&, const stage&) = default;
+};
+
+/// What to run for messages up to a size.
+struct rule {
+    static constexpr std::int64_t no_bound = std::numeric_limits<std::int64_t>::max();
+
+    std::int64_t up_to = no_bound;  ///< [bytes], inclusive
+    int lanes = 1;                  ///< chunks in flight, >= 1
+    std::int64_t chunk = 0;         ///< [bytes] of the vector that pass through the stages at once; 0: all of it
+    std::int64_t at = 0;            ///< the size the predictions are for [bytes]; up_to where that is finite
+    double predicted = 0;           ///< the cost model's time at `at` [s]
+    double limit = 0;               ///< the physical limit at `at` [s]
+    std::vector<stage> stages;      ///< innermost first
+
+    friend bool operator==(const rule&, const rule&) = default;
+};
+
+/// The contents of a plan file. Never holds expanded instructions.
+struct recipe {
+    std::string name;                               ///< of the machine
+    std::string made_by;                            ///< version of the planner
+    std::string verified;                           ///< which proof the planner made, in words; may be empty
+    hierarchy machine;
+    std::map<collective, std::vector<rule>> rules;  ///< ascending up_to, the last one no_bound
+    std::string text;                               ///< the normalised file
+    std::string id;                                 ///< fingerprint of `text`
+
+    /// The rule for a message. @throws plan_error if the plan has none for the collective
+    const rule& choose(collective c, std::int64_t bytes) const;
+};
+
+/// The hierarchy that stages make of a machine: one level per stage. @throws plan_error naming the stage where the stages
+/// do not fit the machine: levels left out, out of order or repeated, or a group that does not match
+tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
+
+/// "node:4 scatter direct > core:2 scatter ring"; merged levels as "node+core:8".
+std::string describe(const hierarchy& machine, std::span<const stage> stages);
+
+}  // namespace terrace

@@ -1,0 +1,220 @@
+#include "schedule/builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "base/partition.hpp"
+#include "schedule/interval_map.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::array<std::string_view, 10> action_names{
+    "send",  "recv", "recv_reduce", "copy", "reduce", "stage_reduce_scatter", "stage_allgather", "stage_allreduce",
+    "stage_reduce", "stage_broadcast"};
+
+}  // namespace
+
+std::string_view to_string(action a) noexcept { return action_names[static_cast<std::size_t>(a)]; }
+
+int group::wrapped(int i) const noexcept { return wrap(i, size()); }
+
+std::array<range, 2> group::shards_from(int first, int n) const noexcept {
+    const int begin = wrapped(first), end = std::min(begin + n, size());
+    const auto join = [&](int from, int to) {
+        return from == to ? range{whole.begin, whole.begin}
+                          : range{shards[static_cast<std::size_t>(from)].begin, shards[static_cast<std::size_t>(to - 1)].end};
+    };
+    return {join(begin, end), join(0, begin + n - end)};
+}
+
+builder::builder(int rank, int ranks, collective what, std::int64_t count) {
+    out_.rank = rank;
+    out_.ranks = ranks;
+    out_.what = what;
+    out_.count = count;
+    out_.phases.push_back({});
+}
+
+void builder::begin_phase(phase p) { out_.phases.push_back(p); }
+
+instr& builder::emit(action what, int peer) {
+    instr& i = out_.instrs.emplace_back();
+    i.what = what;
+    i.phase = static_cast<std::uint16_t>(out_.phases.size() - 1);
+    i.step = step_;
+    i.peer = peer;
+    return i;
+}
+
+void builder::send(int peer, place src) {
+    if (!src.where.part.empty()) emit(action::send, peer).src = src.where;
+}
+
+void builder::recv(int peer, place dst) {
+    if (!dst.where.part.empty()) emit(action::recv, peer).dst = dst.where;
+}
+
+void builder::recv_reduce(int peer, range part) {
+    if (part.empty()) return;
+    instr& i = emit(action::recv_reduce, peer);
+    i.dst = i.src = {buffer::recv, part};
+}
+
+void builder::copy(place dst, place src) {
+    if (dst.where.part.empty() || dst.where == src.where) return;
+    instr& i = emit(action::copy, -1);
+    i.dst = dst.where;
+    i.src = src.where;
+}
+
+void builder::reduce(place dst, std::span<const place> sources) {
+    if (dst.where.part.empty()) return;
+    if (sources.size() == 1) return copy(dst, sources.front());
+    instr& i = emit(action::reduce, -1);
+    i.dst = dst.where;
+    i.first_source = static_cast<std::uint32_t>(out_.sources.size());
+    i.sources = static_cast<std::uint32_t>(sources.size());
+    for (const place& p : sources) out_.sources.push_back(p.where);
+}
+
+void builder::native(action stage, const group& g) {
+    if (g.whole.empty() || g.size() < 2) return;
+    instr& i = emit(stage, static_cast<int>(out_.groups.size()));
+    i.dst = i.src = {buffer::recv, g.whole};
+    out_.groups.push_back({{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
+}
+
+operand builder::scratch(std::int64_t count) {
+    const range part{out_.scratch, out_.scratch + count};
+    out_.scratch = part.end;
+    return {buffer::scratch, part};
+}
+
+void builder::repeat(const schedule& from, const instr& i) {
+    instr& made = emit(i.what, i.peer);
+    made.dst = i.dst;
+    made.src = i.src;
+    // What the first builder redirected is redirected again at the end.
+    if (made.src.where == buffer::send) made.src.where = buffer::recv;
+    if (i.sources > 0) {
+        made.first_source = static_cast<std::uint32_t>(out_.sources.size());
+        made.sources = i.sources;
+        for (operand o : from.sources_of(i)) {
+            if (o.where == buffer::send) o.where = buffer::recv;
+            out_.sources.push_back(o);
+        }
+    }
+    if (is_stage(i.what)) {
+        made.peer = static_cast<int>(out_.groups.size());
+        out_.groups.push_back(from.groups[static_cast<std::size_t>(i.peer)]);
+    }
+}
+
+schedule builder::finish() {
+    order_by_step();
+    read_caller_until_written();
+    infer_order();
+    number_channels();
+    return std::exchange(out_, {});
+}
+
+// Groups that run side by side are emitted one after the other; program order is by step.
+void builder::order_by_step() {
+    std::stable_sort(out_.instrs.begin(), out_.instrs.end(),
+                     [](const instr& a, const instr& b) { return a.step < b.step; });
+}
+
+// Copies what the caller passed in to the result, just before (or in the place of) another instruction.
+instr builder::fill(const instr& before, range missing) {
+    instr made;
+    made.phase = before.phase;
+    made.step = before.step;
+    made.dst = {buffer::recv, missing};
+    made.src = {buffer::send, missing};
+    return made;
+}
+
+// The vector starts out in the caller's send buffer. An operand nothing of which has been written yet is read from
+// there; where a part has been, the rest is copied over first. Stages work in place in recv.
+void builder::read_caller_until_written() {
+    interval_set written;
+    std::vector<instr> program;
+    program.reserve(out_.instrs.size() + 1);
+    const auto complete = [&](range part, const instr& before) {
+        for (const range missing : written.gaps(part)) program.push_back(fill(before, missing));
+        written.add(part);
+    };
+    const auto redirect = [&](operand& o, const instr& reader) {
+        if (o.where != buffer::recv || o.part.empty()) return;
+        if (is_stage(reader.what) || written.touches(o.part)) complete(o.part, reader);
+        else o.where = buffer::send;
+    };
+    for (instr i : out_.instrs) {
+        redirect(i.src, i);
+        for (std::uint32_t s = 0; s < i.sources; ++s) redirect(out_.sources[i.first_source + s], i);
+        if (i.dst.where == buffer::recv) written.add(i.dst.part);
+        program.push_back(i);
+    }
+    // What no message touched (one rank alone) is the result as it is.
+    if (out_.what == collective::allreduce)
+        complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
+    out_.instrs = std::move(program);
+}
+
+// An instruction waits for the last writer of what it reads, and for the last writer and all later readers of what it
+// writes. send and recv count as one: they are the same memory in place.
+void builder::infer_order() {
+    struct accesses {
+        std::int64_t writer = -1;
+        std::vector<std::int64_t> readers;
+    };
+    std::array<interval_map<accesses>, 2> memory;  // the vector, scratch
+    std::vector<std::vector<std::uint32_t>> successors(out_.instrs.size());
+    for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
+        instr& i = out_.instrs[n];
+        std::vector<std::int64_t> before;
+        const auto space = [&](const operand& o) -> interval_map<accesses>& {
+            return memory[o.where == buffer::scratch ? 1 : 0];
+        };
+        const auto me = static_cast<std::int64_t>(n);
+        const auto read = [&](const operand& o) {
+            space(o).update(o.part, [&](accesses& a) {
+                if (a.writer >= 0) before.push_back(a.writer);
+                a.readers.push_back(me);
+            });
+        };
+        read(i.src);
+        for (const operand& o : out_.sources_of(i)) read(o);
+        space(i.dst).update(i.dst.part, [&](accesses& a) {
+            if (a.writer >= 0) before.push_back(a.writer);
+            before.insert(before.end(), a.readers.begin(), a.readers.end());
+            a.writer = me;
+            a.readers.clear();
+        });
+        std::sort(before.begin(), before.end());
+        before.erase(std::unique(before.begin(), before.end()), before.end());
+        std::erase(before, me);
+        i.waits = static_cast<std::uint32_t>(before.size());
+        for (std::int64_t b : before) successors[static_cast<std::size_t>(b)].push_back(static_cast<std::uint32_t>(n));
+    }
+    for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
+        out_.instrs[n].first_successor = static_cast<std::uint32_t>(out_.successors.size());
+        out_.instrs[n].successors = static_cast<std::uint32_t>(successors[n].size());
+        out_.successors.insert(out_.successors.end(), successors[n].begin(), successors[n].end());
+    }
+}
+
+// Both ends count the messages between them in program order, which is the order of steps at both.
+void builder::number_channels() {
+    std::map<int, int> sent, received;
+    for (instr& i : out_.instrs) {
+        if (i.what == action::send) i.channel = sent[i.peer]++;
+        if (i.what == action::recv || i.what == action::recv_reduce) i.channel = received[i.peer]++;
+    }
+}
+
+}  // namespace terrace

@@ -1,0 +1,40 @@
+#include "schedule/generate/generators.hpp"
+
+// A binomial tree over positions counted from the root: in the exchange of distance d = 1, 2, 4, ..., position i + d sends
+// to i for every i that is a multiple of 2d.
+
+namespace terrace {
+
+namespace {
+
+struct link {
+    bool up = false;    // this position sends to its parent
+    bool down = false;  // this position receives from a child
+};
+
+link link_at(const group& g, int distance) {
+    const int i = g.wrapped(g.position - g.root);
+    return {.up = i % (2 * distance) == distance, .down = i % (2 * distance) == 0 && i + distance < g.size()};
+}
+
+}  // namespace
+
+void tree_reduce(builder& out, const group& g) {
+    for (int distance = 1; distance < g.size(); distance *= 2) {
+        out.next_step();
+        const link l = link_at(g, distance);
+        if (l.up) out.send(g.rank(g.position - distance), g.whole);
+        if (l.down) out.recv_reduce(g.rank(g.position + distance), g.whole);
+    }
+}
+
+void tree_broadcast(builder& out, const group& g) {
+    for (int distance = 1 << ceil_log2(g.size()) >> 1; distance >= 1; distance /= 2) {
+        out.next_step();
+        const link l = link_at(g, distance);
+        if (l.down) out.send(g.rank(g.position + distance), g.whole);
+        if (l.up) out.recv(g.rank(g.position - distance), g.whole);
+    }
+}
+
+}  // namespace terrace

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+#include "base/range.hpp"
+
+namespace terrace {
+
+/// A value for every element of a line, kept per interval of equal history. Default-constructed where never updated.
+template <class Value>
+class interval_map {
+public:
+    /// Calls f(value) for every interval inside `part`, cutting intervals at its ends.
+    template <class F>
+    void update(range part, F&& f) {
+        visit(part, [&](range, Value& value) { f(value); });
+    }
+
+    /// Calls f(range, value) likewise.
+    template <class F>
+    void visit(range part, F&& f) {
+        if (part.empty()) return;
+        cut(part.begin);
+        cut(part.end);
+        for (auto i = pieces_.find(part.begin); i->first < part.end; ++i)
+            f(range{i->first, std::next(i)->first}, i->second);
+    }
+
+private:
+    // Makes `at` a boundary. A boundary's value holds from there to the next one.
+    void cut(std::int64_t at) {
+        const auto after = pieces_.upper_bound(at);
+        if (after == pieces_.begin()) {
+            pieces_.emplace(at, Value{});
+            return;
+        }
+        const auto before = std::prev(after);
+        if (before->first != at) pieces_.emplace_hint(after, at, before->second);
+    }
+
+    std::map<std::int64_t, Value> pieces_;
+};
+
+/// A set of elements.
+class interval_set {
+public:
+    void add(range part) {
+        map_.update(part, [](bool& in) { in = true; });
+    }
+    /// Whether any element of `part` is in.
+    bool touches(range part) {
+        bool any = false;
+        map_.update(part, [&](const bool& in) { any |= in; });
+        return any;
+    }
+    /// The parts of `part` that are not in.
+    std::vector<range> gaps(range part) {
+        std::vector<range> result;
+        map_.visit(part, [&](range piece, const bool& in) {
+            if (in) return;
+            if (!result.empty() && result.back().end == piece.begin) result.back().end = piece.end;
+            else result.push_back(piece);
+        });
+        return result;
+    }
+
+private:
+    interval_map<bool> map_;
+};
+
+}  // namespace terrace

@@ -1,0 +1,44 @@
+#include "schedule/lower.hpp"
+
+#include "schedule/builder.hpp"
+#include "schedule/generate/generators.hpp"
+
+namespace terrace {
+
+namespace {
+
+using generator = void (*)(builder&, const group&);
+
+generator expansion(action a) {
+    switch (a) {
+        case action::stage_reduce_scatter: return direct_reduce_scatter;
+        case action::stage_allgather: return direct_allgather;
+        case action::stage_reduce: return direct_reduce;
+        case action::stage_broadcast: return direct_broadcast;
+        default: return doubling_allreduce;
+    }
+}
+
+}  // namespace
+
+schedule lower(const schedule& s, const capabilities& can) {
+    // No expansion takes more steps than there are ranks, plus one. Ranks with nothing to expand leave the same room: the
+    // steps of their messages must agree with the others'.
+    const int room = s.ranks + 2;
+    builder out(s.rank, s.ranks, s.what, s.count);
+    out.scratch(s.scratch);
+    int phase = -1;
+    for (const instr& i : s.instrs) {
+        if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
+        out.go_to_step(i.step * room);
+        if (!is_stage(i.what) || can.runs(i.what)) {
+            out.repeat(s, i);
+            continue;
+        }
+        const stage_group& g = s.groups[static_cast<std::size_t>(i.peer)];
+        expansion(i.what)(out, {g.members, g.shards, i.src.part, g.position, g.root});
+    }
+    return out.finish();
+}
+
+}  // namespace terrace

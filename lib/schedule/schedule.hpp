@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/range.hpp"
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// Where an operand lies. `send` is what the caller passed in and is never written; `recv` is the result, and the same
+/// memory as `send` where a call is in place; `scratch` belongs to the program.
+enum class buffer : std::uint8_t { send, recv, scratch };
+
+/// Elements of a buffer.
+struct operand {
+    buffer where = buffer::recv;
+    range part;
+
+    friend bool operator==(operand, operand) = default;
+};
+
+/// The instruction set. Frozen.
+enum class action : std::uint8_t {
+    send,         ///< src to `peer`
+    recv,         ///< dst from `peer`
+    recv_reduce,  ///< dst = src + what arrives from `peer`
+    copy,         ///< dst = src
+    reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once
+    stage_reduce_scatter,  ///< the transport's own collectives over groups[peer]
+    stage_allgather,
+    stage_allreduce,
+    stage_reduce,
+    stage_broadcast,
+};
+std::string_view to_string(action a) noexcept;
+constexpr bool is_stage(action a) noexcept { return a >= action::stage_reduce_scatter; }
+
+/// One instruction of one rank. Meaning of the fields by action; what an action does not use is zero.
+struct instr {
+    action what = action::copy;
+    std::uint16_t phase = 0;      ///< index into schedule::phases
+    std::int32_t step = 0;        ///< equal at both ends of a message
+    std::int32_t peer = -1;       ///< rank; index into schedule::groups for stages
+    operand dst;
+    operand src;
+    std::uint32_t first_source = 0, sources = 0;        ///< into schedule::sources
+    std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
+    std::uint32_t waits = 0;                            ///< how many instructions this one waits for
+    std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks
+};
+
+/// A stage's group, for instructions that hand a whole stage to the transport.
+struct stage_group {
+    std::vector<int> members;   ///< ranks by position
+    std::vector<range> shards;  ///< of recv, by position; may be empty
+    int position = 0;           ///< this rank's
+    int root = 0;               ///< position that owns everything in root mode
+};
+
+/// Which stage a run of instructions belongs to: for traces and simulation.
+struct phase {
+    int stage = 0;      ///< index into the plan's stages
+    bool down = false;  ///< the way back (allgather, broadcast)
+};
+
+/// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand in
+/// program order, by ascending step. Immutable once built.
+struct schedule {
+    int rank = 0;
+    int ranks = 1;
+    collective what = collective::allreduce;
+    std::int64_t count = 0;    ///< elements of the vector
+    std::int64_t scratch = 0;  ///< elements of scratch
+    std::vector<instr> instrs;
+    std::vector<operand> sources;
+    std::vector<std::uint32_t> successors;
+    std::vector<stage_group> groups;
+    std::vector<phase> phases;
+
+    std::span<const operand> sources_of(const instr& i) const { return {sources.data() + i.first_source, i.sources}; }
+    std::span<const std::uint32_t> successors_of(const instr& i) const {
+        return {successors.data() + i.first_successor, i.successors};
+    }
+};
+
+}  // namespace terrace

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <terrace/types.hpp>
+
+#include "executor/transport.hpp"
+#include "kernels/reduce.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/slice.hpp"
+
+namespace terrace {
+
+/// A schedule in the form the executor walks: what it issues by itself, apart from what runs when its inputs are there.
+struct compiled {
+    explicit compiled(schedule s);
+
+    schedule code;
+    std::vector<std::uint32_t> waits;  ///< by instruction: how many others it still waits for at the start
+    std::vector<std::uint32_t> sends, recvs, locals;  ///< in program order
+};
+
+/// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
+///
+/// A chunk's instructions run in a lane: chunk k in lane k mod lanes, one after the other. Within a lane sends take the
+/// lane's send slots in program order, and receives its receive slots; each kind has slots of its own, so neither can
+/// starve the other, and the verifier's proof for one slot of each holds for any number. Lanes share nothing: they need
+/// no order among themselves.
+class program {
+public:
+    struct shape {
+        std::size_t element = 4;   ///< bytes of one element
+        reduce_kernel reduce = nullptr;
+        slicing chunks;
+        int lanes = 1;
+    };
+
+    /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
+    /// @param first_slot the program's slots in `net` are first_slot ... first_slot + slots() - 1
+    program(schedule full, schedule tail, const shape& s, transport& net, int first_slot);
+
+    /// Slots a program with so many lanes uses.
+    static int slots(int lanes) noexcept { return lanes * slots_per_lane; }
+
+    /// Begins a call. `send` and `recv` may be the same. The program must be idle.
+    void start(const void* send, void* recv) noexcept;
+    /// Issues what can be issued. True if anything was.
+    bool advance() noexcept;
+    /// A slot of this program has completed.
+    void complete_slot(int slot) noexcept;
+    bool done() const noexcept { return lanes_left_ == 0; }
+
+private:
+    static constexpr int slots_each_way = 8;  // enough to keep a link busy with segments of 48 KiB
+    static constexpr int slots_per_lane = 2 * slots_each_way;
+
+    // Walks the segments of messages in program order.
+    struct cursor {
+        std::size_t message = 0;  // index into compiled::sends or recvs
+        std::size_t offset = 0;   // bytes of it already issued
+        std::vector<int> free;    // slots
+    };
+
+    struct lane {
+        const compiled* code = nullptr;
+        std::int64_t chunk = 0;
+        std::byte* base[3] = {};              // by buffer, of the chunk
+        std::vector<std::uint32_t> waits;     // by instruction
+        std::vector<std::uint32_t> segments;  // by instruction: segments not yet completed
+        std::vector<std::uint32_t> ready;     // stack of local instructions that can run
+        std::size_t left = 0;                 // instructions not yet completed
+        cursor sends, recvs;
+    };
+
+    struct slot {
+        std::uint32_t instruction = 0;
+        std::size_t offset = 0, bytes = 0;  // of the message
+    };
+
+    void start_chunk(lane& l, std::int64_t chunk) noexcept;
+    bool issue(lane& l, bool receiving) noexcept;
+    void complete(lane& l, std::uint32_t instruction) noexcept;
+    void run_ready(lane& l) noexcept;
+    void run_local(lane& l, const instr& i) noexcept;
+    std::byte* address(const lane& l, operand o) const noexcept;
+    std::size_t segment_of(std::size_t bytes) const noexcept;
+    int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }
+    int slot_number(int lane, int i) const noexcept { return first_slot_ + lane * slots_per_lane + i; }
+    std::byte* staging(int slot) noexcept { return staging_.get() + static_cast<std::size_t>(slot - first_slot_) / 2 * segment_; }
+
+    transport& net_;
+    shape shape_;
+    int first_slot_;
+    std::size_t segment_;
+    compiled full_, tail_;
+    std::vector<lane> lanes_;
+    std::vector<slot> slots_;
+    std::vector<const void*> inputs_;          // of the reduction that runs
+    std::unique_ptr<std::byte[]> scratch_;     // lanes x scratch of a chunk
+    std::size_t scratch_bytes_ = 0;            // of one lane
+    std::unique_ptr<std::byte[]> staging_;     // a segment per receive slot, for recv_reduce
+    std::byte* send_ = nullptr;                // the caller's buffers; send_ is only read
+    std::byte* recv_ = nullptr;
+    int lanes_left_ = 0;
+};
+
+/// Runs a program that has been started to its end on `net`, where nothing else is in flight. Spins briefly, then yields.
+/// @throws transport_error as latched
+void run_to_end(program& p, transport& net);
+
+}  // namespace terrace

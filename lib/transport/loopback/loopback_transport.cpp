@@ -1,0 +1,199 @@
+#include "transport/loopback/loopback_transport.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include <terrace/error.hpp>
+
+namespace terrace {
+
+namespace {
+
+// Where a message stands. The receiver copies straight from the sender's memory and then tells it so.
+struct message {
+    int tag = 0;
+    const void* from = nullptr;
+    std::size_t bytes = 0;
+    std::atomic<bool>* taken = nullptr;
+};
+
+// Messages from one rank to another that the receiver has not matched yet, oldest first.
+struct channel {
+    std::mutex guard;
+    std::vector<message> waiting;
+    std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
+};
+
+}  // namespace
+
+struct loopback_world::state {
+    explicit state(int n) : ranks(n), channels(static_cast<std::size_t>(n) * static_cast<std::size_t>(n)) {}
+
+    channel& between(int from, int to) {
+        return channels[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
+    }
+
+    int ranks;
+    std::vector<channel> channels;
+    std::atomic<bool> failed{false};
+
+    // Set-up: a gather of equal blocks.
+    std::mutex guard;
+    std::condition_variable changed;
+    std::vector<std::byte> gathered;
+    int arrived = 0;
+    std::uint64_t generation = 0;
+    std::string reason;
+};
+
+namespace {
+
+class loopback_transport final : public transport {
+public:
+    loopback_transport(loopback_world::state& world, int rank) : world_(world), rank_(rank) {}
+    ~loopback_transport() override { withdraw(); }
+
+    int rank() const noexcept override { return rank_; }
+    int size() const noexcept override { return world_.ranks; }
+    std::string_view name() const noexcept override { return "loopback"; }
+    // As on the wire, so that messages are cut as they are there.
+    std::size_t segment() const noexcept override { return 48 * 1024; }
+
+    void reserve(int slots) override {
+        const auto n = static_cast<std::size_t>(slots);
+        if (n <= taken_.size()) return;
+        taken_ = std::vector<std::atomic<bool>>(n);
+        sending_.reserve(n);
+        expected_.reserve(n);
+        done_.reserve(n);
+    }
+
+    void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override {
+        std::atomic<bool>& taken = taken_[static_cast<std::size_t>(slot)];
+        taken.store(false, std::memory_order_relaxed);
+        sending_.push_back(slot);
+        channel& c = world_.between(rank_, peer);
+        const std::lock_guard lock(c.guard);
+        c.waiting.push_back({tag, from, bytes, &taken});
+        c.count.store(c.waiting.size(), std::memory_order_release);
+    }
+
+    void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
+        expected_.push_back({slot, peer, tag, to, bytes});
+    }
+
+    std::span<const int> poll() noexcept override {
+        done_.clear();
+        std::erase_if(sending_, [&](int slot) {
+            if (!taken_[static_cast<std::size_t>(slot)].load(std::memory_order_acquire)) return false;
+            done_.push_back(slot);
+            return true;
+        });
+        for (int peer = 0; peer < world_.ranks && !expected_.empty(); ++peer) take_from(peer);
+        if (wrong_length_) latch(2, "a message is longer or shorter than expected");
+        if (!fault_ && world_.failed.load(std::memory_order_acquire)) {
+            const std::lock_guard lock(world_.guard);
+            latch(1, world_.reason);
+        }
+        return done_;
+    }
+
+    const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
+
+    void gather_all(const void* mine, void* all, std::size_t bytes) override {
+        std::unique_lock lock(world_.guard);
+        world_.gathered.resize(bytes * static_cast<std::size_t>(world_.ranks));
+        std::memcpy(world_.gathered.data() + bytes * static_cast<std::size_t>(rank_), mine, bytes);
+        meet(lock);
+        std::memcpy(all, world_.gathered.data(), world_.gathered.size());
+        meet(lock);
+    }
+
+private:
+    struct receive {
+        int slot, peer, tag;
+        void* to;
+        std::size_t bytes;
+    };
+
+    // Matches what a peer offers, oldest first, with what is expected of it, oldest first. Copies under the channel's
+    // lock: a sender that gives up can then withdraw what it offered.
+    void take_from(int peer) noexcept {
+        channel& c = world_.between(peer, rank_);
+        if (c.count.load(std::memory_order_acquire) == 0) return;
+        const std::lock_guard lock(c.guard);
+        std::erase_if(c.waiting, [&](const message& m) {
+            const auto match = std::find_if(expected_.begin(), expected_.end(),
+                                            [&](const receive& r) { return r.peer == peer && r.tag == m.tag; });
+            if (match == expected_.end()) return false;
+            if (match->bytes != m.bytes) {
+                wrong_length_ = true;
+                return false;
+            }
+            std::memcpy(match->to, m.from, m.bytes);
+            m.taken->store(true, std::memory_order_release);
+            done_.push_back(match->slot);
+            expected_.erase(match);
+            return true;
+        });
+        c.count.store(c.waiting.size(), std::memory_order_release);
+    }
+
+    void withdraw() noexcept {
+        for (int peer = 0; peer < world_.ranks; ++peer) {
+            channel& c = world_.between(rank_, peer);
+            const std::lock_guard lock(c.guard);
+            c.waiting.clear();
+            c.count.store(0, std::memory_order_release);
+        }
+    }
+
+    void latch(int code, std::string why) noexcept {
+        if (fault_) return;
+        fault_ = transport_fault{"loopback", "poll", code, std::move(why)};
+        withdraw();
+    }
+
+    // Waits until all ranks are here.
+    void meet(std::unique_lock<std::mutex>& lock) {
+        const std::uint64_t generation = world_.generation;
+        if (++world_.arrived == world_.ranks) {
+            world_.arrived = 0;
+            ++world_.generation;
+            world_.changed.notify_all();
+            return;
+        }
+        world_.changed.wait(lock, [&] { return world_.generation != generation || world_.failed; });
+        if (world_.generation == generation) throw transport_error("loopback", "gather_all", 1, world_.reason);
+    }
+
+    loopback_world::state& world_;
+    int rank_;
+    std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied what it sends
+    std::vector<int> sending_;
+    std::vector<receive> expected_;
+    std::vector<int> done_;
+    bool wrong_length_ = false;
+    std::optional<transport_fault> fault_;
+};
+
+}  // namespace
+
+loopback_world::loopback_world(int ranks) : state_(std::make_unique<state>(ranks)) {}
+loopback_world::~loopback_world() = default;
+
+std::unique_ptr<transport> loopback_world::join(int rank) { return std::make_unique<loopback_transport>(*state_, rank); }
+
+void loopback_world::fail(const std::string& why) {
+    {
+        const std::lock_guard lock(state_->guard);
+        if (state_->reason.empty()) state_->reason = why;
+        state_->failed.store(true, std::memory_order_release);
+    }
+    state_->changed.notify_all();
+}
+
+}  // namespace terrace

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/transport.hpp"
+
+namespace terrace {
+
+/// Ranks that are threads of one process. A message is one copy, made by the receiver once both ends are there: nothing is
+/// buffered, so that what relies on buffering shows.
+class loopback_world {
+public:
+    explicit loopback_world(int ranks);
+    ~loopback_world();
+    loopback_world(const loopback_world&) = delete;
+    loopback_world& operator=(const loopback_world&) = delete;
+
+    /// The end of one rank; used by one thread. The world must outlive it.
+    std::unique_ptr<transport> join(int rank);
+    /// Makes all ranks' messages fail from now on. Any thread.
+    void fail(const std::string& why);
+
+    struct state;
+
+private:
+    std::unique_ptr<state> state_;
+};
+
+}  // namespace terrace

@@ -1,0 +1,115 @@
+#include "api/core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/version.hpp>
+
+#include "schedule/compose.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::size_t cached_programs = 32;
+
+// What all ranks must have in common, in a form that travels.
+using identity = std::array<char, 64>;
+
+identity identity_of(const std::string& plan_id) {
+    identity i{};
+    const std::string text = fmt::format("{}, plan {}", version(), plan_id);
+    std::copy_n(text.begin(), std::min(text.size(), i.size() - 1), i.begin());
+    return i;
+}
+
+}  // namespace
+
+communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
+    : plan_(p), net_(std::move(net)), rank_(rank), options_(std::move(o)) {
+    agree_on_plan();
+    check_rules();
+    if (options_.log)
+        options_.log(log_level::info,
+                     fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}; allreduce of 1 MiB: {}", version(),
+                                 plan_.id(), plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
+                                 shape(1 << 20)));
+}
+
+// The value most ranks have is taken to be the right one; the others are named.
+void communicator::core::agree_on_plan() {
+    const identity mine = identity_of(plan_.id());
+    std::vector<identity> all(static_cast<std::size_t>(size()));
+    net_->gather_all(mine.data(), all.data(), sizeof(identity));
+    std::map<identity, std::vector<int>> ranks;
+    for (int r = 0; r < size(); ++r) ranks[all[static_cast<std::size_t>(r)]].push_back(r);
+    if (ranks.size() == 1) return;
+    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+        return a.second.size() < b.second.size();
+    });
+    std::string others;
+    for (const auto& [value, who] : ranks)
+        if (value != most->first) others += fmt::format("; rank {} has terrace {}", fmt::join(who, ", "), value.data());
+    throw plan_error(fmt::format("ranks differ in plan or version: most have terrace {}{} (ranks in the plan's order)",
+                                 most->first.data(), others));
+}
+
+// A plan that names an algorithm nobody knows is refused now, not at the first message of that size.
+void communicator::core::check_rules() const {
+    const recipe& r = plan_.get();
+    for (const auto& [what, rules] : r.rules)
+        for (const rule& each : rules) compose(r.machine, each.stages, 0, 1);
+}
+
+void communicator::core::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
+    if (count < 0) throw usage_error(fmt::format("allreduce: count is {}; it must not be negative", count));
+    if (count > 0 && (send == nullptr || recv == nullptr))
+        throw usage_error(fmt::format("allreduce: the buffer is null, but count is {}", count));
+    if (count == 0) return;
+    program& p = find_or_bind({count, type, op});
+    p.start(send, recv);
+    run_to_end(p, *net_);
+}
+
+program& communicator::core::find_or_bind(const key& k) {
+    const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) { return b.what == k; });
+    if (found != cache_.end()) {
+        cache_.splice(cache_.begin(), cache_, found);
+    } else {
+        cache_.push_front({k, bind(k)});
+        if (cache_.size() > cached_programs) cache_.pop_back();
+    }
+    return cache_.front().run;
+}
+
+program communicator::core::bind(const key& k) {
+    const recipe& r = plan_.get();
+    const std::size_t element = size_of(k.type);
+    const rule& chosen = r.choose(collective::allreduce, k.count * static_cast<std::int64_t>(element));
+    const slicing chunks = slice(k.count, element, chosen);
+    const auto schedule_of = [&](std::int64_t count) {
+        const composition c = compose(r.machine, chosen.stages, count, quantum_of(element));
+        return lower(generate(c, collective::allreduce, net_->rank()), net_->can());
+    };
+    schedule tail = schedule_of(chunks.tail);
+    schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
+    const int lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks));
+    if (options_.log)
+        options_.log(log_level::debug, fmt::format("allreduce of {} {}: {}, {} lanes, {} chunks of {}", k.count,
+                                                   to_string(k.type), describe(r.machine, chosen.stages), lanes,
+                                                   chunks.chunks, chunks.chunk));
+    net_->reserve(program::slots(lanes));
+    return program(std::move(full), std::move(tail), {element, find_reduce(k.type, k.op), chunks, lanes}, *net_, 0);
+}
+
+std::string communicator::core::shape(std::int64_t bytes) const {
+    const recipe& r = plan_.get();
+    return describe(r.machine, r.choose(collective::allreduce, bytes).stages);
+}
+
+}  // namespace terrace

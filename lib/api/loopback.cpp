@@ -1,0 +1,35 @@
+#include <terrace/loopback.hpp>
+
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "api/core.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+
+namespace terrace::loopback {
+
+void run(const plan& p, const std::function<void(communicator&)>& body, const options& o) {
+    loopback_world world(p.ranks());
+    std::mutex guard;
+    std::exception_ptr first;
+    const auto rank_main = [&](int rank) {
+        try {
+            communicator comm(std::make_unique<communicator::core>(p, world.join(rank), rank, o));
+            body(comm);
+        } catch (...) {
+            {
+                const std::lock_guard lock(guard);
+                if (!first) first = std::current_exception();
+            }
+            world.fail("another rank has failed");
+        }
+    };
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < p.ranks(); ++rank) ranks.emplace_back(rank_main, rank);
+    ranks.clear();  // joins
+    if (first) std::rethrow_exception(first);
+}
+
+}  // namespace terrace::loopback

@@ -1,21 +1,19 @@
 #include "schedule/lower.hpp"
 
-#include "schedule/builder.hpp"
-#include "schedule/generate/generators.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace {
 
 namespace {
 
-using generator = void (*)(builder&, const group&);
-
-generator expansion(action a) {
+algorithm::generator expansion(action a) {
+    const algorithm& direct = *find_algorithm("direct");
     switch (a) {
-        case action::stage_reduce_scatter: return direct_reduce_scatter;
-        case action::stage_allgather: return direct_allgather;
-        case action::stage_reduce: return direct_reduce;
-        case action::stage_broadcast: return direct_broadcast;
-        default: return doubling_allreduce;
+        case action::stage_reduce_scatter: return direct.reduce_scatter;
+        case action::stage_allgather: return direct.allgather;
+        case action::stage_reduce: return direct.reduce;
+        case action::stage_broadcast: return direct.broadcast;
+        default: return find_algorithm("doubling")->allreduce;
     }
 }
 

@@ -2,51 +2,20 @@
 
 #include <array>
 
-#include "schedule/generate/generators.hpp"
+// The table. A row names an algorithm; generate/NAME.cpp describes it by a function generate_NAME().
+#define TERRACE_ALGORITHMS(row) \
+    row(ring)                   \
+    row(halving)                \
+    row(direct)                 \
+    row(tree)                   \
+    row(doubling)               \
+    row(native)
 
 namespace terrace {
 
-namespace {
-
-constexpr std::array table{
-    algorithm{.name = "ring",
-              .summary = "shards travel around the ring: p - 1 exchanges with one neighbour",
-              .reduce_scatter = ring_reduce_scatter,
-              .allgather = ring_allgather,
-              .rounds = [](int p) { return p - 1; }},
-    algorithm{.name = "halving",
-              .summary = "circulant exchange: ceil(lg p) exchanges, each of half of what is left, for every p",
-              .reduce_scatter = halving_reduce_scatter,
-              .allgather = halving_allgather,
-              .rounds = ceil_log2},
-    algorithm{.name = "direct",
-              .summary = "everybody exchanges with everybody at once; one reduction of all inputs",
-              .reduce_scatter = direct_reduce_scatter,
-              .allgather = direct_allgather,
-              .reduce = direct_reduce,
-              .broadcast = direct_broadcast,
-              .allreduce = direct_allreduce,
-              .rounds = [](int) { return 1; }},
-    algorithm{.name = "tree",
-              .summary = "binomial tree to and from the root",
-              .reduce = tree_reduce,
-              .broadcast = tree_broadcast,
-              .rounds = ceil_log2},
-    algorithm{.name = "doubling",
-              .summary = "recursive doubling of the whole piece; ranks beyond a power of two fold in and copy out",
-              .allreduce = doubling_allreduce,
-              .rounds = doubling_rounds},
-    algorithm{.name = "native",
-              .summary = "the transport's own collective; direct or doubling where it has none",
-              .reduce_scatter = native_reduce_scatter,
-              .allgather = native_allgather,
-              .reduce = native_reduce,
-              .broadcast = native_broadcast,
-              .allreduce = native_allreduce,
-              .rounds = [](int) { return 1; }},
-};
-
-}  // namespace
+#define TERRACE_DECLARE(name) algorithm generate_##name();
+TERRACE_ALGORITHMS(TERRACE_DECLARE)
+#undef TERRACE_DECLARE
 
 bool algorithm::supports(mode m) const noexcept { return up(m) != nullptr; }
 
@@ -58,17 +27,22 @@ algorithm::generator algorithm::down(mode m) const noexcept {
     return m == mode::scatter ? allgather : m == mode::root ? broadcast : nullptr;
 }
 
-std::span<const algorithm> algorithms() noexcept { return table; }
+std::span<const algorithm> algorithms() noexcept {
+#define TERRACE_ENTRY(name) generate_##name(),
+    static const std::array table{TERRACE_ALGORITHMS(TERRACE_ENTRY)};
+#undef TERRACE_ENTRY
+    return table;
+}
 
 const algorithm* find_algorithm(std::string_view name) noexcept {
-    for (const algorithm& a : table)
+    for (const algorithm& a : algorithms())
         if (a.name == name) return &a;
     return nullptr;
 }
 
 std::string algorithm_names(mode m) {
     std::string names;
-    for (const algorithm& a : table) {
+    for (const algorithm& a : algorithms()) {
         if (!a.supports(m)) continue;
         if (!names.empty()) names += ", ";
         names += a.name;

@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "schedule/generate/generators.hpp"
+#include "schedule/registry.hpp"
 
 // Exchange j is with the positions at distance j. No exchange depends on another, so all of them are in flight at once;
 // the steps only give both ends one order.
@@ -25,13 +25,11 @@ void exchange_and_reduce(builder& out, const group& g, range mine, Theirs theirs
     out.reduce(mine, inputs);
 }
 
-}  // namespace
-
-void direct_reduce_scatter(builder& out, const group& g) {
+void reduce_scatter(builder& out, const group& g) {
     exchange_and_reduce(out, g, g.shard(g.position), [&](int position) { return g.shard(position); });
 }
 
-void direct_allgather(builder& out, const group& g) {
+void allgather(builder& out, const group& g) {
     for (int distance = 1; distance < g.size(); ++distance) {
         out.next_step();
         out.send(g.rank(g.position + distance), g.shard(g.position));
@@ -39,13 +37,13 @@ void direct_allgather(builder& out, const group& g) {
     }
 }
 
-void direct_reduce(builder& out, const group& g) {
+void reduce(builder& out, const group& g) {
     const range nothing{g.whole.begin, g.whole.begin};
     exchange_and_reduce(out, g, g.position == g.root ? g.whole : nothing,
                         [&](int position) { return g.wrapped(position) == g.root ? g.whole : nothing; });
 }
 
-void direct_broadcast(builder& out, const group& g) {
+void broadcast(builder& out, const group& g) {
     for (int distance = 1; distance < g.size(); ++distance) {
         out.next_step();
         if (g.position == g.root) out.send(g.rank(g.position + distance), g.whole);
@@ -53,8 +51,23 @@ void direct_broadcast(builder& out, const group& g) {
     }
 }
 
-void direct_allreduce(builder& out, const group& g) {
+void allreduce(builder& out, const group& g) {
     exchange_and_reduce(out, g, g.whole, [&](int) { return g.whole; });
+}
+
+}  // namespace
+
+algorithm generate_direct() {
+    return {
+        .name = "direct",
+        .summary = "everybody exchanges with everybody at once; one reduction of all inputs",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .reduce = reduce,
+        .broadcast = broadcast,
+        .allreduce = allreduce,
+        .rounds = [](int) { return 1; },
+    };
 }
 
 }  // namespace terrace

@@ -1,4 +1,5 @@
-#include "schedule/generate/generators.hpp"
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
 
 // With 2^k <= p < 2^(k+1), the last p - 2^k positions first fold into the first ones and copy the result out at the end.
 // The lower position is always the left operand, so that all ranks compute the same bits.
@@ -13,9 +14,7 @@ int power_within(int size) {
     return power;
 }
 
-}  // namespace
-
-void doubling_allreduce(builder& out, const group& g) {
+void allreduce(builder& out, const group& g) {
     const int power = power_within(g.size()), extra = g.size() - power;
     const bool folds = g.position >= power, hosts = g.position < extra;
     if (extra > 0) {
@@ -40,9 +39,20 @@ void doubling_allreduce(builder& out, const group& g) {
     }
 }
 
-int doubling_rounds(int size) {
+int rounds(int size) {
     const int power = power_within(size);
     return ceil_log2(power) + (size > power ? 2 : 0);
+}
+
+}  // namespace
+
+algorithm generate_doubling() {
+    return {
+        .name = "doubling",
+        .summary = "recursive doubling of the whole piece; ranks beyond a power of two fold in and copy out",
+        .allreduce = allreduce,
+        .rounds = rounds,
+    };
 }
 
 }  // namespace terrace

@@ -1,6 +1,7 @@
 #include <vector>
 
-#include "schedule/generate/generators.hpp"
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
 
 // The circulant exchange of Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms" (2024): distances
 // p = s_0 > s_1 = ceil(p/2) > ... > s_q = 1. Before the exchange of distance s, position r holds partial sums of the s'
@@ -16,9 +17,7 @@ std::vector<int> distances(int size) {
     return result;
 }
 
-}  // namespace
-
-void halving_reduce_scatter(builder& out, const group& g) {
+void reduce_scatter(builder& out, const group& g) {
     const std::vector<int> distance = distances(g.size());
     for (std::size_t k = 1; k < distance.size(); ++k) {
         const int s = distance[k], moved = distance[k - 1] - s;
@@ -28,7 +27,7 @@ void halving_reduce_scatter(builder& out, const group& g) {
     }
 }
 
-void halving_allgather(builder& out, const group& g) {
+void allgather(builder& out, const group& g) {
     const std::vector<int> distance = distances(g.size());
     for (std::size_t k = distance.size() - 1; k > 0; --k) {
         const int s = distance[k], moved = distance[k - 1] - s;
@@ -36,6 +35,18 @@ void halving_allgather(builder& out, const group& g) {
         for (range part : g.shards_from(g.position, moved)) out.send(g.rank(g.position - s), part);
         for (range part : g.shards_from(g.position + s, moved)) out.recv(g.rank(g.position + s), part);
     }
+}
+
+}  // namespace
+
+algorithm generate_halving() {
+    return {
+        .name = "halving",
+        .summary = "circulant exchange: ceil(lg p) exchanges, each of half of what is left, for every p",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .rounds = ceil_log2,
+    };
 }
 
 }  // namespace terrace

@@ -1,30 +1,47 @@
-#include "schedule/generate/generators.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace {
 
-void native_reduce_scatter(builder& out, const group& g) {
+namespace {
+
+void reduce_scatter(builder& out, const group& g) {
     out.next_step();
     out.native(action::stage_reduce_scatter, g);
 }
 
-void native_allgather(builder& out, const group& g) {
+void allgather(builder& out, const group& g) {
     out.next_step();
     out.native(action::stage_allgather, g);
 }
 
-void native_reduce(builder& out, const group& g) {
+void reduce(builder& out, const group& g) {
     out.next_step();
     out.native(action::stage_reduce, g);
 }
 
-void native_broadcast(builder& out, const group& g) {
+void broadcast(builder& out, const group& g) {
     out.next_step();
     out.native(action::stage_broadcast, g);
 }
 
-void native_allreduce(builder& out, const group& g) {
+void allreduce(builder& out, const group& g) {
     out.next_step();
     out.native(action::stage_allreduce, g);
+}
+
+}  // namespace
+
+algorithm generate_native() {
+    return {
+        .name = "native",
+        .summary = "the transport's own collective; direct or doubling where it has none",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .reduce = reduce,
+        .broadcast = broadcast,
+        .allreduce = allreduce,
+        .rounds = [](int) { return 1; },
+    };
 }
 
 }  // namespace terrace

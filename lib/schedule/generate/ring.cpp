@@ -1,8 +1,10 @@
-#include "schedule/generate/generators.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace {
 
-void ring_reduce_scatter(builder& out, const group& g) {
+namespace {
+
+void reduce_scatter(builder& out, const group& g) {
     for (int step = 0; step < g.size() - 1; ++step) {
         out.next_step();
         out.send(g.next(), g.shard(g.position - step - 1));
@@ -10,12 +12,24 @@ void ring_reduce_scatter(builder& out, const group& g) {
     }
 }
 
-void ring_allgather(builder& out, const group& g) {
+void allgather(builder& out, const group& g) {
     for (int step = 0; step < g.size() - 1; ++step) {
         out.next_step();
         out.send(g.next(), g.shard(g.position - step));
         out.recv(g.prev(), g.shard(g.position - step - 1));
     }
+}
+
+}  // namespace
+
+algorithm generate_ring() {
+    return {
+        .name = "ring",
+        .summary = "shards travel around the ring: p - 1 exchanges with one neighbour",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .rounds = [](int p) { return p - 1; },
+    };
 }
 
 }  // namespace terrace

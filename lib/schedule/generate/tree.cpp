@@ -1,4 +1,5 @@
-#include "schedule/generate/generators.hpp"
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
 
 // A binomial tree over positions counted from the root: in the exchange of distance d = 1, 2, 4, ..., position i + d sends
 // to i for every i that is a multiple of 2d.
@@ -17,9 +18,7 @@ link link_at(const group& g, int distance) {
     return {.up = i % (2 * distance) == distance, .down = i % (2 * distance) == 0 && i + distance < g.size()};
 }
 
-}  // namespace
-
-void tree_reduce(builder& out, const group& g) {
+void reduce(builder& out, const group& g) {
     for (int distance = 1; distance < g.size(); distance *= 2) {
         out.next_step();
         const link l = link_at(g, distance);
@@ -28,13 +27,25 @@ void tree_reduce(builder& out, const group& g) {
     }
 }
 
-void tree_broadcast(builder& out, const group& g) {
+void broadcast(builder& out, const group& g) {
     for (int distance = 1 << ceil_log2(g.size()) >> 1; distance >= 1; distance /= 2) {
         out.next_step();
         const link l = link_at(g, distance);
         if (l.down) out.send(g.rank(g.position + distance), g.whole);
         if (l.up) out.recv(g.rank(g.position - distance), g.whole);
     }
+}
+
+}  // namespace
+
+algorithm generate_tree() {
+    return {
+        .name = "tree",
+        .summary = "binomial tree to and from the root",
+        .reduce = reduce,
+        .broadcast = broadcast,
+        .rounds = ceil_log2,
+    };
 }
 
 }  // namespace terrace

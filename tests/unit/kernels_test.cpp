@@ -1,0 +1,159 @@
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "kernels/reduce.hpp"
+
+namespace terrace {
+
+namespace {
+
+// One element at a time, in double or, for 64-bit integers, in the type itself.
+template <class T>
+double plain(reduce_op op, double a, double b) {
+    switch (op) {
+        case reduce_op::sum: return a + b;
+        case reduce_op::prod: return a * b;
+        case reduce_op::min: return std::min(a, b);
+        case reduce_op::max: return std::max(a, b);
+    }
+    return 0;
+}
+
+template <class T>
+double value(T x) {
+    if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(x);
+    else return static_cast<double>(static_cast<float>(x));
+}
+
+template <class T>
+T make(int x) {
+    if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(x);
+    else return T(static_cast<float>(x));
+}
+
+template <element T>
+void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
+    // Products and sums of up to 16 of these are exact in every type.
+    const auto input = [&](std::size_t i, int s) {
+        const int spread = static_cast<int>((i * 7 + static_cast<std::size_t>(s) * 13) % 5);
+        return op == reduce_op::prod ? (s < 3 ? 1 + spread % 3 : 1) : spread;
+    };
+    std::vector<std::vector<T>> inputs;
+    for (int s = 0; s < k; ++s) {
+        std::vector<T>& v = inputs.emplace_back(static_cast<std::size_t>(count) + 1);
+        for (std::size_t i = 0; i < v.size(); ++i) v[i] = make<T>(input(i, s));
+    }
+    std::vector<T> fresh(static_cast<std::size_t>(count) + 2, make<T>(99));
+    T* out = in_place ? inputs.back().data() + 1 : fresh.data() + 1;
+    std::vector<const void*> sources;
+    for (const auto& v : inputs) sources.push_back(v.data() + 1);  // not aligned to a vector register
+    find_reduce(element_type_of<T>, op)(out, sources.data(), k, count);
+    for (std::int64_t i = 0; i < count; ++i) {
+        double expected = input(static_cast<std::size_t>(i) + 1, 0);
+        for (int s = 1; s < k; ++s) expected = plain<T>(op, expected, input(static_cast<std::size_t>(i) + 1, s));
+        ASSERT_EQ(value(out[i]), expected) << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << k << " x "
+                                           << count << " at " << i;
+    }
+    EXPECT_EQ(value(fresh.front()), 99);
+    EXPECT_EQ(value(fresh.back()), 99);
+}
+
+template <class T>
+class kernels_of : public testing::Test {};
+using all_types = testing::Types<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+                                 std::uint32_t, std::uint64_t, float16, bfloat16, float, double>;
+TYPED_TEST_SUITE(kernels_of, all_types);
+
+template <class T>
+T reduce_values(reduce_op op, const std::vector<T>& values) {
+    std::vector<const void*> sources;
+    for (const T& v : values) sources.push_back(&v);
+    T out{};
+    find_reduce(element_type_of<T>, op)(&out, sources.data(), static_cast<int>(values.size()), 1);
+    return out;
+}
+
+}  // namespace
+
+TYPED_TEST(kernels_of, combine_any_number_and_count) {
+    for (reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max})
+        for (int k : {2, 3, 5, 16})
+            for (std::int64_t count : {0, 1, 15, 16, 17, 511, 512, 513, 1500})
+                for (bool in_place : {false, true}) expect_combined<TypeParam>(op, k, count, in_place);
+}
+
+TEST(kernels, nan_is_canonical_and_propagates) {
+    const float odd = std::bit_cast<float>(0xffc01234u);
+    for (reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max})
+        for (std::size_t k : {2u, 3u})
+            for (std::size_t where = 0; where < k; ++where) {
+                std::vector<float> values(k, 1.0f);
+                values[where] = odd;
+                EXPECT_EQ(std::bit_cast<std::uint32_t>(reduce_values(op, values)), 0x7fc00000u);
+            }
+}
+
+TEST(kernels, minus_zero_is_below_plus_zero) {
+    for (const std::vector<double>& zeros : {std::vector{0.0, -0.0}, {-0.0, 0.0}}) {
+        EXPECT_TRUE(std::signbit(reduce_values(reduce_op::min, zeros)));
+        EXPECT_FALSE(std::signbit(reduce_values(reduce_op::max, zeros)));
+    }
+}
+
+TEST(kernels, integers_wrap_around) {
+    EXPECT_EQ(reduce_values<std::int8_t>(reduce_op::sum, {127, 1}), -128);
+    EXPECT_EQ(reduce_values<std::int32_t>(reduce_op::prod, {1 << 30, 4}), 0);
+    EXPECT_EQ(reduce_values<std::int64_t>(reduce_op::sum, {std::numeric_limits<std::int64_t>::max(), 1}),
+              std::numeric_limits<std::int64_t>::min());
+}
+
+TEST(kernels, short_floats_accumulate_in_float_and_round_once) {
+    // 2048 + 1 is not a float16; adding the ones first would be lost if each step rounded.
+    std::vector<float16> values{float16(2048.0f), float16(1.0f), float16(1.0f), float16(1.0f), float16(1.0f)};
+    EXPECT_EQ(static_cast<float>(reduce_values(reduce_op::sum, values)), 2052.0f);
+    std::vector<bfloat16> short_values{bfloat16(256.0f), bfloat16(1.0f), bfloat16(1.0f)};
+    EXPECT_EQ(static_cast<float>(reduce_values(reduce_op::sum, short_values)), 258.0f);
+}
+
+TEST(types, float16_converts_every_value_and_back) {
+    for (std::uint32_t bits = 0; bits <= 0xffffu; ++bits) {
+        float16 h;
+        h.bits = static_cast<std::uint16_t>(bits);
+        const float f = static_cast<float>(h);
+        const int exponent = static_cast<int>(bits >> 10 & 31), mantissa = static_cast<int>(bits & 1023);
+        if (exponent == 31 && mantissa != 0) {
+            EXPECT_TRUE(std::isnan(f));
+            EXPECT_TRUE(std::isnan(static_cast<float>(float16(f))));
+            continue;
+        }
+        const double size = exponent == 31  ? std::numeric_limits<double>::infinity()
+                            : exponent == 0 ? std::ldexp(mantissa, -24)
+                                            : std::ldexp(1024 + mantissa, exponent - 25);
+        ASSERT_EQ(static_cast<double>(f), bits & 0x8000u ? -size : size);
+        ASSERT_EQ(float16(f).bits, bits);
+    }
+}
+
+TEST(types, float16_rounds_to_nearest_even) {
+    for (int bits = 0; bits < 0x7bff; ++bits) {
+        float16 low, high;
+        low.bits = static_cast<std::uint16_t>(bits);
+        high.bits = static_cast<std::uint16_t>(bits + 1);
+        const float middle = (static_cast<float>(low) + static_cast<float>(high)) / 2;  // exact
+        const std::uint16_t even = bits % 2 == 0 ? low.bits : high.bits;
+        ASSERT_EQ(float16(middle).bits, even);
+        ASSERT_EQ(float16(std::nextafter(middle, 0.0f)).bits, low.bits);
+        ASSERT_EQ(float16(std::nextafter(middle, 1e9f)).bits, high.bits);
+    }
+    EXPECT_EQ(float16(65519.0f).bits, 0x7bff);
+    EXPECT_EQ(float16(65520.0f).bits, 0x7c00);
+    EXPECT_EQ(bfloat16(1.00390625f).bits, 0x3f80);  // halfway: to even
+    EXPECT_EQ(bfloat16(1.01171875f).bits, 0x3f82);
+}
+
+}  // namespace terrace

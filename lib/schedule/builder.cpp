@@ -95,10 +95,11 @@ operand builder::scratch(std::int64_t count) {
 }
 
 void builder::repeat(const schedule& from, const instr& i) {
+    // What the first builder redirected or filled is redirected or filled again at the end, where it is still needed.
+    if (i.what == action::copy && i.src.where == buffer::send && i.src.part == i.dst.part) return;
     instr& made = emit(i.what, i.peer);
     made.dst = i.dst;
     made.src = i.src;
-    // What the first builder redirected is redirected again at the end.
     if (made.src.where == buffer::send) made.src.where = buffer::recv;
     if (i.sources > 0) {
         made.first_source = static_cast<std::uint32_t>(out_.sources.size());

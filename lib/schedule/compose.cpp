@@ -1,7 +1,7 @@
 #include "schedule/compose.hpp"
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -151,13 +151,13 @@ private:
     void finish_stage() {
         composed_stage& stage = result_.stages.back();
         stage.of_rank.resize(at(result_.ranks));
-        std::map<std::size_t, int> up, down;
+        std::set<std::size_t> measured;
         for (int c = 0; c < static_cast<int>(stage.cohorts.size()); ++c) {
             const std::vector<int>& members = stage.cohorts[at(c)].members;
             for (int rank : members) stage.of_rank[at(rank)].push_back(c);
-            if (up.contains(members.size())) continue;
+            if (!measured.insert(members.size()).second) continue;
             const int size = static_cast<int>(members.size());
-            stage.steps_up = std::max(stage.steps_up, up[members.size()] = steps_of(stage.by->up(stage.how), size));
+            stage.steps_up = std::max(stage.steps_up, steps_of(stage.by->up(stage.how), size));
             stage.steps_down = std::max(stage.steps_down, steps_of(stage.by->down(stage.how), size));
         }
     }

@@ -1,0 +1,22 @@
+#include "schedule/verify.hpp"
+
+#include "schedule/verify/proof.hpp"
+
+// Nothing is taken from the builder but the instruction set: what it inferred is derived again.
+
+namespace terrace {
+
+std::optional<std::string> find_fault(std::span<const schedule> schedules) {
+    try {
+        proof::check_form(schedules);
+        const proof::network net(schedules);
+        const std::vector<std::size_t> order = proof::completion_order(net);
+        proof::check_races(net);
+        proof::check_result(net, order);
+        return {};
+    } catch (const proof::fault& f) {
+        return f.text;
+    }
+}
+
+}  // namespace terrace

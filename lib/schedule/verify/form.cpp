@@ -1,0 +1,108 @@
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "schedule/verify/proof.hpp"
+
+namespace terrace::proof {
+
+std::string text(const operand& o) {
+    constexpr std::array<std::string_view, 3> names{"send", "recv", "scratch"};
+    return fmt::format("{}[{}, {})", names[static_cast<std::size_t>(o.where)], o.part.begin, o.part.end);
+}
+
+void refuse(const schedule& s, std::size_t n, const std::string& why) {
+    const instr& i = s.instrs[n];
+    throw fault{fmt::format("rank {}, instruction {} ({}, step {}): {}", s.rank, n, to_string(i.what), i.step, why)};
+}
+
+namespace {
+
+// In place send and recv are one memory.
+bool same_memory(buffer a, buffer b) { return (a == buffer::scratch) == (b == buffer::scratch); }
+
+class form {
+public:
+    explicit form(const schedule& s) : s_(s), waits_(s.instrs.size(), 0) {}
+
+    void check() {
+        for (std::size_t n = 0; n < s_.instrs.size(); ++n) check_instr(n);
+        for (std::size_t n = 0; n < s_.instrs.size(); ++n)
+            if (s_.instrs[n].waits != waits_[n])
+                refuse(s_, n, fmt::format("waits for {} instructions, but is a successor of {}", s_.instrs[n].waits,
+                                          waits_[n]));
+    }
+
+private:
+    void check_instr(std::size_t n) {
+        const instr& i = s_.instrs[n];
+        if (i.what > action::stage_broadcast)
+            throw fault{fmt::format("rank {}, instruction {}: no such action", s_.rank, n)};
+        if (is_stage(i.what)) refuse(s_, n, "a stage: lower the schedule first");
+        if (i.phase >= s_.phases.size()) refuse(s_, n, "no such phase");
+        if (n > 0 && i.step < s_.instrs[n - 1].step) refuse(s_, n, "steps do not ascend");
+        if (is_message(i.what) && (i.peer < 0 || i.peer >= s_.ranks || i.peer == s_.rank))
+            refuse(s_, n, fmt::format("no such peer as {}", i.peer));
+        check_order(n);
+        check_operands(n);
+    }
+
+    void check_order(std::size_t n) {
+        const instr& i = s_.instrs[n];
+        if (std::uint64_t{i.first_successor} + i.successors > s_.successors.size()) refuse(s_, n, "no such successors");
+        for (std::uint32_t after : s_.successors_of(i)) {
+            if (after <= n || after >= s_.instrs.size())
+                refuse(s_, n, fmt::format("instruction {} cannot come after it", after));
+            ++waits_[after];
+        }
+    }
+
+    void check_operands(std::size_t n) {
+        const instr& i = s_.instrs[n];
+        if (i.what == action::reduce &&
+            (i.sources == 0 || std::uint64_t{i.first_source} + i.sources > s_.sources.size()))
+            refuse(s_, n, "no such sources");
+        if (writes(i.what)) {
+            check_bounds(n, i.dst);
+            if (i.dst.where == buffer::send) refuse(s_, n, "writes what the caller passed in");
+        }
+        for_each_read(s_, i, [&](const operand& o) {
+            check_bounds(n, o);
+            if (i.what == action::send && o.part.empty()) refuse(s_, n, "an empty message");
+            if (!writes(i.what)) return;
+            if (o.part.count() != i.dst.part.count())
+                refuse(s_, n, fmt::format("{} and {} differ in count", text(o), text(i.dst)));
+            // Element by element in any order: an operand may be the destination itself, but not a part of it.
+            if (same_memory(o.where, i.dst.where) && o.part.overlaps(i.dst.part) && o.part != i.dst.part)
+                refuse(s_, n, fmt::format("{} overlaps {}", text(o), text(i.dst)));
+        });
+    }
+
+    void check_bounds(std::size_t n, const operand& o) {
+        if (o.where > buffer::scratch) refuse(s_, n, "no such buffer");
+        const std::int64_t end = o.where == buffer::scratch ? s_.scratch : s_.count;
+        if (o.part.begin < 0 || o.part.end < o.part.begin || o.part.end > end)
+            refuse(s_, n, fmt::format("{} lies outside of the buffer's {} elements", text(o), end));
+    }
+
+    const schedule& s_;
+    std::vector<std::uint32_t> waits_;  // as the successor lists have it
+};
+
+}  // namespace
+
+void check_form(std::span<const schedule> all) {
+    if (all.empty()) throw fault{"no schedules"};
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        const schedule& s = all[r];
+        if (s.what != collective::allreduce)
+            throw fault{fmt::format("rank {}: no proof is known for {}", r, to_string(s.what))};
+        if (at(s.rank) != r || at(s.ranks) != all.size() || s.count != all[0].count || s.count < 0 || s.scratch < 0)
+            throw fault{fmt::format("schedule {} is rank {} of {} with {} elements, but there are {} schedules of {}",
+                                    r, s.rank, s.ranks, s.count, all.size(), all[0].count)};
+        form(s).check();
+    }
+}
+
+}  // namespace terrace::proof

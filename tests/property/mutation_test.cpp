@@ -1,0 +1,255 @@
+// Corrupts schedules by one field. Whether a mutant does harm is decided by running it in random interleavings, without
+// the verifier; the verifier must refuse every mutant that does. It also refuses some that do none: a step number that
+// only in-order transports need, a dependency lost that no interleaving happened to miss.
+
+#include <array>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+#include "support/dice.hpp"
+#include "support/interleave.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace {
+namespace {
+
+constexpr std::uint64_t seed = 20240817;
+constexpr int mutants = 1000, interleavings = 200;
+
+using program = std::vector<schedule>;
+
+// Who waits for each instruction, in a form that is easy to change.
+using order_graph = std::vector<std::vector<std::uint32_t>>;
+
+order_graph order_of(const schedule& s) {
+    order_graph after;
+    for (const instr& i : s.instrs) {
+        const auto successors = s.successors_of(i);
+        after.emplace_back(successors.begin(), successors.end());
+    }
+    return after;
+}
+
+void set_order(schedule& s, const order_graph& after) {
+    s.successors.clear();
+    for (instr& i : s.instrs) i.waits = 0;
+    for (std::size_t n = 0; n < s.instrs.size(); ++n) {
+        s.instrs[n].first_successor = static_cast<std::uint32_t>(s.successors.size());
+        s.instrs[n].successors = static_cast<std::uint32_t>(after[n].size());
+        for (std::uint32_t then : after[n]) {
+            s.successors.push_back(then);
+            ++s.instrs[then].waits;
+        }
+    }
+}
+
+// A mutation changes one field of the instruction and says whether the instruction has such a field.
+using mutation = bool (*)(schedule&, instr&, test::dice&);
+
+bool is_message(const instr& i) { return i.peer >= 0; }
+
+operand& some_operand(schedule& s, instr& i, test::dice& d) {
+    if (i.what == action::reduce && d.coin()) return s.sources[i.first_source + d.below(i.sources)];
+    if (i.what == action::send) return i.src;
+    if (i.what == action::recv || i.what == action::reduce) return i.dst;
+    return d.coin() ? i.src : i.dst;
+}
+
+std::int64_t nudge(test::dice& d) { return (d.coin() ? 1 : -1) * static_cast<std::int64_t>(1 + d.below(2)); }
+
+bool change_kind(schedule&, instr& i, test::dice& d) {
+    const action before = i.what;
+    i.what = static_cast<action>(d.below(5));
+    return i.what != before;
+}
+
+bool change_peer(schedule& s, instr& i, test::dice& d) {
+    if (!is_message(i)) return false;
+    const int before = i.peer;
+    i.peer = static_cast<int>(d.below(static_cast<std::size_t>(s.ranks) + 1));
+    return i.peer != before;
+}
+
+bool change_step(schedule&, instr& i, test::dice& d) {
+    i.step += static_cast<int>(nudge(d));
+    return true;
+}
+
+bool change_channel(schedule&, instr& i, test::dice& d) {
+    if (!is_message(i)) return false;
+    i.channel += d.coin() ? 1 : -1;
+    return true;
+}
+
+bool change_begin(schedule& s, instr& i, test::dice& d) {
+    some_operand(s, i, d).part.begin += nudge(d);
+    return true;
+}
+
+bool change_end(schedule& s, instr& i, test::dice& d) {
+    some_operand(s, i, d).part.end += nudge(d);
+    return true;
+}
+
+bool change_place(schedule& s, instr& i, test::dice& d) {
+    range& part = some_operand(s, i, d).part;
+    const std::int64_t by = nudge(d);
+    part = {part.begin + by, part.end + by};
+    return true;
+}
+
+bool change_buffer(schedule& s, instr& i, test::dice& d) {
+    buffer& where = some_operand(s, i, d).where;
+    const buffer before = where;
+    where = static_cast<buffer>(d.below(3));
+    return where != before;
+}
+
+bool swap_sources(schedule& s, instr& i, test::dice& d) {
+    if (i.what != action::reduce) return false;
+    operand& a = s.sources[i.first_source + d.below(i.sources)];
+    operand& b = s.sources[i.first_source + d.below(i.sources)];
+    std::swap(a, b);
+    return !(a == b);
+}
+
+bool drop_source(schedule&, instr& i, test::dice&) {
+    if (i.what != action::reduce) return false;
+    --i.sources;
+    return true;
+}
+
+bool drop_wait(schedule& s, instr& i, test::dice& d) {
+    order_graph after = order_of(s);
+    auto& mine = after[static_cast<std::size_t>(&i - s.instrs.data())];
+    if (mine.empty()) return false;
+    mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(d.below(mine.size())));
+    set_order(s, after);
+    return true;
+}
+
+// Anything may be made to wait for anything: also what comes earlier.
+bool add_wait(schedule& s, instr& i, test::dice& d) {
+    order_graph after = order_of(s);
+    auto& mine = after[static_cast<std::size_t>(&i - s.instrs.data())];
+    mine.push_back(static_cast<std::uint32_t>(d.below(s.instrs.size())));
+    set_order(s, after);
+    return true;
+}
+
+bool change_count_of_waits(schedule&, instr& i, test::dice& d) {
+    if (i.waits == 0 || d.coin()) ++i.waits;
+    else --i.waits;
+    return true;
+}
+
+// The instruction changes places with its successor in the program; both keep whom they wait for.
+bool swap_instructions(schedule& s, instr& i, test::dice&) {
+    const auto n = static_cast<std::uint32_t>(&i - s.instrs.data()), m = n + 1;
+    if (m == s.instrs.size()) return false;
+    order_graph after = order_of(s);
+    std::swap(s.instrs[n], s.instrs[m]);
+    std::swap(after[n], after[m]);
+    for (auto& successors : after)
+        for (std::uint32_t& then : successors) then = then == n ? m : then == m ? n : then;
+    set_order(s, after);
+    return true;
+}
+
+bool shrink_scratch(schedule& s, instr&, test::dice&) { return s.scratch-- > 0; }
+
+constexpr std::array<std::pair<std::string_view, mutation>, 15> mutations{{
+    {"kind", change_kind},
+    {"peer", change_peer},
+    {"step", change_step},
+    {"channel", change_channel},
+    {"begin", change_begin},
+    {"end", change_end},
+    {"place", change_place},
+    {"buffer", change_buffer},
+    {"order of sources", swap_sources},
+    {"one source less", drop_source},
+    {"one wait less", drop_wait},
+    {"one wait more", add_wait},
+    {"number of waits", change_count_of_waits},
+    {"order of instructions", swap_instructions},
+    {"scratch", shrink_scratch},
+}};
+
+struct machines {
+    machines() : all(test::uneven_machines()) {
+        std::erase_if(all, [](const hierarchy& m) { return m.ranks() > 8; });
+        for (int ranks = 2; ranks <= 8; ++ranks)
+            for (hierarchy& machine : test::uniform_machines(ranks)) all.push_back(std::move(machine));
+    }
+    std::vector<hierarchy> all;
+};
+
+program random_program(machines& from, test::dice& d) {
+    for (;;) {
+        const hierarchy& machine = d.pick(from.all);
+        auto all = test::stagings(machine);
+        std::vector<stage> stages = d.pick(all);
+        stages = test::with_choice(stages, d.below(test::choices(stages.size())));
+        if (!test::fits(machine, stages)) continue;
+        const std::int64_t count = std::array{1, machine.ranks(), 2 * machine.ranks() + 3}[d.below(3)];
+        program result;
+        for (const schedule& s : generate_all(compose(machine, stages, count, 1), collective::allreduce))
+            result.push_back(lower(s, {}));
+        return result;
+    }
+}
+
+// Corrupts the program in one place; nothing where the dice chose a field that is not there.
+std::optional<program> mutate(program p, mutation how, test::dice& d) {
+    schedule& s = d.pick(p);
+    if (s.instrs.empty() || !how(s, d.pick(s.instrs), d)) return {};
+    return p;
+}
+
+struct tally {
+    int harmful = 0, harmless = 0, missed = 0, refused_harmless = 0;
+};
+
+TEST(mutations, every_harmful_mutant_is_refused) {
+    machines from;
+    test::dice d(seed);
+    std::map<std::string_view, tally> by_kind;
+    tally sum;
+    for (int made = 0; made < mutants;) {
+        const auto& [name, how] = mutations[static_cast<std::size_t>(made) % mutations.size()];
+        const program original = random_program(from, d);
+        const std::optional<program> mutant = mutate(original, how, d);
+        if (!mutant) continue;
+        ++made;
+        const bool refused = find_fault(*mutant).has_value();
+        const bool harmful = test::judge(*mutant, interleavings, d.roll()) != test::verdict::fine;
+        for (tally* t : {&by_kind[name], &sum}) {
+            t->harmful += harmful;
+            t->harmless += !harmful;
+            t->missed += harmful && !refused;
+            t->refused_harmless += !harmful && refused;
+        }
+        EXPECT_FALSE(harmful && !refused) << "mutant " << made << ", changed " << name;
+    }
+    const auto print = [](std::string_view name, const tally& t) {
+        fmt::print("{:<22} {:>8} {:>7} {:>9} {:>12} {:>17}\n", name, t.harmful, t.missed, t.harmless,
+                   t.harmless - t.refused_harmless, t.refused_harmless);
+    };
+    fmt::print("seed {}, {} mutants, {} interleavings each\n", seed, mutants, interleavings);
+    fmt::print("{:<22} {:>8} {:>7} {:>9} {:>12} {:>17}\n", "changed", "harmful", "missed", "harmless", "and accepted",
+               "but still refused");
+    for (const auto& [name, t] : by_kind) print(name, t);
+    print("all", sum);
+    EXPECT_EQ(sum.missed, 0);
+    EXPECT_GT(sum.harmful, mutants * 3 / 10);
+}
+
+}  // namespace
+}  // namespace terrace

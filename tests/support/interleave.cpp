@@ -1,0 +1,313 @@
+#include "support/interleave.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/dice.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+// Every element twice: as an integer, whose sum is exact, and as a float, whose sum depends on the order of additions.
+struct element {
+    std::uint64_t exact = 0;
+    float rounded = 0;
+
+    friend element operator+(element a, element b) { return {a.exact + b.exact, a.rounded + b.rounded}; }
+    friend bool operator==(element a, element b) {
+        return a.exact == b.exact && std::bit_cast<std::uint32_t>(a.rounded) == std::bit_cast<std::uint32_t>(b.rounded);
+    }
+};
+using elements = std::vector<element>;
+
+element random_element(dice& d) { return {d.roll(), 1.0f + static_cast<float>(d.below(1 << 23)) * 0x1p-20f}; }
+
+elements random_elements(dice& d, std::int64_t count) {
+    elements result(static_cast<std::size_t>(count));
+    for (element& e : result) e = random_element(d);
+    return result;
+}
+
+// What an instruction does next.
+enum class stage_of_life : std::uint8_t { start, read, write, complete, over };
+
+bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
+
+}  // namespace
+
+class interleaver::machine {
+public:
+    explicit machine(std::span<const schedule> all) : schedules_(all) {
+        for (std::size_t r = 0; r < all.size(); ++r)
+            for (std::size_t n = 0; n < all[r].instrs.size(); ++n)
+                tasks_.emplace_back(r, &all[r].instrs[n], tasks_.size() - n);
+        in_bounds_ = std::all_of(tasks_.begin(), tasks_.end(), [&](const task& t) { return inside(t); });
+        if (!in_bounds_) return;
+        lines_.resize(2 * all.size());
+        for (std::size_t id = 0; id < tasks_.size(); ++id)
+            if (is_message(id)) line_of(id).ids.push_back(id);
+        pair_messages();
+    }
+
+    verdict run(std::uint64_t seed) {
+        if (!in_bounds_) return verdict::out_of_bounds;
+        dice_ = dice(seed);
+        set_up();
+        while (!ready_.empty()) step(take());
+        for (const task& t : tasks_)
+            if (t.next != stage_of_life::over) return verdict::stuck;
+        return right() ? verdict::fine : verdict::wrong;
+    }
+
+private:
+    static constexpr std::size_t nobody = ~std::size_t{0};
+
+    struct task {
+        task(std::size_t rank_, const instr* self_, std::size_t first_) : rank(rank_), self(self_), first(first_) {}
+
+        std::size_t rank;
+        const instr* self;
+        std::size_t first;  // id of the rank's first instruction
+        std::size_t partner = nobody;
+        stage_of_life next = stage_of_life::start;
+        std::int64_t waits = 0;
+        bool offered = false;
+        std::uint64_t priority = 0;
+        elements value;  // what it has read
+    };
+
+    struct line {
+        std::vector<std::size_t> ids;  // in program order
+        std::size_t issued = 0, in_flight = 0, slots = 1;
+    };
+
+    const schedule& home(const task& t) const { return schedules_[t.rank]; }
+    bool is_message(std::size_t id) const {
+        return tasks_[id].self->what == action::send || is_receive(tasks_[id].self->what);
+    }
+    line& line_of(std::size_t id) { return lines_[2 * tasks_[id].rank + is_receive(tasks_[id].self->what)]; }
+
+    // Messages between two ranks on one channel match in the order of their issue.
+    void pair_messages() {
+        std::map<std::tuple<std::size_t, std::size_t, int>, std::array<std::vector<std::size_t>, 2>> ways;
+        for (std::size_t id = 0; id < tasks_.size(); ++id) {
+            const task& t = tasks_[id];
+            const auto peer = static_cast<std::size_t>(t.self->peer);
+            if (t.self->what == action::send) ways[{t.rank, peer, t.self->channel}][0].push_back(id);
+            if (is_receive(t.self->what)) ways[{peer, t.rank, t.self->channel}][1].push_back(id);
+        }
+        for (const auto& [way, ends] : ways)
+            for (std::size_t n = 0; n < std::min(ends[0].size(), ends[1].size()); ++n) {
+                tasks_[ends[0][n]].partner = ends[1][n];
+                tasks_[ends[1][n]].partner = ends[0][n];
+            }
+    }
+
+    // The count of elements that an executor would take is the destination's.
+    bool inside(const task& t) const {
+        const schedule& s = home(t);
+        const auto fits = [&](buffer where, std::int64_t begin, std::int64_t count) {
+            return where <= buffer::scratch && begin >= 0 && count >= 0 &&
+                   begin + count <= (where == buffer::scratch ? s.scratch : s.count);
+        };
+        const instr& i = *t.self;
+        const std::int64_t count = (i.what == action::send ? i.src : i.dst).part.count();
+        for (std::uint32_t after : s.successors_of(i))
+            if (after >= s.instrs.size()) return false;
+        if (i.what != action::send && !fits(i.dst.where, i.dst.part.begin, count)) return false;
+        if (i.what == action::reduce) {
+            const auto sources = s.sources_of(i);
+            return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const operand& o) {
+                return fits(o.where, o.part.begin, count);
+            });
+        }
+        if (i.what != action::recv && !fits(i.src.where, i.src.part.begin, count)) return false;
+        return i.what == action::copy || (i.peer >= 0 && static_cast<std::size_t>(i.peer) < schedules_.size());
+    }
+
+    void set_up() {
+        in_place_ = dice_.coin();
+        eager_ = dice_.coin();
+        // The more candidates compete by priority, the longer an unlucky instruction is held back.
+        candidates_ = std::array{1, 2, 8}[dice_.below(3)];
+        mismatched_ = false;
+        memory_.clear();
+        inputs_.clear();
+        for (const schedule& s : schedules_) {
+            inputs_.push_back(random_elements(dice_, s.count));
+            memory_.push_back({inputs_.back(), random_elements(dice_, s.count), random_elements(dice_, s.scratch)});
+            if (in_place_) memory_.back()[1] = inputs_.back();
+        }
+        for (line& l : lines_) l = {.ids = std::move(l.ids), .issued = 0, .in_flight = 0, .slots = 1 + dice_.below(4)};
+        ready_.clear();
+        for (task& t : tasks_) {
+            t.next = stage_of_life::start;
+            t.waits = t.self->waits;
+            t.offered = false;
+            t.priority = dice_.roll();
+        }
+        for (std::size_t id = 0; id < tasks_.size(); ++id) offer(id);
+    }
+
+    std::size_t take() {
+        std::size_t best = dice_.below(ready_.size());
+        for (int c = 1; c < candidates_; ++c) {
+            const std::size_t other = dice_.below(ready_.size());
+            if (tasks_[ready_[other]].priority > tasks_[ready_[best]].priority) best = other;
+        }
+        const std::size_t id = std::exchange(ready_[best], ready_.back());
+        ready_.pop_back();
+        tasks_[id].offered = false;
+        return id;
+    }
+
+    void offer(std::size_t id) {
+        task& t = tasks_[id];
+        if (t.offered || !possible(id)) return;
+        t.offered = true;
+        ready_.push_back(id);
+    }
+
+    bool possible(std::size_t id) {
+        const task& t = tasks_[id];
+        switch (t.next) {
+            case stage_of_life::start: {
+                if (t.waits != 0) return false;
+                if (!is_message(id)) return true;
+                const line& l = line_of(id);
+                return l.issued < l.ids.size() && l.ids[l.issued] == id && l.in_flight < l.slots;
+            }
+            case stage_of_life::read:
+                return t.self->what != action::send || eager_ ||
+                       (t.partner != nobody && tasks_[t.partner].next > stage_of_life::start);
+            case stage_of_life::write:
+                return !is_receive(t.self->what) ||
+                       (t.partner != nobody && tasks_[t.partner].next > stage_of_life::read);
+            case stage_of_life::complete: return true;
+            case stage_of_life::over: return false;
+        }
+        return false;
+    }
+
+    // The next event of an instruction, and whatever it makes possible.
+    void step(std::size_t id) {
+        task& t = tasks_[id];
+        switch (t.next) {
+            case stage_of_life::start:
+                if (is_message(id)) start_message(id);
+                break;
+            case stage_of_life::read: read(t); break;
+            case stage_of_life::write: write(t); break;
+            default: complete(id); break;
+        }
+        t.next = static_cast<stage_of_life>(static_cast<int>(t.next) + 1);
+        offer(id);
+        if (t.partner != nobody) offer(t.partner);
+    }
+
+    void start_message(std::size_t id) {
+        line& l = line_of(id);
+        ++l.issued;
+        ++l.in_flight;
+        if (l.issued < l.ids.size()) offer(l.ids[l.issued]);
+    }
+
+    void complete(std::size_t id) {
+        const task& t = tasks_[id];
+        for (std::uint32_t after : home(t).successors_of(*t.self)) {
+            --tasks_[t.first + after].waits;
+            offer(t.first + after);
+        }
+        if (!is_message(id)) return;
+        line& l = line_of(id);
+        --l.in_flight;
+        if (l.issued < l.ids.size()) offer(l.ids[l.issued]);
+    }
+
+    element* memory(const task& t, const operand& o) {
+        const buffer where = in_place_ && o.where == buffer::send ? buffer::recv : o.where;
+        return memory_[t.rank][static_cast<std::size_t>(where)].data() + o.part.begin;
+    }
+
+    void read(task& t) {
+        const instr& i = *t.self;
+        if (i.what == action::recv) return;
+        const auto count = static_cast<std::size_t>((i.what == action::send ? i.src : i.dst).part.count());
+        if (i.what != action::reduce) {
+            const element* from = memory(t, i.src);
+            t.value.assign(from, from + count);
+            return;
+        }
+        const auto sources = home(t).sources_of(i);
+        t.value.resize(count);
+        for (std::size_t e = 0; e < count; ++e) {
+            std::uint64_t exact = 0;
+            double sum = 0;
+            for (const operand& o : sources) {
+                exact += memory(t, o)[e].exact;
+                sum += memory(t, o)[e].rounded;
+            }
+            t.value[e] = {exact, static_cast<float>(sum)};
+        }
+    }
+
+    void write(task& t) {
+        const instr& i = *t.self;
+        if (i.what == action::send) return;
+        const auto count = static_cast<std::size_t>(i.dst.part.count());
+        const elements& arrived = is_receive(i.what) ? tasks_[t.partner].value : t.value;
+        if (arrived.size() != count) {
+            mismatched_ = true;
+            return;
+        }
+        element* to = memory(t, i.dst);
+        for (std::size_t e = 0; e < count; ++e)
+            to[e] = i.what == action::recv_reduce ? t.value[e] + arrived[e] : arrived[e];
+    }
+
+    bool right() const {
+        if (mismatched_) return false;
+        for (std::size_t r = 0; r < memory_.size(); ++r) {
+            if (!in_place_ && memory_[r][0] != inputs_[r]) return false;
+            if (memory_[r][1] != memory_[0][1]) return false;
+        }
+        for (std::size_t e = 0; e < inputs_[0].size(); ++e) {
+            std::uint64_t sum = 0;
+            for (const elements& input : inputs_) sum += input[e].exact;
+            if (memory_[0][1][e].exact != sum) return false;
+        }
+        return true;
+    }
+
+    std::span<const schedule> schedules_;
+    std::vector<task> tasks_;
+    std::vector<line> lines_;  // [2 * rank + receives]
+    bool in_bounds_ = false;
+
+    dice dice_{0};
+    bool in_place_ = false, eager_ = false, mismatched_ = false;
+    int candidates_ = 1;
+    std::vector<std::size_t> ready_;
+    std::vector<elements> inputs_;
+    std::vector<std::array<elements, 3>> memory_;  // [rank][buffer]
+};
+
+interleaver::interleaver(std::span<const schedule> schedules) : machine_(std::make_unique<machine>(schedules)) {}
+interleaver::~interleaver() = default;
+
+verdict interleaver::run(std::uint64_t seed) { return machine_->run(seed); }
+
+verdict judge(std::span<const schedule> schedules, int runs, std::uint64_t seed) {
+    interleaver all(schedules);
+    for (int n = 0; n < runs; ++n)
+        if (const verdict v = all.run(seed + static_cast<std::uint64_t>(n)); v != verdict::fine) return v;
+    return verdict::fine;
+}
+
+}  // namespace terrace::test

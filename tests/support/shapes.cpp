@@ -1,0 +1,166 @@
+#include "support/shapes.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/registry.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+struct choice_of_stage {
+    mode how;
+    std::string algorithm;
+};
+
+const std::vector<choice_of_stage>& stage_choices() {
+    static const std::vector<choice_of_stage> all = [] {
+        std::vector<choice_of_stage> result;
+        for (mode m : {mode::scatter, mode::root, mode::replicate})
+            for (const algorithm& a : algorithms())
+                if (a.supports(m)) result.push_back({m, std::string(a.name)});
+        return result;
+    }();
+    return all;
+}
+
+// Children that each domain of level `last` has in terms of the domains below level `first`: their number if it is the
+// same for all, else 0.
+int group_size(const tree& shape, int first, int last) {
+    int same = -1;
+    for (int d = 0; d < shape.domains(last); ++d) {
+        int low = d, high = d + 1;
+        for (int l = last; l >= first; --l) {
+            low = shape.first_child(l, low);
+            high = shape.first_child(l, high);
+        }
+        if (same >= 0 && same != high - low) return 0;
+        same = high - low;
+    }
+    return same;
+}
+
+// Appends to `all` every way to go on from `level`, of whose domains' children `part` are left to combine (0: all).
+void cover(const tree& shape, int level, int part, std::vector<stage>& so_far, std::vector<std::vector<stage>>& all) {
+    if (level == shape.depth()) {
+        all.push_back(so_far);
+        return;
+    }
+    const auto go_on = [&](std::vector<int> levels, int group, int next, int next_part) {
+        so_far.push_back({.levels = std::move(levels), .group = group, .how = mode::scatter, .algorithm = ""});
+        cover(shape, next, next_part, so_far, all);
+        so_far.pop_back();
+    };
+    const int size = part > 0 ? part : shape.uniform_size(level).value_or(0);
+    for (int factor = 2; factor < size; ++factor)
+        if (size % factor == 0) go_on({level}, factor, level, size / factor);
+    if (part > 0) {
+        go_on({level}, part, level + 1, 0);
+        return;
+    }
+    std::vector<int> merged;
+    for (int last = level; last < shape.depth(); ++last) {
+        merged.push_back(last);
+        go_on(merged, group_size(shape, level, last), last + 1, 0);
+    }
+}
+
+}  // namespace
+
+hierarchy machine_of(tree shape) {
+    hierarchy machine;
+    for (int l = 0; l < shape.depth(); ++l) {
+        level& made = machine.levels.emplace_back();
+        made.name = fmt::format("l{}", l);
+        made.bandwidth = 1e9;
+    }
+    machine.shape = std::move(shape);
+    return machine;
+}
+
+std::vector<hierarchy> uniform_machines(int ranks) {
+    std::vector<int> primes;
+    for (int rest = ranks, factor = 2; rest > 1; ++factor)
+        for (; rest % factor == 0; rest /= factor) primes.push_back(factor);
+    std::vector<hierarchy> result{machine_of(tree::uniform(std::vector{ranks}))};
+    if (primes.size() > 1) result.push_back(machine_of(tree::uniform(primes)));
+    return result;
+}
+
+std::vector<hierarchy> uneven_machines() {
+    std::vector<hierarchy> result;
+    for (std::vector<std::vector<int>> children : std::vector<std::vector<std::vector<int>>>{
+             {{2, 1}, {2}},
+             {{4, 2}, {2}},
+             {{3, 3, 1}, {3}},
+             {{1, 1, 2}, {3}},
+             {{1, 5, 2, 1}, {4}},
+             {{4, 4, 3}, {3}},
+             {{5, 4, 3}, {3}},
+             {{4, 4, 4, 1}, {4}},
+             {{5, 5, 5, 4}, {4}},
+             {{8, 8, 7}, {3}},
+             {{2, 2, 2, 2, 2}, {3, 2}, {2}},
+             {{1, 1, 1, 1, 1}, {3, 2}, {2}},
+             {{2, 2, 1, 3, 1}, {3, 2}, {2}},
+             {{4, 2, 3, 3, 1}, {2, 3}, {2}},
+             {{2, 2, 4}, {2, 1}, {2}},
+             {{3, 2, 2, 3, 1, 2, 2}, {2, 1, 3, 1}, {2, 2}, {2}},
+             {{4, 4, 4, 4, 4, 3}, {3, 3}, {2}},
+         })
+        result.push_back(machine_of(tree(std::move(children))));
+    return result;
+}
+
+std::string text(const tree& shape) {
+    std::string result;
+    for (const std::vector<int>& sizes : shape.children())
+        result += fmt::format("{}[{}]", result.empty() ? "" : " ", fmt::join(sizes, ","));
+    return result;
+}
+
+std::vector<std::vector<stage>> stagings(const hierarchy& machine) {
+    std::vector<std::vector<stage>> all;
+    std::vector<stage> so_far;
+    cover(machine.shape, 0, 0, so_far, all);
+    return all;
+}
+
+std::size_t choices(std::size_t stages) {
+    std::size_t n = 1;
+    for (std::size_t s = 0; s < stages; ++s) n *= stage_choices().size();
+    return n;
+}
+
+std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
+    for (stage& s : stages) {
+        const choice_of_stage& c = stage_choices()[choice % stage_choices().size()];
+        choice /= stage_choices().size();
+        s.how = c.how;
+        s.algorithm = c.algorithm;
+    }
+    return stages;
+}
+
+bool fits(const hierarchy& machine, const std::vector<stage>& stages) {
+    const tree shape = stage_tree(machine, stages);
+    std::vector<int> replicas(at(machine.ranks()), 1);  // ranks that own each element together, by domain
+    for (int l = 0; l < shape.depth(); ++l) {
+        std::vector<int> above;
+        for (int d = 0; d < shape.domains(l); ++d) {
+            const auto first = replicas.begin() + shape.first_child(l, d);
+            const int children = shape.children(l, d);
+            if (std::adjacent_find(first, first + children, std::not_equal_to<>()) != first + children) return false;
+            above.push_back(*first * (stages[at(l)].how == mode::replicate ? children : 1));
+        }
+        replicas = std::move(above);
+    }
+    return true;
+}
+
+}  // namespace terrace::test

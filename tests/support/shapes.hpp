@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+#include "plan/recipe.hpp"
+
+namespace terrace::test {
+
+/// A machine of the given shape with levels named l0, l1, ...
+hierarchy machine_of(tree shape);
+
+/// Uniform machines of P ranks: one level of P, and one level per prime factor of P. Splitting the first and merging
+/// the second give every ordered factorisation.
+std::vector<hierarchy> uniform_machines(int ranks);
+
+/// Machines with unequal domains, up to 24 ranks.
+std::vector<hierarchy> uneven_machines();
+
+/// "[4,2] [2]": children per domain, innermost level first.
+std::string text(const tree& shape);
+
+/// Every way to cover the levels by stages (each kept, merged with its neighbours, or split), without modes and
+/// algorithms.
+std::vector<std::vector<stage>> stagings(const hierarchy& machine);
+
+/// How many ways there are to give each of `stages` a mode and an algorithm of the registry.
+std::size_t choices(std::size_t stages);
+
+/// One of these ways, 0 <= choice < choices(stages.size()).
+std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice);
+
+/// Whether replicate stands only where it may: outermost, or below siblings of equal size.
+bool fits(const hierarchy& machine, const std::vector<stage>& stages);
+
+}  // namespace terrace::test

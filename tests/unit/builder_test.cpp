@@ -1,0 +1,296 @@
+// What the builder adds to what generators say, and who meets whom in a composition.
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "schedule/builder.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace {
+namespace {
+
+builder two_ranks(std::int64_t count) { return builder(0, 2, collective::allreduce, count); }
+
+bool waits_for(const schedule& s, std::size_t n, std::size_t earlier) {
+    const auto after = s.successors_of(s.instrs[earlier]);
+    return std::find(after.begin(), after.end(), n) != after.end();
+}
+
+std::vector<action> actions(const schedule& s) {
+    std::vector<action> result;
+    for (const instr& i : s.instrs) result.push_back(i.what);
+    return result;
+}
+
+operand sent(std::int64_t begin, std::int64_t end) { return {buffer::send, {begin, end}}; }
+operand result(std::int64_t begin, std::int64_t end) { return {buffer::recv, {begin, end}}; }
+
+TEST(builder, orders_a_read_after_a_write_and_a_write_after_reads) {
+    builder out = two_ranks(8);
+    out.recv(1, range{0, 8});
+    out.send(1, range{0, 4});
+    out.send(1, range{4, 8});
+    out.recv(1, range{2, 6});
+    const schedule s = out.finish();
+    EXPECT_TRUE(waits_for(s, 1, 0));
+    EXPECT_TRUE(waits_for(s, 2, 0));
+    EXPECT_TRUE(waits_for(s, 3, 0));
+    EXPECT_TRUE(waits_for(s, 3, 1));
+    EXPECT_TRUE(waits_for(s, 3, 2));
+    EXPECT_EQ(s.instrs[3].waits, 3u);
+}
+
+TEST(builder, leaves_unordered_what_does_not_conflict) {
+    builder out = two_ranks(8);
+    out.recv(1, range{0, 4});
+    out.recv(1, range{4, 8});
+    out.send(1, range{0, 2});
+    out.send(1, range{1, 3});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.instrs[0].waits, 0u);
+    EXPECT_EQ(s.instrs[1].waits, 0u);
+    EXPECT_FALSE(waits_for(s, 2, 1));
+    EXPECT_FALSE(waits_for(s, 3, 2)) << "two reads of one element";
+}
+
+TEST(builder, orders_a_write_after_a_read_of_the_callers_buffer_since_both_are_one_in_place) {
+    builder out = two_ranks(4);
+    out.send(1, range{0, 4});
+    out.recv(1, range{0, 4});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.instrs[0].src, sent(0, 4));
+    EXPECT_TRUE(waits_for(s, 1, 0));
+}
+
+TEST(builder, an_instruction_does_not_wait_for_itself) {
+    builder out = two_ranks(4);
+    out.recv_reduce(1, range{0, 4});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.instrs[0].waits, 0u);
+    EXPECT_TRUE(s.successors.empty());
+}
+
+TEST(builder, scratch_is_fresh_and_ordered_apart_from_the_vector) {
+    builder out = two_ranks(4);
+    const operand a = out.scratch(4), b = out.scratch(3);
+    out.recv(1, a);
+    out.recv(1, b);
+    out.reduce(range{0, 4}, {range{0, 4}, a});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.scratch, 7);
+    EXPECT_FALSE(a.part.overlaps(b.part));
+    EXPECT_TRUE(waits_for(s, 2, 0));
+    EXPECT_FALSE(waits_for(s, 2, 1));
+}
+
+TEST(builder, reads_the_callers_buffer_until_something_is_written) {
+    builder out = two_ranks(8);
+    out.send(1, range{0, 8});
+    out.recv_reduce(1, range{0, 4});
+    out.send(1, range{0, 4});
+    out.send(1, range{4, 8});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.instrs[0].src, sent(0, 8));
+    EXPECT_EQ(s.instrs[1].src, sent(0, 4));
+    EXPECT_EQ(s.instrs[1].dst, result(0, 4));
+    EXPECT_EQ(s.instrs[2].src, result(0, 4));
+    EXPECT_EQ(s.instrs[3].src, sent(4, 8));
+}
+
+TEST(builder, copies_the_rest_where_an_operand_is_partly_written) {
+    builder out = two_ranks(8);
+    out.recv(1, range{2, 4});
+    out.send(1, range{0, 8});
+    const schedule s = out.finish();
+    ASSERT_EQ(actions(s), (std::vector{action::recv, action::copy, action::copy, action::send}));
+    EXPECT_EQ(s.instrs[1].src, sent(0, 2));
+    EXPECT_EQ(s.instrs[1].dst, result(0, 2));
+    EXPECT_EQ(s.instrs[2].dst, result(4, 8));
+    EXPECT_EQ(s.instrs[3].src, result(0, 8));
+    EXPECT_EQ(s.instrs[3].waits, 3u);
+}
+
+TEST(builder, one_rank_alone_copies_its_input) {
+    builder out(0, 1, collective::allreduce, 5);
+    const schedule s = out.finish();
+    ASSERT_EQ(actions(s), std::vector{action::copy});
+    EXPECT_EQ(s.instrs[0].src, sent(0, 5));
+    EXPECT_EQ(s.instrs[0].dst, result(0, 5));
+}
+
+TEST(builder, leaves_empty_messages_out) {
+    builder out = two_ranks(0);
+    out.send(1, range{0, 0});
+    out.recv(1, range{0, 0});
+    out.recv_reduce(1, range{0, 0});
+    out.reduce(range{0, 0}, {range{0, 0}, range{0, 0}});
+    EXPECT_TRUE(out.finish().instrs.empty());
+}
+
+TEST(builder, numbers_messages_per_peer_and_direction) {
+    builder out(0, 3, collective::allreduce, 6);
+    out.send(1, range{0, 1});
+    out.recv(1, range{1, 2});
+    out.send(2, range{0, 1});
+    out.send(1, range{2, 3});
+    out.recv_reduce(1, range{1, 2});
+    const schedule s = out.finish();
+    std::vector<int> channels;
+    for (const instr& i : s.instrs)
+        if (i.peer >= 0) channels.push_back(i.channel);
+    EXPECT_EQ(channels, (std::vector{0, 0, 0, 1, 1}));
+}
+
+TEST(builder, stages_side_by_side_stand_in_the_order_of_their_steps) {
+    builder out = two_ranks(4);
+    out.next_step();
+    out.send(1, range{0, 1});
+    out.next_step();
+    out.send(1, range{1, 2});
+    out.go_to_step(1);
+    out.send(1, range{2, 3});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.instrs[0].src, sent(0, 1));
+    EXPECT_EQ(s.instrs[1].src, sent(2, 3));
+    EXPECT_EQ(s.instrs[2].src, sent(1, 2));
+    EXPECT_EQ(s.instrs[1].channel, 1);
+}
+
+// ------------------------------------------------------------------------------------------------------------ compose
+
+std::vector<stage> two_stages(mode inner, std::string inner_by, mode outer, std::string outer_by, int group,
+                              int nodes) {
+    return {{.levels = {0}, .group = group, .how = inner, .algorithm = std::move(inner_by)},
+            {.levels = {1}, .group = nodes, .how = outer, .algorithm = std::move(outer_by)}};
+}
+
+struct meeting {
+    range segment;
+    std::vector<int> members;
+    friend bool operator==(const meeting&, const meeting&) = default;
+};
+
+std::vector<meeting> meetings(const composed_stage& s) {
+    std::vector<meeting> result;
+    for (const cohort& c : s.cohorts) result.push_back({c.segment, c.members});
+    return result;
+}
+
+TEST(compose, nodes_of_4_and_2_meet_in_four_segments) {
+    const hierarchy machine = test::machine_of(tree({{4, 2}, {2}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 2), 8, 1);
+    EXPECT_EQ(meetings(c.stages[0]), (std::vector<meeting>{{{0, 8}, {0, 1, 2, 3}}, {{0, 8}, {4, 5}}}));
+    EXPECT_EQ(meetings(c.stages[1]),
+              (std::vector<meeting>{{{0, 2}, {0, 4}}, {{2, 4}, {1, 4}}, {{4, 6}, {2, 5}}, {{6, 8}, {3, 5}}}));
+    EXPECT_EQ(c.stages[1].cohorts[1].shards, (std::vector<range>{{2, 3}, {3, 4}}));
+    EXPECT_EQ(c.stages[1].of_rank[4], (std::vector{0, 1}));
+    EXPECT_EQ(c.stages[1].of_rank[0], (std::vector{0}));
+}
+
+TEST(compose, nodes_of_3_3_and_1_meet_in_three_segments) {
+    const hierarchy machine = test::machine_of(tree({{3, 3, 1}, {3}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "direct", mode::scatter, "direct", 0, 3), 9, 1);
+    EXPECT_EQ(meetings(c.stages[0]), (std::vector<meeting>{{{0, 9}, {0, 1, 2}}, {{0, 9}, {3, 4, 5}}}))
+        << "one rank alone has nothing to do";
+    EXPECT_EQ(meetings(c.stages[1]),
+              (std::vector<meeting>{{{0, 3}, {0, 3, 6}}, {{3, 6}, {1, 4, 6}}, {{6, 9}, {2, 5, 6}}}));
+}
+
+TEST(compose, cuts_that_do_not_coincide_make_segments_of_both) {
+    const hierarchy machine = test::machine_of(tree({{3, 2}, {2}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 2), 12, 1);
+    EXPECT_EQ(meetings(c.stages[1]),
+              (std::vector<meeting>{{{0, 4}, {0, 3}}, {{4, 6}, {1, 3}}, {{6, 8}, {1, 4}}, {{8, 12}, {2, 4}}}));
+}
+
+TEST(compose, a_coarse_quantum_merges_cuts) {
+    const hierarchy machine = test::machine_of(tree({{3, 2}, {2}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 2), 12, 6);
+    for (const composed_stage& s : c.stages)
+        for (const cohort& k : s.cohorts)
+            for (std::int64_t cut : {k.segment.begin, k.segment.end}) EXPECT_EQ(cut % 6, 0);
+    EXPECT_EQ(c.stages[1].cohorts.size(), 2u);
+}
+
+TEST(compose, segments_take_turns_with_the_root) {
+    const hierarchy machine = test::machine_of(tree::uniform(std::vector{4, 3}));
+    const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::root, "tree", 4, 3), 12, 1);
+    std::vector<int> roots;
+    for (const cohort& k : c.stages[1].cohorts) roots.push_back(k.root);
+    EXPECT_EQ(roots, (std::vector{0, 1, 2, 0}));
+}
+
+TEST(compose, roots_of_nodes_meet) {
+    const hierarchy machine = test::machine_of(tree({{4, 2}, {2}}));
+    const composition c = compose(machine, two_stages(mode::root, "tree", mode::scatter, "ring", 0, 2), 8, 1);
+    EXPECT_EQ(meetings(c.stages[1]), (std::vector<meeting>{{{0, 8}, {0, 4}}}));
+    EXPECT_TRUE(c.stages[1].of_rank[5].empty());
+}
+
+TEST(compose, replicas_run_side_by_side) {
+    const hierarchy machine = test::machine_of(tree::uniform(std::vector{2, 2}));
+    const composition c = compose(machine, two_stages(mode::replicate, "doubling", mode::scatter, "ring", 2, 2), 8, 1);
+    EXPECT_EQ(meetings(c.stages[1]), (std::vector<meeting>{{{0, 8}, {0, 2}}, {{0, 8}, {1, 3}}}));
+}
+
+TEST(compose, refuses_replicate_below_unequal_siblings) {
+    const hierarchy machine = test::machine_of(tree({{4, 2}, {2}}));
+    const std::vector<stage> stages = two_stages(mode::replicate, "doubling", mode::scatter, "ring", 0, 2);
+    EXPECT_THROW(compose(machine, stages, 8, 1), plan_error);
+}
+
+TEST(compose, refuses_algorithms_that_do_not_do_the_mode_or_do_not_exist) {
+    const hierarchy machine = test::machine_of(tree::uniform(std::vector{2, 2}));
+    EXPECT_THROW(compose(machine, two_stages(mode::scatter, "tree", mode::scatter, "ring", 2, 2), 8, 1), plan_error);
+    EXPECT_THROW(compose(machine, two_stages(mode::scatter, "ring", mode::root, "sorting", 2, 2), 8, 1), plan_error);
+}
+
+TEST(compose, an_empty_vector_gives_empty_programs) {
+    const hierarchy machine = test::machine_of(tree({{3, 3, 1}, {3}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 3), 0, 1);
+    for (const schedule& s : generate_all(c, collective::allreduce)) EXPECT_TRUE(s.instrs.empty());
+}
+
+// -------------------------------------------------------------------------------------------------------------- lower
+
+TEST(lower, ranks_with_and_without_a_native_stage_keep_the_same_steps) {
+    const hierarchy machine = test::machine_of(tree({{3, 3, 1}, {3}}));
+    const composition c = compose(machine, two_stages(mode::scatter, "native", mode::scatter, "ring", 0, 3), 9, 1);
+    std::vector<schedule> all;
+    for (const schedule& s : generate_all(c, collective::allreduce)) all.push_back(lower(s, {}));
+    EXPECT_EQ(find_fault(all), std::nullopt);
+}
+
+TEST(lower, keeps_the_stages_that_the_transport_runs) {
+    const hierarchy machine = test::machine_of(tree::uniform(std::vector{4}));
+    const std::vector<stage> stages{{.levels = {0}, .group = 4, .how = mode::scatter, .algorithm = "native"}};
+    const schedule s = generate(compose(machine, stages, 8, 1), collective::allreduce, 0);
+    const auto kept = [&](capabilities can) {
+        const std::vector<action> all = actions(lower(s, can));
+        return std::count_if(all.begin(), all.end(), is_stage);
+    };
+    const auto bit = [](action a) { return 1u << static_cast<unsigned>(a); };
+    EXPECT_EQ(kept({}), 0);
+    EXPECT_EQ(kept({bit(action::stage_allgather)}), 1);
+    EXPECT_EQ(kept({bit(action::stage_allgather) | bit(action::stage_reduce_scatter)}), 2);
+}
+
+// ------------------------------------------------------------------------------------------------------------- groups
+
+TEST(group, shards_from_wraps_around_in_two_ranges) {
+    const std::vector<int> members{0, 1, 2, 3};
+    const std::vector<range> shards{{0, 2}, {2, 4}, {4, 6}, {6, 8}};
+    const group g{members, shards, {0, 8}, 1};
+    EXPECT_EQ(g.shards_from(1, 2), (std::array{range{2, 6}, range{0, 0}}));
+    EXPECT_EQ(g.shards_from(3, 2), (std::array{range{6, 8}, range{0, 2}}));
+    EXPECT_EQ(g.shards_from(-1, 4), (std::array{range{6, 8}, range{0, 6}}));
+}
+
+}  // namespace
+}  // namespace terrace

@@ -1,0 +1,212 @@
+// What the verifier says of small programs, right and wrong.
+
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "schedule/builder.hpp"
+#include "schedule/verify.hpp"
+
+namespace terrace {
+namespace {
+
+using program = std::vector<schedule>;
+
+void expect_fault(const program& p, std::string_view part_of_text) {
+    const auto found = find_fault(p);
+    ASSERT_TRUE(found) << "expected: " << part_of_text;
+    EXPECT_NE(found->find(part_of_text), std::string::npos) << *found;
+}
+
+// Two ranks send each other all they have and add it.
+program exchange(std::int64_t count) {
+    program all;
+    for (int rank = 0; rank < 2; ++rank) {
+        builder out(rank, 2, collective::allreduce, count);
+        const operand theirs = out.scratch(count);
+        out.send(1 - rank, range{0, count});
+        out.recv(1 - rank, theirs);
+        out.next_step();
+        out.reduce(range{0, count}, {range{0, count}, theirs});
+        all.push_back(out.finish());
+    }
+    return all;
+}
+
+enum { send, recv, reduce };  // its instructions
+
+void forget_waits(schedule& s) {
+    s.successors.clear();
+    for (instr& i : s.instrs) i.first_successor = i.successors = i.waits = 0;
+}
+
+TEST(verifier, accepts_an_exchange) {
+    for (std::int64_t count : {0, 1, 7}) EXPECT_EQ(find_fault(exchange(count)), std::nullopt);
+}
+
+TEST(verifier, names_rank_instruction_and_step) {
+    program p = exchange(4);
+    p[1].instrs[recv].dst.part.end = 5;
+    EXPECT_EQ(find_fault(p),
+              "rank 1, instruction 1 (recv, step 0): scratch[0, 5) lies outside of the buffer's 4 elements");
+}
+
+TEST(verifier, finds_a_write_to_the_callers_input) {
+    program p = exchange(4);
+    p[0].instrs[reduce].dst.where = buffer::send;
+    expect_fault(p, "writes what the caller passed in");
+}
+
+TEST(verifier, finds_ends_that_differ) {
+    program p = exchange(4);
+    p[0].instrs[send].src.part.end = 3;
+    expect_fault(p, "expects 4 elements, but rank 0 sends 3");
+    p = exchange(4);
+    p[0].instrs[send].step = -1;
+    expect_fault(p, "rank 0 sends it in step -1");
+    p = exchange(4);
+    p[0].instrs[send].channel = 1;
+    expect_fault(p, "channel 1 should be 0");
+}
+
+TEST(verifier, finds_a_message_that_nobody_receives) {
+    program p = exchange(4);
+    p[1].instrs[recv].what = action::copy;
+    p[1].instrs[recv].src = {buffer::send, {0, 4}};
+    expect_fault(p, "rank 1 does not receive it");
+}
+
+TEST(verifier, finds_a_race) {
+    program p = exchange(4);
+    forget_waits(p[0]);
+    expect_fault(p, "rank 0, instruction 2 (reduce, step 1): may run before");
+}
+
+// Rank 0 sends its input and gets the sum back into the same place. That there is an answer shows that the message has
+// arrived, but not that its request has completed.
+TEST(verifier, an_answer_does_not_free_the_operand_of_a_send) {
+    program p;
+    builder zero(0, 2, collective::allreduce, 4), one(1, 2, collective::allreduce, 4);
+    zero.send(1, range{0, 4});
+    one.recv_reduce(0, range{0, 4});
+    zero.next_step();
+    one.next_step();
+    zero.recv(1, range{0, 4});
+    one.send(0, range{0, 4});
+    p = {zero.finish(), one.finish()};
+    EXPECT_EQ(find_fault(p), std::nullopt);
+    forget_waits(p[0]);
+    expect_fault(p, "may run before");
+}
+
+// Rank 0 overwrites a slot with what rank 1 sends only on rank 0's word that the slot has been read: that the write
+// comes after the read follows from the messages, even if the write does not wait for the read itself.
+TEST(verifier, sees_order_that_runs_through_messages) {
+    builder zero(0, 2, collective::allreduce, 1), one(1, 2, collective::allreduce, 1);
+    const operand slot = zero.scratch(1), copy = zero.scratch(1), answer = zero.scratch(1), heard = one.scratch(1);
+    zero.recv(1, slot);
+    one.send(0, range{0, 1});
+    zero.next_step();
+    one.next_step();
+    zero.copy(copy, slot);
+    zero.send(1, copy);
+    one.recv(0, heard);
+    zero.next_step();
+    one.next_step();
+    zero.recv(1, answer);
+    one.send(0, heard);
+    zero.copy(slot, answer);
+    zero.next_step();
+    one.next_step();
+    zero.reduce(range{0, 1}, {range{0, 1}, slot});
+    zero.send(1, range{0, 1});
+    one.recv(0, range{0, 1});
+    program p{zero.finish(), one.finish()};
+    ASSERT_EQ(find_fault(p), std::nullopt);
+
+    enum { first_receive, read, word, second_receive, overwrite };
+    schedule& s = p[0];
+    forget_waits(s);
+    const auto order = [&](std::uint32_t first, std::vector<std::uint32_t> then) {
+        s.instrs[first].first_successor = static_cast<std::uint32_t>(s.successors.size());
+        s.instrs[first].successors = static_cast<std::uint32_t>(then.size());
+        for (std::uint32_t n : then) ++s.instrs[n].waits;
+        s.successors.insert(s.successors.end(), then.begin(), then.end());
+    };
+    order(first_receive, {read});
+    order(read, {word});
+    order(second_receive, {overwrite});
+    order(overwrite, {5});
+    order(5, {6});
+    EXPECT_EQ(find_fault(p), std::nullopt);
+
+    // A word that does not wait for the read is no word.
+    s.instrs[read].successors = s.instrs[word].waits = 0;
+    expect_fault(p, "rank 0, instruction 2 (send, step 1): may run before");
+}
+
+TEST(verifier, finds_a_deadlock_without_buffering) {
+    program p;
+    for (int rank = 0; rank < 2; ++rank) {
+        builder out(rank, 2, collective::allreduce, 4);
+        const operand theirs = out.scratch(4);
+        out.recv(1 - rank, theirs);
+        out.reduce(range{0, 4}, {range{0, 4}, theirs});
+        out.send(1 - rank, range{0, 4});
+        p.push_back(out.finish());
+    }
+    expect_fault(p, "a deadlock");
+}
+
+TEST(verifier, finds_a_contribution_counted_twice) {
+    program p = exchange(4);
+    for (schedule& s : p)
+        for (operand& o : s.sources) o = {buffer::send, {0, 4}};
+    expect_fault(p, "counts a rank's contribution twice");
+}
+
+TEST(verifier, finds_a_contribution_left_out) {
+    program p = exchange(4);
+    p[1].instrs[reduce].sources = 1;
+    expect_fault(p, "rank 1: contributions are missing in recv[0, 4)");
+}
+
+TEST(verifier, finds_elements_in_the_wrong_place) {
+    program p = exchange(4);
+    p[0].instrs[send].src.part = {0, 3};
+    p[1].instrs[recv].dst.part = {1, 4};
+    expect_fault(p, "not all of it has been written");
+    p[1].instrs[reduce].dst.part = {1, 4};
+    for (operand& o : p[1].sources) o.part = {1, 4};
+    expect_fault(p, "adds element 0 to element 1");
+}
+
+TEST(verifier, finds_a_result_that_is_not_written) {
+    EXPECT_EQ(find_fault(program{builder(0, 1, collective::allreduce, 0).finish()}), std::nullopt);
+    schedule idle = builder(0, 1, collective::allreduce, 0).finish();
+    idle.count = 3;
+    expect_fault(program{idle}, "nothing is written in recv[0, 3), out of place");
+}
+
+// Three ranks, each of which adds up all inputs by itself, one of them in another order.
+TEST(verifier, finds_bits_that_may_differ_between_ranks) {
+    program p;
+    for (int rank = 0; rank < 3; ++rank) {
+        builder out(rank, 3, collective::allreduce, 1);
+        std::vector<builder::place> inputs(3, builder::place(range{0, 1}));
+        for (int distance = 1; distance < 3; ++distance) {
+            const int from = (rank - distance + 3) % 3;
+            inputs[static_cast<std::size_t>(from)] = out.scratch(1);
+            out.next_step();
+            out.send((rank + distance) % 3, range{0, 1});
+            out.recv(from, inputs[static_cast<std::size_t>(from)]);
+        }
+        if (rank == 2) std::swap(inputs[0], inputs[1]);
+        out.reduce(range{0, 1}, inputs);
+        p.push_back(out.finish());
+    }
+    expect_fault(p, "rank 2: the order of additions differs from rank 0's");
+}
+
+}  // namespace
+}  // namespace terrace

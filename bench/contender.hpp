@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <terrace/options.hpp>
+#include <terrace/plan.hpp>
+#include <terrace/types.hpp>
+
+#include "bench/world.hpp"
+
+namespace terrace::bench {
+
+/// One call of a collective. In place, `send` and `recv` are the same.
+struct call {
+    const void* send;
+    void* recv;
+    std::int64_t count;
+    element_type type;
+    reduce_op op;
+};
+
+/// How a contender runs a message size, for people.
+struct description {
+    std::string shape;       ///< stages innermost first, or the function called
+    int lanes = 1;
+    std::int64_t chunk = 0;  ///< [bytes]; 0: the whole vector at once
+};
+
+/// An algorithm under test. Creation and destruction are collective.
+class contender {
+public:
+    virtual ~contender() = default;
+
+    virtual bool in_place() const noexcept = 0;
+    virtual description describe(std::int64_t bytes) const = 0;
+    virtual void run(const call& c) = 0;
+};
+
+/// What contenders are made of.
+struct setting {
+    const world& ranks;
+    const plan& chosen;  ///< the plan file
+    options how;
+};
+
+struct contender_kind {
+    std::string_view name;
+    std::string_view description;
+    std::unique_ptr<contender> (*make)(const setting& s, std::string_view name);
+};
+
+/// The one table of contenders: the command line, its help and the runs follow it.
+std::span<const contender_kind> contender_kinds() noexcept;
+
+/// Collective. `name` is one of the table's.
+std::unique_ptr<contender> make_contender(const setting& s, std::string_view name);
+
+}  // namespace terrace::bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include <terrace/plan.hpp>
+
+#include "bench/runner.hpp"
+#include "bench/settings.hpp"
+#include "bench/world.hpp"
+#include "bench/yardstick.hpp"
+
+namespace terrace::bench {
+
+/// What all rows of a run have in common.
+struct conditions {
+    const world& ranks;
+    const settings& asked;
+    const plan& chosen;
+    const yardstick& against;
+    std::string date;  ///< ISO 8601, UTC
+};
+
+/// What follows from a row.
+struct figures {
+    double time = 0;          ///< [s]
+    double algbw = 0;         ///< [GB/s], as nccl-tests define it
+    double busbw = 0;
+    std::optional<double> percent_of_limit, percent_of_goodput;
+};
+figures figures_of(const conditions& c, const row& r);
+
+// For people: what stands above the rows, the rows of one size, and what they come to at the largest size.
+std::string header_text(const conditions& c);
+std::string rows_text(const conditions& c, std::span<const row> rows);
+std::string verdict_text(const conditions& c, std::span<const row> rows);
+
+/// For programs: everything, as a JSON object.
+std::string to_json(const conditions& c, std::span<const row> rows);
+
+}  // namespace terrace::bench

@@ -1,0 +1,173 @@
+#include "bench/settings.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/version.hpp>
+
+#include "base/units.hpp"
+#include "bench/contender.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr int max_sizes = 10'000;
+
+std::string footer() {
+    std::string text = "Algorithms:\n";
+    for (const contender_kind& kind : contender_kinds())
+        text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
+    return text + R"(
+BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are bytes of the vector that is reduced.
+
+Examples:
+  mpirun -np 8 terrace-bench --plan plan.yaml
+      everything, 8 B to 32 MiB
+  mpirun -np 8 terrace-bench --plan plan.yaml --algorithms hierarchical,mpi -b 1K -e 64M -f 8 --json out.json
+      the plan against MPI, kept as JSON
+  mpirun -np 8 terrace-bench --plan plan.yaml --placement anywhere -e 1M
+      tries a plan for several nodes on one; what it measures is not the machine of the plan
+  tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
+      on a virtual cluster, whose links let 128 KiB pass free of charge
+
+Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
+}
+
+// Turns text into a value on the way to CLI11's own conversion, so that a mistake names its option.
+CLI::Validator bytes_of(std::int64_t low) {
+    return CLI::Validator(
+        [low](std::string& text) -> std::string {
+            const auto bytes = parse_bytes(text, true);
+            if (!bytes || *bytes < low)
+                return fmt::format("{} is no number of bytes of at least {}; write 4096, 4K, 64M, 1G", text, low);
+            text = std::to_string(*bytes);
+            return {};
+        },
+        "");
+}
+
+CLI::Validator number_of(int low) {
+    CLI::Validator range = CLI::Range(low, 1'000'000'000);
+    range.description("");
+    return range;
+}
+
+CLI::Validator known_algorithm() {
+    return CLI::Validator(
+        [](std::string& text) -> std::string {
+            std::vector<std::string_view> names;
+            for (const contender_kind& kind : contender_kinds()) names.push_back(kind.name);
+            if (std::find(names.begin(), names.end(), text) != names.end()) return {};
+            return fmt::format("there is no algorithm {}; choose from {}", text, fmt::join(names, ", "));
+        },
+        "");
+}
+
+// An option whose value is one of a few words.
+template <class Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
+                        std::map<std::string, Value> choices) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    const std::string description = fmt::format("{}", fmt::join(words, ", "));
+    return app
+        .add_option_function<std::string>(
+            names, [&target, choices](const std::string& word) { target = choices.at(word); }, description)
+        ->check(CLI::Validator(
+            [words, description](std::string& text) -> std::string {
+                if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+                return fmt::format("{} is none of: {}", text, description);
+            },
+            ""))
+        ->type_name("NAME")
+        ->default_str(usual);
+}
+
+// What single options cannot tell.
+void check_together(const settings& s) {
+    const auto element = static_cast<std::int64_t>(size_of(s.type));
+    const auto bad = [](const std::string& what) { throw CLI::ValidationError(what); };
+    if (s.begin < element) bad(fmt::format("-b {}: less than one {} ({} bytes)", s.begin, to_string(s.type), element));
+    if (s.end < s.begin) bad(fmt::format("-e {} is less than -b {}", s.end, s.begin));
+    if (s.end / element > std::numeric_limits<int>::max())
+        bad(fmt::format("-e {}: MPI counts at most {} elements in a call", s.end, std::numeric_limits<int>::max()));
+    if (s.step > 0 && (s.end - s.begin) / s.step >= max_sizes)
+        bad(fmt::format("-i {}: makes more than {} sizes from -b {} to -e {}", s.step, max_sizes, s.begin, s.end));
+    if (s.warmup == 0 && !s.iterations)
+        bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
+    if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
+        bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> settings::counts() const {
+    const auto element = static_cast<std::int64_t>(size_of(type));
+    std::vector<std::int64_t> all;
+    for (std::int64_t bytes = begin; bytes <= end; bytes = step > 0 ? bytes + step : bytes * factor)
+        if (all.empty() || bytes / element > all.back()) all.push_back(bytes / element);
+    return all;
+}
+
+std::variant<settings, answer> parse_settings(int argc, const char* const* argv) {
+    settings s;
+    for (const contender_kind& kind : contender_kinds()) s.algorithms.emplace_back(kind.name);
+
+    CLI::App app("Measures the allreduce of a plan beside the baselines it claims to beat.\n"
+                 "Iterations of all algorithms alternate, results are checked exactly.", "terrace-bench");
+    app.footer(footer());
+    app.set_version_flag("--version", fmt::format("terrace-bench {}", version()));
+    app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
+    app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all")
+        ->delimiter(',')->check(known_algorithm())->type_name("NAMES");
+    app.add_option("-b,--minbytes", s.begin, "smallest vector")->transform(bytes_of(1))->type_name("BYTES")
+        ->capture_default_str();
+    app.add_option("-e,--maxbytes", s.end, "largest vector")->transform(bytes_of(1))->type_name("BYTES")
+        ->default_str("32M");
+    CLI::Option* step = app.add_option("-i,--stepbytes", s.step, "add this from size to size")
+        ->transform(bytes_of(1))->type_name("BYTES");
+    app.add_option("-f,--stepfactor", s.factor, "multiply by this from size to size")
+        ->check(number_of(2))->type_name("N")->capture_default_str()->excludes(step);
+    app.add_option("-n,--iters", s.iterations,
+                   fmt::format("iterations of a row; default: {} to {}, as fit into a second", fewest_iterations,
+                               most_iterations))
+        ->check(number_of(1))->type_name("N");
+    app.add_option("-w,--warmup_iters", s.warmup, "iterations before, not timed")
+        ->check(number_of(0))->type_name("N")->capture_default_str();
+    CLI::Validator flag = CLI::IsMember({"0", "1"});
+    flag.description("");
+    app.add_option("-c,--check", s.check, "1: check the first and the last iteration of each row")
+        ->check(flag)->type_name("0|1")->default_str("1");
+    add_choice<element_type>(app, "-d,--datatype", s.type, "float",
+                             {{"float", element_type::float32}, {"float32", element_type::float32},
+                              {"double", element_type::float64}, {"float64", element_type::float64}});
+    add_choice<reduce_op>(app, "-o,--op", s.op, "sum", {{"sum", reduce_op::sum}});
+    using placement = options::placement;
+    add_choice<placement>(app, "--placement", s.place, "by-node",
+                          {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
+        ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
+    app.add_option("--burst", s.burst, "bytes that each link's shaper lets pass free of charge")
+        ->transform(bytes_of(0))->type_name("BYTES");
+    app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
+    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+
+    try {
+        app.parse(argc, argv);
+        check_together(s);
+    } catch (const CLI::ParseError& e) {
+        std::ostringstream out, err;
+        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
+        return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --help\n", e.what()), 2};
+    }
+    return s;
+}
+
+}  // namespace terrace::bench

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <terrace/options.hpp>
+#include <terrace/types.hpp>
+
+namespace terrace::bench {
+
+/// Iterations of a row where the command line does not say: as fit into about a second, but within these.
+inline constexpr int fewest_iterations = 5;
+inline constexpr int most_iterations = 200;
+
+/// What the command line asks for.
+struct settings {
+    std::filesystem::path plan_file;
+    std::filesystem::path json_file;      ///< empty: none
+    std::vector<std::string> algorithms;  ///< names of contenders, in the order they run and are printed
+    std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the vector, inclusive
+    std::int64_t step = 0;                ///< [bytes] from size to size; 0: `factor` rules
+    int factor = 4;
+    std::optional<int> iterations;        ///< nothing: as many as time allows
+    int warmup = 2;
+    bool check = true;
+    element_type type = element_type::float32;
+    reduce_op op = reduce_op::sum;
+    options::placement place = options::placement::by_node;
+    std::int64_t burst = 0;               ///< bytes that pass each link free of charge
+    bool progress = false;                ///< also where stderr is no terminal
+
+    /// Elements of each vector to measure, ascending.
+    std::vector<std::int64_t> counts() const;
+};
+
+/// A command line that runs nothing: a mistake, or a question such as --help.
+struct answer {
+    std::string text;
+    int exit_code;
+};
+
+std::variant<settings, answer> parse_settings(int argc, const char* const* argv);
+
+}  // namespace terrace::bench

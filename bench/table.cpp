@@ -1,0 +1,132 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/version.hpp>
+
+#include "base/units.hpp"
+#include "bench/report.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr std::string_view row_format = "{:>12} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>9} {:>9} {:>7} {:>8} {:>7}  {}\n";
+
+std::string percent_text(std::optional<double> percent) { return percent ? fmt::format("{:.1f}", *percent) : "-"; }
+
+std::string machine_text(const hierarchy& machine) {
+    std::vector<std::string> levels;
+    for (const level& l : machine.levels)
+        levels.push_back(fmt::format("{} {} {}", l.name, to_string(l.medium), format_bandwidth(l.bandwidth)));
+    return fmt::format("{} ({})", shape_text(machine.shape), fmt::join(levels, ", "));
+}
+
+std::string goodput_text(const conditions& c) {
+    const yardstick& y = c.against;
+    if (!y.has_goodput())
+        return "not stated: no ethernet between hosts, or ranks not placed by node";
+    std::vector<std::string> rates;
+    for (int l = 0; l < y.machine().depth(); ++l)
+        if (const auto& measured = y.measured()[static_cast<std::size_t>(l)])
+            rates.push_back(fmt::format("{} {:.1f} Mbit/s (measured {:.1f})",
+                                        y.machine().levels[static_cast<std::size_t>(l)].name, y.goodput(l) / 125e3,
+                                        *measured / 125e3));
+    std::string text = fmt::format("the same at what TCP can carry: {}", fmt::join(rates, ", "));
+    if (y.burst() > 0) text += fmt::format("; {} a link are free, so from 2 MiB on", format_bytes(y.burst()));
+    return text;
+}
+
+std::string iterations_text(const settings& s) {
+    if (s.iterations) return fmt::format("{} iterations a row", *s.iterations);
+    return fmt::format("{} to {} iterations a row, as fit into a second", fewest_iterations, most_iterations);
+}
+
+std::string shape_column(const description& d) {
+    if (d.chunk == 0) return d.shape;
+    return fmt::format("{}; {} lane{}, {} chunks", d.shape, d.lanes, d.lanes == 1 ? "" : "s", format_bytes(d.chunk));
+}
+
+const row* find(std::span<const row> rows, std::int64_t bytes, std::string_view algorithm) {
+    const auto found = std::find_if(rows.begin(), rows.end(),
+                                    [&](const row& r) { return r.bytes == bytes && r.algorithm == algorithm; });
+    return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+figures figures_of(const conditions& c, const row& r) {
+    const double ranks = c.ranks.size();
+    figures f;
+    f.time = r.median();
+    f.algbw = f.time > 0 ? static_cast<double>(r.bytes) / f.time / 1e9 : 0;
+    f.busbw = f.algbw * 2 * (ranks - 1) / ranks;
+    f.percent_of_limit = c.against.percent_of_limit(r.bytes, f.time);
+    f.percent_of_goodput = c.against.percent_of_goodput(r.bytes, f.time);
+    return f;
+}
+
+std::string header_text(const conditions& c) {
+    std::string text;
+    const auto line = [&](std::string_view key, const std::string& value) {
+        text += fmt::format("# {:<10}{}\n", key, value);
+    };
+    line("bench", fmt::format("terrace-bench {}, {}", version(), c.date));
+    line("plan", fmt::format("{}, {}, {}", c.chosen.name(), c.chosen.id(), c.asked.plan_file.string()));
+    line("machine", machine_text(c.against.machine()));
+    line("ranks", fmt::format("{} on {} host{}{}", c.ranks.size(), c.ranks.host_count(),
+                              c.ranks.host_count() == 1 ? "" : "s",
+                              c.asked.place == options::placement::anywhere
+                                  ? ", placed anywhere: this may not be the machine of the plan" : ""));
+    line("mpi", c.ranks.library());
+    line("method",
+         fmt::format("{} after {} to warm up; algorithms alternate", iterations_text(c.asked), c.asked.warmup));
+    line("time_us", "median over iterations of the maximum over ranks; algbw and busbw in GB/s, as in nccl-tests");
+    line("%limit", "least time that the link rates in the plan allow point-to-point messages, over time");
+    line("%goodput", goodput_text(c));
+    line("#wrong", c.asked.check ? "elements that are not exactly the sum, over all ranks" : "not checked");
+    return text + "#\n" +
+           fmt::format(fmt::runtime(row_format), "bytes", "count", "type", "op", "algorithm", "time_us", "algbw",
+                       "busbw", "%limit", "%goodput", "#wrong", "shape");
+}
+
+std::string rows_text(const conditions& c, std::span<const row> rows) {
+    std::string text;
+    for (const row& r : rows) {
+        const figures f = figures_of(c, r);
+        text += fmt::format(fmt::runtime(row_format), r.bytes, r.count, to_string(c.asked.type), to_string(c.asked.op),
+                            r.algorithm, fmt::format("{:.2f}", f.time * 1e6), fmt::format("{:.4f}", f.algbw),
+                            fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit),
+                            percent_text(f.percent_of_goodput), r.wrong ? std::to_string(*r.wrong) : "-",
+                            shape_column(r.how));
+    }
+    if (rows.size() > 1) text += '\n';
+    return text;
+}
+
+std::string verdict_text(const conditions& c, std::span<const row> rows) {
+    std::int64_t wrong = 0;
+    for (const row& r : rows) wrong += r.wrong.value_or(0);
+    std::string text;
+    if (!c.asked.check) text += "# Results were not checked.\n";
+    else if (wrong > 0) text += fmt::format("# {} WRONG ELEMENTS: see the column #wrong.\n", wrong);
+    else text += "# All results are exact.\n";
+
+    const std::int64_t largest = rows.empty() ? 0 : rows.back().bytes;
+    const row* ours = find(rows, largest, "hierarchical");
+    if (!ours) return text;
+    const figures f = figures_of(c, *ours);
+    text += fmt::format("# At {} hierarchical takes {}", format_bytes(largest), format_duration(f.time));
+    const bool on_its_machine = c.asked.place == options::placement::by_node;
+    if (on_its_machine && f.percent_of_limit) text += fmt::format(", {:.1f} % of the limit", *f.percent_of_limit);
+    if (f.percent_of_goodput) text += fmt::format(", {:.1f} % of goodput", *f.percent_of_goodput);
+    text += ".\n";
+    for (const std::string_view other : {"flat-ring", "two-level", "mpi"})
+        if (const row* r = find(rows, largest, other))
+            text += fmt::format("#   {:.2f} times as fast as {} ({})\n", r->median() / f.time, other,
+                                format_duration(r->median()));
+    return text;
+}
+
+}  // namespace terrace::bench

@@ -1,0 +1,128 @@
+// terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <terrace/error.hpp>
+#include <terrace/plan.hpp>
+
+#include "base/document.hpp"
+#include "bench/contender.hpp"
+#include "bench/goodput.hpp"
+#include "bench/report.hpp"
+#include "bench/runner.hpp"
+#include "bench/settings.hpp"
+#include "bench/world.hpp"
+#include "plan/recipe.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+constexpr int fine = 0, something_wrong = 1, bad_input = 2;
+
+std::string now_text() {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+void say(const world& w, const std::string& text) {
+    if (!w.first()) return;
+    fmt::print("{}", text);
+    std::fflush(stdout);
+}
+
+// Learned now rather than after minutes of measuring.
+void expect_writable(const std::filesystem::path& file) {
+    std::filesystem::path folder = file.parent_path();
+    if (folder.empty()) folder = ".";
+    if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(file))
+        throw input_error(file.string(), 0, 0, "cannot be written; give --json a file in a folder that exists");
+}
+
+// What can be wrong with the input shows here, on all ranks or none.
+plan load(const world& w, const settings& s) {
+    return w.together([&] {
+        if (w.first() && !s.json_file.empty()) expect_writable(s.json_file);
+        return plan::load(s.plan_file);
+    });
+}
+
+// A plan that does not fit these ranks is a mistake in a file, so its name belongs into the message.
+std::unique_ptr<contender> make_fitting(const std::string& name, const setting& in, const std::filesystem::path& file) {
+    try {
+        return make_contender(in, name);
+    } catch (const plan_error& e) {
+        throw input_error(file.string(), 0, 0, e.what());
+    }
+}
+
+std::vector<runner::entrant> invite(const world& w, const settings& s, const plan& p) {
+    options how;
+    how.place = s.place;
+    std::vector<runner::entrant> all;
+    for (const std::string& name : s.algorithms)
+        all.push_back({name, w.together([&] { return make_fitting(name, {w, p, how}, s.plan_file); })});
+    return all;
+}
+
+int compare(const world& w, const settings& s) {
+    const plan p = load(w, s);
+    runner run(w, s, invite(w, s, p));
+    const yardstick against(p.get().machine, measure_goodput(w, p.get().machine, s.place), s.burst);
+    const conditions under{w, s, p, against, now_text()};
+
+    say(w, header_text(under));
+    progress shown(w.first(), s.progress);
+    std::vector<row> all;
+    bool exact = true;
+    for (const std::int64_t count : s.counts()) {
+        const std::vector<row> rows = run.measure(count, shown);
+        shown.clear();
+        say(w, rows_text(under, rows));
+        for (const row& r : rows) exact = exact && r.wrong.value_or(0) == 0;
+        all.insert(all.end(), rows.begin(), rows.end());
+    }
+    say(w, verdict_text(under, all));
+    w.together([&] {
+        if (w.first() && !s.json_file.empty()) write_atomically(s.json_file, to_json(under, all));
+        return true;
+    });
+    return exact ? fine : something_wrong;
+}
+
+int answer_or_compare(const world& w, int argc, char** argv) {
+    const auto parsed = parse_settings(argc, argv);
+    if (const answer* a = std::get_if<answer>(&parsed)) {
+        if (w.first()) fmt::print(a->exit_code == 0 ? stdout : stderr, "{}", a->text);
+        return a->exit_code;
+    }
+    return compare(w, std::get<settings>(parsed));
+}
+
+}  // namespace
+
+}  // namespace terrace::bench
+
+int main(int argc, char** argv) {
+    using namespace terrace::bench;
+    try {
+        const world w(argc, argv);
+        try {
+            return answer_or_compare(w, argc, argv);
+        } catch (const refusal& e) {
+            if (w.first()) fmt::print(stderr, "{}\n", e.what());
+            return bad_input;
+        } catch (const std::exception& e) {
+            fmt::print(stderr, "terrace-bench: rank {}: {}\n", w.rank(), e.what());
+            w.abort(something_wrong);
+        }
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "terrace-bench: {}\n", e.what());
+        return something_wrong;
+    }
+}

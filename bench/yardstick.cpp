@@ -1,0 +1,48 @@
+#include "bench/yardstick.hpp"
+
+#include <algorithm>
+
+#include "planner/planner.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+// TCP's payload in an Ethernet frame of 1500 bytes, of the 1514 that a link carries (docs/performance.md).
+constexpr double payload_of_frame = 1448.0 / 1514.0;
+
+// Below, the bytes that bursts let through are too large a part to say anything.
+constexpr std::int64_t least_with_burst = 2 << 20;
+
+std::optional<double> percent(double limit, double time) {
+    if (limit <= 0 || time <= 0) return {};
+    return 100 * limit / time;
+}
+
+}  // namespace
+
+yardstick::yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst)
+    : machine_(machine), measured_(std::move(measured)), burst_(burst) {}
+
+std::optional<double> yardstick::percent_of_limit(std::int64_t bytes, double time) const {
+    return percent(limit(machine_, bytes), time);
+}
+
+std::optional<double> yardstick::percent_of_goodput(std::int64_t bytes, double time) const {
+    if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
+    const auto rate = [this](int level) { return goodput(level); };
+    return percent(limit(machine_, bytes, rate, static_cast<double>(burst_)), time);
+}
+
+double yardstick::goodput(int l) const {
+    const level& link = machine_.levels[static_cast<std::size_t>(l)];
+    if (link.medium != fabric::ethernet) return link.bandwidth;
+    const double measured = has_goodput() ? measured_[static_cast<std::size_t>(l)].value_or(0) : 0;
+    return std::max(measured, link.bandwidth * payload_of_frame);
+}
+
+bool yardstick::has_goodput() const noexcept {
+    return std::any_of(measured_.begin(), measured_.end(), [](const auto& rate) { return rate.has_value(); });
+}
+
+}  // namespace terrace::bench

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+
+namespace terrace::bench {
+
+/// What a time is held against: the least that the links of the machine allow any allreduce made of messages.
+class yardstick {
+public:
+    /// @param measured by level, as from measure_goodput
+    /// @param burst bytes that pass each link free of charge
+    yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst);
+
+    /// Limit at the plan's rates over `time` [%]. Nothing if there is nothing to send.
+    std::optional<double> percent_of_limit(std::int64_t bytes, double time) const;
+    /// The same at the rates that TCP gets through ethernet links. Nothing without such links, and where what bursts
+    /// let through is not small beside the vector.
+    std::optional<double> percent_of_goodput(std::int64_t bytes, double time) const;
+
+    /// A level's rate in percent_of_goodput [B/s]: an ethernet link passes the larger of what was measured and what the
+    /// headers leave of full frames; other links have the plan's.
+    double goodput(int level) const;
+    const std::vector<std::optional<double>>& measured() const noexcept { return measured_; }
+    bool has_goodput() const noexcept;
+    std::int64_t burst() const noexcept { return burst_; }
+    const hierarchy& machine() const noexcept { return machine_; }
+
+private:
+    const hierarchy& machine_;
+    std::vector<std::optional<double>> measured_;
+    std::int64_t burst_;
+};
+
+}  // namespace terrace::bench

@@ -63,7 +63,7 @@ void communicator::core::agree_on_plan() {
 void communicator::core::check_rules() const {
     const recipe& r = plan_.get();
     for (const auto& [what, rules] : r.rules)
-        for (const rule& each : rules) compose(r.machine, each.stages, 0, 1);
+        for (const rule& each : rules) compose(r.machine, each.stages, r.machine.ranks(), 1);
 }
 
 void communicator::core::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {

@@ -28,7 +28,8 @@ std::string level_names(const hierarchy& machine, const stage& s) {
     std::string names;
     for (int l : s.levels) {
         if (!names.empty()) names += '+';
-        names += machine.levels[static_cast<std::size_t>(l)].name;
+        const bool known = l >= 0 && l < machine.depth();
+        names += known ? machine.levels[static_cast<std::size_t>(l)].name : fmt::format("level {}", l);
     }
     return names;
 }
@@ -84,6 +85,9 @@ private:
     void whole_levels(const stage& s, int last, Bad&& bad) {
         // Children of each domain of the last level, in terms of the domains so far: those whose ranks it holds.
         const int first = s.levels.front();
+        if (part_ > 1)
+            bad(fmt::format("{} children a domain are left of level {}: combine them first, in a stage of that level alone",
+                            part_, name(first)));
         std::vector<int> sizes;
         for (int d = 0; d < machine_.shape.domains(last); ++d) {
             int low = d, high = d + 1;

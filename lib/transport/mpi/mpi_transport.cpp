@@ -87,9 +87,10 @@ int place_by_node(const owned_comm& world, const hierarchy& machine) {
     const std::vector<int> expected = machine.node_sizes();
     if (found != expected)
         throw plan_error(fmt::format(
-            "topology.levels: the plan has {} nodes of {} ranks, but MPI finds {} nodes of {} ranks; start the ranks "
-            "node by node as planned, plan for these nodes, or pass placement \"anywhere\" to try the plan all the same",
-            expected.size(), fmt::join(expected, ", "), found.size(), fmt::join(found, ", ")));
+            "topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the ranks node by node as "
+            "planned, plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to "
+            "try the plan all the same",
+            fmt::join(expected, " "), fmt::join(found, " ")));
     const int me = world.rank(), mine = leaders[static_cast<std::size_t>(me)];
     int before = 0;
     for (int rank = 0; rank < world.size(); ++rank) {

@@ -1,0 +1,144 @@
+// Real buffers through the executor, ranks as threads, against a serial oracle.
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+
+#include "support/dice.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+std::vector<stage> flat_ring(const hierarchy& machine) {
+    std::vector<int> all;
+    for (int l = 0; l < machine.depth(); ++l) all.push_back(l);
+    return {{all, machine.ranks(), mode::scatter, "ring"}};
+}
+
+void expect_right(const hierarchy& machine, const std::vector<stage>& stages, int lanes, std::int64_t chunk) {
+    std::atomic<std::int64_t> wrong{0};
+    loopback::run(plan_of(machine, stages, lanes, chunk), [&](communicator& comm) {
+        int salt = 0;
+        for (std::int64_t count : awkward_counts(comm.size())) {
+            wrong += wrong_elements<float>(comm, count, ++salt);
+            wrong += wrong_elements<double>(comm, count, ++salt);
+        }
+        wrong += wrong_elements<float>(comm, awkward_counts(comm.size()).back(), ++salt);  // a bound program again
+    });
+    EXPECT_EQ(wrong, 0) << text(machine.shape) << ": " << describe(machine, stages) << ", lanes " << lanes << ", chunk "
+                        << chunk;
+}
+
+}  // namespace
+
+TEST(loopback_allreduce, flat_rings_of_all_sizes) {
+    for (int ranks : {1, 2, 3, 5, 8, 11, 16}) {
+        const hierarchy machine = machine_of(tree::uniform(std::vector{ranks}));
+        expect_right(machine, flat_ring(machine), 1, 0);
+        expect_right(machine, flat_ring(machine), 3, 4096);
+    }
+}
+
+// A sample of machines x stagings x modes and algorithms x lanes and chunks; the verifier's property test has them all.
+TEST(loopback_allreduce, sampled_plans) {
+    dice random(20261121);
+    std::vector<hierarchy> machines = uneven_machines();
+    for (int ranks : {4, 6, 8, 12})
+        for (const hierarchy& machine : uniform_machines(ranks)) machines.push_back(machine);
+    int cases = 0;
+    for (int tries = 0; tries < 150; ++tries) {
+        const hierarchy& machine = random.pick(machines);
+        if (machine.ranks() > 13) continue;
+        auto all = stagings(machine);
+        const std::vector<stage>& bare = random.pick(all);
+        const std::vector<stage> stages = with_choice(bare, random.below(choices(bare.size())));
+        if (!fits(machine, stages)) continue;
+        expect_right(machine, stages, 1 + static_cast<int>(random.below(4)),
+                     static_cast<std::int64_t>(random.below(4)) * 8192);
+        ++cases;
+    }
+    std::printf("%d plans\n", cases);
+    EXPECT_GT(cases, 50);
+}
+
+TEST(loopback_allreduce, all_ranks_get_the_same_bits) {
+    for (const hierarchy& machine : uneven_machines()) {
+        if (machine.ranks() > 13) continue;
+        for (const std::vector<stage>& bare : stagings(machine)) {
+            const std::vector<stage> stages = with_choice(bare, 0);
+            constexpr std::size_t count = 3001;
+            std::vector<std::vector<float>> results(static_cast<std::size_t>(machine.ranks()));
+            loopback::run(plan_of(machine, stages, 2, 4096), [&](communicator& comm) {
+                dice random(static_cast<std::uint64_t>(comm.rank()));
+                std::vector<float> data(count);
+                for (float& x : data) x = std::ldexp(static_cast<float>(random.below(1000)), static_cast<int>(random.below(40)) - 20);
+                if (comm.rank() == machine.ranks() - 1) data[7] = std::numeric_limits<float>::quiet_NaN();
+                comm.allreduce(std::span(data));
+                results[static_cast<std::size_t>(comm.rank())] = data;
+            });
+            EXPECT_TRUE(std::isnan(results[0][7]));
+            for (const std::vector<float>& r : results)
+                ASSERT_EQ(std::memcmp(r.data(), results[0].data(), count * sizeof(float)), 0) << describe(machine, stages);
+        }
+    }
+}
+
+TEST(loopback_allreduce, refuses_bad_calls) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2}));
+    loopback::run(plan_of(machine, flat_ring(machine)), [&](communicator& comm) {
+        float x = 0;
+        EXPECT_THROW(comm.allreduce(&x, -1, element_type::float32), usage_error);
+        EXPECT_THROW(comm.allreduce(nullptr, 1, element_type::float32), usage_error);
+        comm.allreduce(nullptr, 0, element_type::float32);
+    });
+}
+
+TEST(loopback_communicator, refuses_unknown_algorithms_at_creation) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2}));
+    EXPECT_THROW(loopback::run(plan_of(machine, {{{0}, 2, mode::scatter, "magic"}}), [](communicator&) {}), plan_error);
+    EXPECT_THROW(loopback::run(plan_of(machine, {{{0}, 2, mode::root, "ring"}}), [](communicator&) {}), plan_error);
+}
+
+TEST(loopback_communicator, one_rank_that_fails_does_not_hang_the_others) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{4}));
+    std::atomic<int> told{0};
+    EXPECT_THROW(loopback::run(plan_of(machine, flat_ring(machine)),
+                               [&](communicator& comm) {
+                                   if (comm.rank() == 2) throw std::runtime_error("rank 2 gives up");
+                                   std::vector<float> data(1000);
+                                   try {
+                                       comm.allreduce(std::span(data));
+                                   } catch (const transport_error&) {
+                                       ++told;
+                                       throw;
+                                   }
+                               }),
+                 std::exception);
+    EXPECT_EQ(told, 3);
+}
+
+TEST(loopback_communicator, says_what_it_is) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{4}));
+    std::atomic<int> lines{0};
+    options o;
+    o.log = [&](log_level, std::string_view line) { lines += line.find("scatter ring") != std::string_view::npos; };
+    loopback::run(plan_of(machine, flat_ring(machine)), [](communicator& comm) {
+        EXPECT_EQ(comm.size(), 4);
+        EXPECT_EQ(comm.shape(1024), "l0:4 scatter ring");
+        communicator moved = std::move(comm);
+        EXPECT_EQ(moved.size(), 4);
+        comm = std::move(moved);
+    }, o);
+    EXPECT_EQ(lines, 4);
+}
+
+}  // namespace terrace::test

@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// How a vector passes through the stages: `chunks` - 1 pieces of `chunk` elements and a last one of `tail`. The executor
-/// runs these pieces and the verifier proves programs of these two counts.
+/// How a vector passes through the stages: `chunks` - 1 pieces of `chunk` elements and a last one of `tail`. The
+/// executor runs these pieces and the verifier proves programs of these two counts.
 struct slicing {
     std::int64_t chunk = 0;   ///< [elements]
     std::int64_t chunks = 1;  ///< >= 1, also of an empty vector
@@ -18,8 +18,8 @@ struct slicing {
 /// The elements at whose multiples vectors are cut: a cache line.
 std::int64_t quantum_of(std::size_t element_bytes) noexcept;
 
-/// `count` elements by the rule's chunk size: as many chunks as that takes, of nearly equal counts that are multiples of the
-/// quantum.
+/// `count` elements by the rule's chunk size: as many chunks as that takes, of nearly equal counts that are multiples
+/// of the quantum.
 slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r) noexcept;
 
 }  // namespace terrace

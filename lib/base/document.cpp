@@ -1,0 +1,447 @@
+#include "base/document.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <istream>
+#include <optional>
+#include <sstream>
+#include <unordered_set>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <terrace/error.hpp>
+
+#include "base/units.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::size_t max_bytes = 16 << 20;
+constexpr std::size_t max_depth = 64;
+constexpr std::size_t max_values = 250'000;
+
+struct place {
+    int line = 0;
+    int column = 0;
+};
+
+place place_of(const YAML::Mark& mark) { return mark.is_null() ? place{} : place{mark.line + 1, mark.column + 1}; }
+
+place place_of(std::string_view text, std::size_t offset) {
+    const std::string_view before = text.substr(0, offset);
+    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0: the first line
+    return {static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
+            static_cast<int>(offset - line_start) + 1};
+}
+
+bool is_control(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
+}
+
+// Bytes of the UTF-8 character that `text` begins with; 0 if it is none.
+std::size_t utf8_length(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (byte(0) < 0x80) return 1;
+    const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+    if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
+    for (std::size_t i = 1; i < length; ++i)
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
+    const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
+    const bool too_large = byte(0) == 0xf4 && byte(1) >= 0x90;
+    return overlong || surrogate || too_large ? 0 : length;
+}
+
+// yaml-cpp replaces what is not UTF-8 and takes byte 4 for the end of the file, so neither may reach it.
+void check_characters(std::string_view text, const std::string& file) {
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = utf8_length(text.substr(i));
+        if (length > 0 && !is_control(text[i])) {
+            i += length;
+            continue;
+        }
+        const place at = place_of(text, i);
+        throw input_error(
+            file, at.line, at.column,
+            fmt::format("byte 0x{:02x} is {}; save the file as plain UTF-8 text", static_cast<unsigned char>(text[i]),
+                        length == 0 ? "not UTF-8" : "a control character"));
+    }
+}
+
+// yaml-cpp holds all tokens of a line at once where the line begins with a flow list, at some 200 bytes each. Tokens
+// are parted by indicators, so that counting these bounds its memory.
+void check_indicators(std::string_view text, const std::string& file) {
+    constexpr std::string_view indicators = "[]{},:?\"'&*!";
+    const auto is_indicator = [&](char c) { return indicators.find(c) != indicators.npos; };
+    if (std::count_if(text.begin(), text.end(), is_indicator) > static_cast<std::ptrdiff_t>(max_values))
+        throw input_error(file, 0, 0,
+                          fmt::format("more than {} characters that structure YAML ({})", max_values, indicators));
+}
+
+std::string_view name_of(document::kind k) {
+    switch (k) {
+        case document::kind::scalar: return "a single value";
+        case document::kind::sequence: return "a list";
+        case document::kind::map: return "a map";
+    }
+    return "";
+}
+
+[[noreturn]] void fail_with_errno(const std::filesystem::path& file, std::string_view what) {
+    throw input_error(file.string(), 0, 0, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+}  // namespace
+
+struct document::value {
+    struct entry {
+        std::string key;
+        place at;
+        document content;
+    };
+
+    kind what;
+    place at;
+    std::shared_ptr<const std::string> file;
+    std::string text;
+    std::vector<document> items;
+    std::vector<entry> entries;
+
+    [[noreturn]] void fail(place where, const std::string& message) const {
+        throw input_error(*file, where.line, where.column, message);
+    }
+    void expect(kind wanted) const {
+        if (what != wanted) fail(at, fmt::format("expected {}, found {}", name_of(wanted), name_of(what)));
+    }
+    const entry* find(std::string_view key) const {
+        expect(kind::map);
+        const auto found = std::find_if(entries.begin(), entries.end(), [&](const entry& e) { return e.key == key; });
+        return found == entries.end() ? nullptr : &*found;
+    }
+};
+
+// Builds the document from yaml-cpp's events rather than from its tree: only so are duplicate keys seen, and does an
+// excess of depth or values stop the parser instead of its stack or the machine.
+struct document_builder final : YAML::EventHandler {
+    using value = document::value;
+    using kind = document::kind;
+
+    explicit document_builder(const std::string& name) : file(std::make_shared<const std::string>(name)) {}
+
+    static document parse(std::string_view text, const std::string& name) {
+        document_builder builder(name);
+        std::istringstream stream{std::string(text)};
+        try {
+            YAML::Parser parser(stream);
+            while (parser.HandleNextDocument(builder)) {
+            }
+        } catch (const YAML::Exception& e) {
+            builder.fail(e.mark, e.msg);
+        }
+        if (!builder.root) throw input_error(name, 0, 0, "the file is empty");
+        return document(std::move(builder.root));
+    }
+
+    void OnDocumentStart(const YAML::Mark& mark) override {
+        if (root) fail(mark, "a second document begins here; give one document per file");
+    }
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t) override {
+        fail(mark, "a value is missing here; write one, in quotes if the word null is meant");
+    }
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+        fail(mark, "aliases (*name) are not read; write the value out");
+    }
+    void OnAnchor(const YAML::Mark& mark, const std::string&) override {
+        fail(mark, "anchors (&name) are not read; remove it");
+    }
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t, const std::string& text) override {
+        if (std::any_of(text.begin(), text.end(), is_control)) fail(mark, "an escaped control character; remove it");
+        std::shared_ptr<value> scalar = make(kind::scalar, mark, tag);
+        scalar->text = text;
+        add(std::move(scalar));
+    }
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                         YAML::EmitterStyle::value) override {
+        open_frame(make(kind::sequence, mark, tag));
+    }
+    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
+                    YAML::EmitterStyle::value) override {
+        open_frame(make(kind::map, mark, tag));
+    }
+    void OnSequenceEnd() override { close_frame(); }
+    void OnMapEnd() override { close_frame(); }
+
+private:
+    // A sequence or map that is being read.
+    struct frame {
+        std::shared_ptr<value> content;
+        std::shared_ptr<const value> key = nullptr;  // a map's key that waits for its value
+        std::unordered_set<std::string> keys = {};
+    };
+
+    [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
+        const place at = place_of(mark);
+        throw input_error(*file, at.line, at.column, message);
+    }
+
+    std::shared_ptr<value> make(kind what, const YAML::Mark& mark, const std::string& tag) {
+        // yaml-cpp gives "?" to what has no tag, "!" to a quoted scalar.
+        if (!tag.empty() && tag != "?" && tag != "!") fail(mark, fmt::format("tags ({}) are not read; remove it", tag));
+        if (++values > max_values) fail(mark, fmt::format("more than {} values", max_values));
+        auto v = std::make_shared<value>();
+        v->what = what;
+        v->at = place_of(mark);
+        v->file = file;
+        return v;
+    }
+
+    void open_frame(std::shared_ptr<value> content) {
+        if (stack.size() == max_depth) content->fail(content->at, fmt::format("nested deeper than {}", max_depth));
+        stack.push_back({std::move(content)});
+    }
+
+    void close_frame() {
+        std::shared_ptr<value> done = std::move(stack.back().content);
+        stack.pop_back();
+        add(std::move(done));
+    }
+
+    void add(std::shared_ptr<value> v) {
+        if (stack.empty()) {
+            root = std::move(v);
+            return;
+        }
+        frame& top = stack.back();
+        if (top.content->what == kind::sequence) {
+            top.content->items.push_back(document(std::move(v)));
+        } else if (!top.key) {
+            if (v->what != kind::scalar) v->fail(v->at, "a key must be a single value");
+            if (!top.keys.insert(v->text).second) v->fail(v->at, fmt::format("key \"{}\" is there twice", v->text));
+            top.key = std::move(v);
+        } else {
+            top.content->entries.push_back({top.key->text, top.key->at, document(std::move(v))});
+            top.key = nullptr;
+        }
+    }
+
+    std::shared_ptr<const std::string> file;
+    std::vector<frame> stack;
+    std::shared_ptr<const value> root;
+    std::size_t values = 0;
+};
+
+document document::read_file(const std::filesystem::path& file) {
+    return parse(read_text(file, max_bytes), file.string());
+}
+
+document document::parse(std::string_view text, const std::string& file_name) {
+    if (text.size() > max_bytes)
+        throw input_error(file_name, 0, 0, fmt::format("larger than {}", format_bytes(max_bytes)));
+    check_characters(text, file_name);
+    check_indicators(text, file_name);
+    return document_builder::parse(text, file_name);
+}
+
+document::kind document::what() const noexcept { return value_->what; }
+
+const std::string& document::text() const {
+    value_->expect(kind::scalar);
+    return value_->text;
+}
+
+std::int64_t document::integer(std::int64_t low, std::int64_t high) const {
+    const std::string& digits = text();
+    std::int64_t number = 0;
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (failure != std::errc{} || end != digits.data() + digits.size() || number < low || number > high)
+        fail(fmt::format("\"{}\" is not an integer from {} to {}", digits, low, high));
+    return number;
+}
+
+double document::bandwidth() const {
+    const auto rate = parse_bandwidth(text());
+    if (!rate || !std::isfinite(*rate))
+        fail(fmt::format(
+            "\"{}\" is not a bandwidth; write a positive number and a unit as in \"10 GB/s\": B/s or bit/s, "
+            "with k M G T or Ki Mi Gi Ti before it",
+            text()));
+    return *rate;
+}
+
+double document::duration() const {
+    const auto seconds = parse_duration(text());
+    if (!seconds)
+        fail(fmt::format("\"{}\" is not a duration; write a number and a unit as in \"30 us\": ns, us, ms or s",
+                         text()));
+    return *seconds;
+}
+
+std::int64_t document::bytes() const {
+    const auto count = parse_bytes(text());
+    if (!count)
+        fail(
+            fmt::format("\"{}\" is not a number of bytes; write a whole number, and a unit as in \"32 KiB\": B with "
+                        "k M G T or Ki Mi Gi Ti before it",
+                        text()));
+    return *count;
+}
+
+std::vector<document> document::items() const {
+    value_->expect(kind::sequence);
+    return value_->items;
+}
+
+bool document::has(std::string_view key) const { return value_->find(key) != nullptr; }
+
+document document::at(std::string_view key) const {
+    const value::entry* found = value_->find(key);
+    if (!found) fail(fmt::format("\"{}\" is missing here", key));
+    return found->content;
+}
+
+std::vector<std::pair<std::string, document>> document::entries() const {
+    value_->expect(kind::map);
+    std::vector<std::pair<std::string, document>> result;
+    for (const value::entry& e : value_->entries) result.emplace_back(e.key, e.content);
+    return result;
+}
+
+void document::allow_only(std::initializer_list<std::string_view> known) const {
+    value_->expect(kind::map);
+    for (const value::entry& e : value_->entries)
+        if (std::find(known.begin(), known.end(), e.key) == known.end())
+            value_->fail(e.at, fmt::format("unknown key \"{}\"; known here: {}", e.key, fmt::join(known, ", ")));
+}
+
+void document::fail(const std::string& message) const { value_->fail(value_->at, message); }
+
+const std::string& document::file() const noexcept { return *value_->file; }
+
+int document::line() const noexcept { return value_->at.line; }
+
+namespace {
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Whether every YAML reader takes the bare text for this text. Says no too often rather than too seldom.
+bool plain(std::string_view text) {
+    if (text.empty() || text.back() == ' ') return false;
+    // A digit begins a number or a date, unless a space follows somewhere, as in "10 GB/s".
+    if (!is_letter(text.front()) && !(is_digit(text.front()) && text.find(' ') != text.npos)) return false;
+    for (const std::string_view word : {"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+        if (std::equal(word.begin(), word.end(), text.begin(), text.end(),
+                       [](char a, char b) { return a == b || a - 'a' + 'A' == b; }))
+            return false;
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return is_letter(c) || is_digit(c) || std::strchr("_./+- ", c) != nullptr; });
+}
+
+}  // namespace
+
+std::string yaml_scalar(std::string_view text) {
+    if (plain(text)) return std::string(text);
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') quoted += '\\';
+        if (c == '\n') quoted += "\\n";
+        else if (c == '\t') quoted += "\\t";
+        else if (c == '\r') quoted += "\\r";
+        else quoted += c;
+    }
+    return quoted + '"';
+}
+
+std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) {
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    if (!in) fail_with_errno(file, "cannot be opened");
+    std::string text;
+    std::string block(64 << 10, '\0');
+    while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+        text.append(block, 0, static_cast<std::size_t>(in.gcount()));
+        if (text.size() > max_bytes)
+            throw input_error(file.string(), 0, 0,
+                              fmt::format("larger than {}", format_bytes(static_cast<std::int64_t>(max_bytes))));
+    }
+    if (in.bad()) fail_with_errno(file, "cannot be read");
+    return text;
+}
+
+namespace {
+
+// A file that does not exist yet, in the directory of `target`; removed again unless it was renamed onto the target.
+class temporary_file {
+public:
+    explicit temporary_file(const std::filesystem::path& target) : target_(target) {
+        static std::atomic<unsigned> counter = 0;
+        do {
+            path_ = target;
+            path_.replace_filename(fmt::format(".{}.{}.{}", target.filename().string(), ::getpid(), ++counter));
+            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        } while (descriptor_ < 0 && errno == EEXIST);
+        if (descriptor_ < 0) fail_with_errno(target_, "cannot be written");
+    }
+    temporary_file(const temporary_file&) = delete;
+    temporary_file& operator=(const temporary_file&) = delete;
+    ~temporary_file() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+        if (!path_.empty()) ::unlink(path_.c_str());
+    }
+
+    void write(std::string_view content) {
+        while (!content.empty()) {
+            const ssize_t written = ::write(descriptor_, content.data(), content.size());
+            if (written < 0 && errno != EINTR) fail_with_errno(target_, "cannot be written");
+            if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+
+    void move_to_target() {
+        const bool stored = ::fsync(descriptor_) == 0;
+        const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
+        if (!stored || !closed || ::rename(path_.c_str(), target_.c_str()) != 0)
+            fail_with_errno(target_, "cannot be written");
+        path_.clear();
+    }
+
+private:
+    std::filesystem::path target_;
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+};
+
+}  // namespace
+
+void write_atomically(const std::filesystem::path& file, std::string_view content) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+        errno = 0;
+        std::ofstream out(file, std::ios::binary | std::ios::app);
+        if (!out.write(content.data(), static_cast<std::streamsize>(content.size())).flush())
+            fail_with_errno(file, "cannot be written");
+        return;
+    }
+    // A symbolic link stays one: what it points to is replaced.
+    temporary_file temporary(std::filesystem::exists(status) ? std::filesystem::canonical(file) : file);
+    temporary.write(content);
+    temporary.move_to_target();
+}
+
+}  // namespace terrace

@@ -1,0 +1,235 @@
+#include "base/hierarchy_yaml.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/units.hpp"
+
+namespace terrace {
+
+namespace {
+
+// A rate that may be left out or marked as assumed: its key, where it is kept, and its reader, writer and limits. The
+// limits keep every time that is computed from it finite.
+struct rate_field {
+    std::string_view key;
+    double level::*value;
+    bool level::*assumed;
+    double rates::*fallback;
+    double (document::*read)() const;
+    std::string (*format)(double);
+    double low;
+    double high;
+};
+
+constexpr std::array<rate_field, 3> rate_fields{{
+    {"bandwidth", &level::bandwidth, &level::bandwidth_assumed, &rates::bandwidth, &document::bandwidth,
+     format_bandwidth, 1, 1e15},
+    {"latency", &level::latency, &level::latency_assumed, &rates::latency, &document::duration, format_duration, 0,
+     1e3},
+    {"overhead", &level::overhead, &level::overhead_assumed, &rates::overhead, &document::duration, format_duration, 0,
+     1e3},
+}};
+
+double checked_rate(const document& map, const rate_field& field) {
+    const document entry = map.at(field.key);
+    const double rate = (entry.*field.read)();
+    if (rate < field.low || rate > field.high)
+        entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
+                               field.format(field.low), field.format(field.high)));
+    return rate;
+}
+
+std::string level_name(const document& map) {
+    const document entry = map.at("name");
+    const std::string& name = entry.text();
+    constexpr std::string_view allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
+    if (name.empty() || name.find_first_not_of(allowed) != name.npos)
+        entry.fail(fmt::format("\"{}\" cannot name a level; use letters, digits, and _ . -", name));
+    return name;
+}
+
+fabric level_fabric(const document& map) {
+    const document entry = map.at("fabric");
+    const auto medium = parse_fabric(entry.text());
+    if (!medium) entry.fail(fmt::format("unknown fabric \"{}\"; the fabrics are {}", entry.text(), fabric_names()));
+    return *medium;
+}
+
+std::vector<std::string> assumed_keys(const document& map) {
+    std::vector<std::string> keys;
+    if (!map.has("assumed")) return keys;
+    for (const document& item : map.at("assumed").items()) {
+        const auto names_it = [&](const rate_field& field) { return field.key == item.text(); };
+        if (std::none_of(rate_fields.begin(), rate_fields.end(), names_it))
+            item.fail(fmt::format("\"{}\" cannot be assumed; bandwidth, latency and overhead can", item.text()));
+        keys.push_back(item.text());
+    }
+    return keys;
+}
+
+level read_level(const document& map) {
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed"});
+    level l;
+    l.name = level_name(map);
+    l.medium = level_fabric(map);
+    const rates fallback = default_rates(l.medium);
+    const std::vector<std::string> assumed = assumed_keys(map);
+    for (const rate_field& field : rate_fields) {
+        const bool given = map.has(field.key);
+        l.*field.value = given ? checked_rate(map, field) : fallback.*field.fallback;
+        l.*field.assumed = !given || std::find(assumed.begin(), assumed.end(), field.key) != assumed.end();
+    }
+    return normalised(std::move(l));
+}
+
+// `levels` may go on with `map`: no name twice, and networks only above what lies inside a node.
+void check_next(const std::vector<level>& levels, const level& next, const document& map) {
+    for (const level& l : levels)
+        if (l.name == next.name) map.at("name").fail(fmt::format("two levels are named \"{}\"; rename one", l.name));
+    if (!levels.empty() && between_nodes(levels.back().medium) && !between_nodes(next.medium))
+        map.at("fabric").fail(
+            fmt::format("level \"{}\" ({}) connects parts of a node, but level \"{}\" ({}) below it connects nodes; "
+                        "list the levels "
+                        "innermost first",
+                        next.name, to_string(next.medium), levels.back().name, to_string(levels.back().medium)));
+}
+
+[[noreturn]] void fail_too_large(const document& at) { at.fail(fmt::format("more than {} ranks", max_ranks)); }
+
+tree read_sizes(const std::vector<document>& levels) {
+    std::vector<int> sizes;
+    std::int64_t ranks = 1;
+    for (const document& l : levels) {
+        const document size = l.at("size");
+        sizes.push_back(static_cast<int>(size.integer(1, max_ranks)));
+        ranks *= sizes.back();
+        if (ranks > max_ranks) fail_too_large(size);
+    }
+    return tree::uniform(sizes);
+}
+
+// Reads the `tree:` of an uneven machine into the form that tree's constructor takes.
+class tree_reader {
+public:
+    explicit tree_reader(const std::vector<level>& levels) : levels_(levels), children_(levels.size()) {}
+
+    tree read(const document& whole) {
+        domain(whole, levels_.size() - 1);
+        return tree(std::move(children_));
+    }
+
+private:
+    void domain(const document& d, std::size_t l) {
+        if (d.is_sequence() != (l > 0))
+            d.fail(fmt::format("expected {} of level \"{}\"; tree nests one less deep than there are levels ({})",
+                               l > 0 ? "a list: the domains below one" : "an integer: the ranks of one domain",
+                               levels_[l].name, levels_.size()));
+        if (l == 0) {
+            children_[0].push_back(static_cast<int>(d.integer(1, max_ranks)));
+            ranks_ += children_[0].back();
+            if (ranks_ > max_ranks) fail_too_large(d);
+            return;
+        }
+        const std::vector<document> items = d.items();
+        if (items.empty()) d.fail(fmt::format("a domain of level \"{}\" is empty", levels_[l].name));
+        children_[l].push_back(static_cast<int>(items.size()));
+        for (const document& item : items) domain(item, l - 1);
+    }
+
+    const std::vector<level>& levels_;
+    std::vector<std::vector<int>> children_;
+    std::int64_t ranks_ = 0;
+};
+
+tree read_shape(const document& map, const std::vector<level>& levels) {
+    const std::vector<document> items = map.at("levels").items();
+    const bool sized = items.front().has("size");
+    for (std::size_t i = 0; i < items.size(); ++i)
+        if (items[i].has("size") != sized)
+            items[i].fail(
+                fmt::format("level \"{}\" has {} size, unlike level \"{}\"; give each level one, or none and a tree",
+                            levels[i].name, sized ? "no" : "a", levels[0].name));
+    if (sized && map.has("tree")) map.at("tree").fail("the levels have sizes already; leave out those, or the tree");
+    if (!sized && !map.has("tree")) items.front().fail("the levels have no sizes; give each level one, or add a tree");
+    return sized ? read_sizes(items) : tree_reader(levels).read(map.at("tree"));
+}
+
+std::string write_level(const level& l, std::optional<int> size) {
+    std::string text = fmt::format("{{name: {}", yaml_scalar(l.name));
+    if (size) text += fmt::format(", size: {}", *size);
+    text += fmt::format(", fabric: {}", to_string(l.medium));
+    std::vector<std::string_view> assumed;
+    for (const rate_field& field : rate_fields) {
+        if (l.*field.assumed) assumed.push_back(field.key);
+        // The overhead, which hardly any file gives, is left out where the table has it.
+        const std::string value = field.format(l.*field.value);
+        const bool implied = field.value == &level::overhead && l.overhead_assumed &&
+                             value == field.format(default_rates(l.medium).overhead);
+        if (!implied) text += fmt::format(", {}: {}", field.key, value);
+    }
+    if (!assumed.empty()) text += fmt::format(", assumed: [{}]", fmt::join(assumed, ", "));
+    return text + "}";
+}
+
+std::string write_domain(const tree& t, int l, int d) {
+    if (l == 0) return fmt::format("{}", t.children(0, d));
+    std::vector<std::string> parts;
+    for (int c = t.first_child(l, d); c < t.first_child(l, d + 1); ++c) parts.push_back(write_domain(t, l - 1, c));
+    return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+hierarchy read_hierarchy(const document& map) {
+    const document list = map.at("levels");
+    hierarchy h;
+    for (const document& item : list.items()) {
+        level next = read_level(item);
+        check_next(h.levels, next, item);
+        h.levels.push_back(std::move(next));
+        if (h.levels.size() > max_levels) item.fail(fmt::format("more than {} levels", max_levels));
+    }
+    if (h.levels.empty()) list.fail("a machine has at least one level");
+    h.shape = read_shape(map, h.levels);
+    return h;
+}
+
+std::string write_hierarchy(const hierarchy& h, int indent) {
+    const bool uniform = h.shape.uniform();
+    std::string text = fmt::format("{:{}}levels:\n", "", indent);
+    for (int l = 0; l < h.depth(); ++l)
+        text += fmt::format(
+            "{:{}}  - {}\n", "", indent,
+            write_level(h.levels[static_cast<std::size_t>(l)], uniform ? h.shape.uniform_size(l) : std::nullopt));
+    if (!uniform) text += fmt::format("{:{}}tree: {}\n", "", indent, write_domain(h.shape, h.depth() - 1, 0));
+    return text;
+}
+
+level normalised(level l) {
+    l.bandwidth = parse_bandwidth(format_bandwidth(l.bandwidth)).value_or(l.bandwidth);
+    for (double* seconds : {&l.latency, &l.overhead})
+        *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
+    return l;
+}
+
+rates default_rates(fabric f) noexcept {
+    switch (f) {
+        case fabric::shm: return {10e9, 0.5e-6, 0.3e-6};
+        case fabric::nvlink: return {20e9, 2e-6, 1e-6};
+        case fabric::pcie: return {12e9, 3e-6, 1e-6};
+        case fabric::bus: return {16e9, 1e-6, 0.3e-6};
+        case fabric::infiniband: return {12.5e9, 2e-6, 0.5e-6};
+        case fabric::ethernet: return {1.25e9, 20e-6, 5e-6};
+    }
+    return {};
+}
+
+}  // namespace terrace

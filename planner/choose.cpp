@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <terrace/version.hpp>
+
+#include "base/partition.hpp"
+#include "plan/plan_yaml.hpp"
+#include "planner/search.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::int64_t kib = 1024;
+
+// ---- lanes and chunk ------------------------------------------------------------------------------------------------
+
+struct tuning {
+    int lanes = 1;
+    std::int64_t chunk = 0;
+    double time = 0;
+};
+
+// Messages up to here are not worth slicing: start-ups dominate.
+constexpr std::int64_t small_message = 64 * kib;
+
+// Lengths of the largest message between nodes, as preferred where times are equal. 48 KiB is what the wire likes best
+// (docs/performance.md); longer ones pay off where a start-up or an overhead is long for its bandwidth.
+constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * kib, 384 * kib, 32 * kib, 16 * kib};
+
+// More chunks in flight than three made things slower wherever it was measured.
+constexpr int max_lanes = 3;
+
+// Gains below this are not worth another lane or a less usual chunk.
+constexpr double tie = 1.01;
+
+// One rule for every candidate, so that comparisons are of algorithms and nothing else.
+tuning tune(const price& cost, std::int64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    std::vector<tuning> options{{1, 0, cost.time(size, 1, 0)}};
+    for (int lanes = 2; lanes <= max_lanes && bytes > small_message; ++lanes)
+        for (const std::int64_t length : message_lengths) {
+            const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
+            const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), 4 * kib);
+            if (chunk < bytes) options.push_back({lanes, chunk, cost.time(size, lanes, chunk)});
+        }
+    const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
+    const double best = std::min_element(options.begin(), options.end(), faster)->time;
+    return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= best * tie; });
+}
+
+rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes) {
+    return {.up_to = bytes,
+            .lanes = t.lanes,
+            .chunk = t.chunk,
+            .at = bytes,
+            .predicted = t.time,
+            .limit = limit(machine, bytes),
+            .stages = c.stages};
+}
+
+// ---- rules for all sizes --------------------------------------------------------------------------------------------
+
+// Predictions closer than this are equal; what leaves the processors more to spare is then better, but by this much.
+constexpr double equal = 1.02;
+constexpr double similar_effort = 1.25;
+
+class rule_maker {
+public:
+    // Chooses among `list`. Nothing is chosen that is predicted slower than any of `floor` in its place.
+    rule_maker(const hierarchy& machine, const std::vector<priced_candidate>& list, std::vector<std::size_t> floor)
+        : machine_(machine), list_(list), floor_(std::move(floor)) {}
+
+    std::vector<rule> run() {
+        for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2) {
+            tune_all(bytes);
+            // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.
+            const std::int64_t parts = bytes < fine_parts * 2 || !all_good(bytes / 2, bytes).empty() ? 1 : fine_parts;
+            const std::int64_t width = bytes / 2 / parts;
+            for (std::int64_t low = bytes / 2; low < bytes; low += width) append(low, low + width);
+        }
+        rules_.back().up_to = rule::no_bound;
+        return std::move(rules_);
+    }
+
+private:
+    static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
+    static constexpr std::int64_t fine_parts = 8;
+
+    void tune_all(std::int64_t bytes) {
+        how_.clear();
+        for (const priced_candidate& c : list_) how_.push_back(tune(c.cost, bytes));
+    }
+
+    // The rule for more than `low` and at most `high` bytes.
+    void append(std::int64_t low, std::int64_t high) {
+        chosen_ = choose(low, high);
+        tuning how = how_[chosen_];
+        how.time = time_at(chosen_, static_cast<double>(high));
+        rule next = rule_of(machine_, list_[chosen_].what, how, high);
+        const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
+                          rules_.back().chunk == next.chunk;
+        if (same) rules_.back() = std::move(next);
+        else rules_.push_back(std::move(next));
+    }
+
+    // Candidates that are nowhere between `low` and `high` predicted slower than the floor.
+    std::vector<std::size_t> all_good(std::int64_t low, std::int64_t high) const {
+        std::vector<std::size_t> good;
+        for (std::size_t i = 0; i < list_.size(); ++i)
+            if (reaches_floor(i, low, high)) good.push_back(i);
+        return good;
+    }
+
+    bool reaches_floor(std::size_t index, std::int64_t low, std::int64_t high) const {
+        const auto from = static_cast<double>(low), to = static_cast<double>(high);
+        for (const double sample :
+             {std::min(from + 1, to), from + (to - from) / 4, (from + to) / 2, to - (to - from) / 4, to})
+            for (const std::size_t f : floor_)
+                if (time_at(index, sample) > time_at(f, sample) * (1 + 1e-9)) return false;
+        return true;
+    }
+
+    double time_at(std::size_t index, double bytes) const {
+        return list_[index].cost.time(bytes, how_[index].lanes, how_[index].chunk);
+    }
+
+    std::size_t choose(std::int64_t low, std::int64_t high) const {
+        std::vector<std::size_t> fast = all_good(low, high);
+        if (fast.empty()) fast = all_good(high, high);  // they cross even here; the best of the floor is left
+        std::map<std::size_t, double> times;
+        double best = std::numeric_limits<double>::infinity();
+        for (const std::size_t i : fast) best = std::min(best, times[i] = time_at(i, static_cast<double>(high)));
+        std::erase_if(fast, [&](std::size_t i) { return times[i] > best * equal; });
+        return simplest(std::move(fast), static_cast<double>(high));
+    }
+
+    // Of those that are equally fast and take about as much of the processors: the stages of the size below, else the
+    // fewest.
+    std::size_t simplest(std::vector<std::size_t> fast, double bytes) const {
+        std::map<std::size_t, double> effort;
+        double least = std::numeric_limits<double>::infinity();
+        for (const std::size_t i : fast)
+            least = std::min(least, effort[i] = list_[i].cost.effort(bytes, how_[i].chunk));
+        std::erase_if(fast, [&](std::size_t i) { return effort[i] > least * similar_effort; });
+        if (std::find(fast.begin(), fast.end(), chosen_) != fast.end()) return chosen_;
+        return *std::min_element(fast.begin(), fast.end(), [&](std::size_t a, std::size_t b) {
+            const auto key = [&](std::size_t i) {
+                return std::tuple(list_[i].what.stages.size(), effort[i], time_at(i, bytes));
+            };
+            return key(a) < key(b);
+        });
+    }
+
+    const hierarchy& machine_;
+    const std::vector<priced_candidate>& list_;
+    std::vector<std::size_t> floor_;
+    std::vector<tuning> how_;       // of each candidate at the current size
+    std::size_t chosen_ = nothing;  // at the size below
+    std::vector<rule> rules_;
+};
+
+}  // namespace
+
+prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
+                   std::int64_t chunk) {
+    return pricer(machine).price_stages(stages).explain(static_cast<double>(bytes), lanes, chunk);
+}
+
+double limit(const hierarchy& machine, std::int64_t bytes) {
+    return limit(machine, bytes, [&](int l) { return machine.levels[static_cast<std::size_t>(l)].bandwidth; }, 0);
+}
+
+// Take the n children of a level in the whole machine, each with a link of rate U. To combine an element takes n - 1
+// transfers between children, to hand the result back another n - 1, and each leaves some child: 2 (n-1) N bytes over n
+// outgoing links. That is never less than the N / min U that one child alone demands.
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes) {
+    double time = 0;
+    for (int l = 0; l < machine.depth(); ++l) {
+        const double n = machine.shape.members(l);
+        if (n < 2) continue;
+        const double through = 2 * (n - 1) / n * static_cast<double>(bytes);
+        time = std::max(time, (through - free_bytes) / rate(l));
+    }
+    return time;
+}
+
+rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes) {
+    return rule_of(machine, c, tune(pricer(machine).price_stages(c.stages), bytes), bytes);
+}
+
+std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes) {
+    pricer prices(machine);
+    std::vector<ranked> result;
+    for (priced_candidate& c : search(prices)) {
+        rule how = rule_of(machine, c.what, tune(c.cost, bytes), bytes);
+        result.push_back({std::move(c.what), std::move(how)});
+    }
+    std::stable_sort(result.begin(), result.end(),
+                     [](const ranked& a, const ranked& b) { return a.how.predicted < b.how.predicted; });
+    return result;
+}
+
+std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin) {
+    pricer prices(machine);
+    std::vector<priced_candidate> list;
+    if (origin != "staged") {
+        list.push_back(priced_baseline(prices, origin));
+        return rule_maker(machine, list, {}).run();
+    }
+    for (priced_candidate& c : search(prices))
+        if (std::all_of(c.what.stages.begin(), c.what.stages.end(),
+                        [](const stage& s) { return s.how == mode::scatter; }))
+            list.push_back(std::move(c));
+    return rule_maker(machine, list, {}).run();
+}
+
+recipe make_plan(const std::string& name, const hierarchy& machine) {
+    pricer prices(machine);
+    const std::vector<priced_candidate> list = search(prices);
+    recipe r;
+    r.name = name;
+    r.made_by = fmt::format("terrace {}", version());
+    r.machine = machine;
+    r.rules[collective::allreduce] = rule_maker(machine, list, {0, 1}).run();  // flat ring and two-level come first
+    return finished(std::move(r));
+}
+
+}  // namespace terrace

@@ -1,0 +1,323 @@
+#include "planner/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+namespace terrace {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr std::int64_t virtual_count = std::int64_t{1} << 40;
+
+double overheads(const std::vector<message_load>& messages, double bytes) {
+    double time = 0;
+    for (const message_load& m : messages)
+        time += m.count * m.overhead * (m.whole ? 1 : std::ceil(m.part * bytes / wire_segment));
+    return time;
+}
+
+bool between_gpus(fabric f) { return f == fabric::nvlink || f == fabric::pcie; }
+
+double slowest(const std::vector<cpu_load>& loads, double bytes) {
+    double time = 0;
+    for (const cpu_load& l : loads) time = std::max(time, l.time(bytes));
+    return time;
+}
+
+double time_of(const phase_cost& p, double bytes) { return p.latency + p.data * bytes + slowest(p.loads, bytes); }
+
+// The links of a machine in one row: of every level, the outgoing one of each child; then the incoming ones.
+class link_table {
+public:
+    explicit link_table(const hierarchy& machine) : machine_(machine) {
+        for (int l = 0; l < machine.depth(); ++l) {
+            first_.push_back(static_cast<int>(rate_.size()));
+            rate_.insert(rate_.end(), at(machine.shape.members(l)), machine.levels[at(l)].bandwidth);
+        }
+        half_ = static_cast<int>(rate_.size());
+        rate_.insert(rate_.end(), rate_.begin(), rate_.begin() + half_);
+    }
+
+    int size() const { return 2 * half_; }
+    double rate(int link) const { return rate_[at(link)]; }
+
+    // Calls f(link) for every link between two ranks; returns the level at which they meet.
+    template <class F>
+    int cross(int from, int to, F&& f) const {
+        int a = from, b = to, l = 0;
+        for (;; ++l) {
+            f(first_[at(l)] + a);
+            f(half_ + first_[at(l)] + b);
+            a = machine_.shape.domain_of(l, from);
+            b = machine_.shape.domain_of(l, to);
+            if (a == b) return l;
+        }
+    }
+
+    // The busiest link of each level for these loads (in vectors).
+    std::vector<link_cost> busiest(const std::vector<double>& loads) const {
+        std::vector<link_cost> result;
+        for (int l = 0; l < machine_.depth(); ++l) {
+            link_cost worst{.level = l};
+            for (int child = 0; child < machine_.shape.members(l); ++child) {
+                const int link = first_[at(l)] + child;
+                const double load = std::max(loads[at(link)], loads[at(half_ + link)]);
+                if (load > worst.bytes * (1 + 1e-9)) worst.child = child, worst.bytes = load;
+            }
+            worst.time = worst.bytes / machine_.levels[at(l)].bandwidth;
+            result.push_back(worst);
+        }
+        return result;
+    }
+
+private:
+    const hierarchy& machine_;
+    std::vector<double> rate_;
+    std::vector<int> first_;
+    int half_ = 0;
+};
+
+// Adds up what the cohorts of one stage do in one direction. Cohorts of different sizes have different patterns; the
+// stage is cut into spans of steps in which no pattern changes.
+class phase_meter {
+public:
+    phase_meter(const hierarchy& machine, const composed_stage& s)
+        : machine_(machine), stage_(s), links_(machine), now_(at(links_.size())), ranks_(at(machine.ranks())) {
+        made_.links.resize(at(links_.size()));
+    }
+
+    phase_cost measure(const std::vector<const pattern*>& patterns) {
+        const std::set<int> ends = span_ends(patterns);
+        int begin = 0;
+        for (const int end : ends) {
+            double startup = 0;
+            for (std::size_t c = 0; c < patterns.size(); ++c)
+                if (const exchange* e = exchange_at(*patterns[c], begin)) {
+                    const double latency = add(stage_.cohorts[c], *patterns[c], *e, end - begin);
+                    startup = std::max(startup, latency * e->startups / e->times);
+                }
+            made_.latency += startup * (end - begin);
+            close_span(end - begin);
+            begin = end;
+        }
+        for (std::size_t c = 0; c < patterns.size(); ++c) add_reductions(stage_.cohorts[c], *patterns[c]);
+        sort_ranks();
+        return std::move(made_);
+    }
+
+private:
+    static std::set<int> span_ends(const std::vector<const pattern*>& patterns) {
+        std::set<int> ends;
+        const pattern* previous = nullptr;
+        for (const pattern* p : patterns) {
+            if (p == previous) continue;
+            previous = p;
+            int step = 0;
+            for (const exchange& e : p->exchanges) ends.insert(step += e.times);
+        }
+        return ends;
+    }
+
+    static const exchange* exchange_at(const pattern& p, int step) {
+        for (const exchange& e : p.exchanges)
+            if ((step -= e.times) < 0) return &e;
+        return nullptr;
+    }
+
+    static double share(const cohort& c) { return static_cast<double>(c.segment.count()) / virtual_count; }
+
+    // One cohort's messages during `steps` equal steps. Returns the largest latency among them.
+    double add(const cohort& c, const pattern& p, const exchange& e, int steps) {
+        double latency = 0;
+        p.for_each_message(e, [&](int from, int to, double part) {
+            const double load = part * share(c);
+            const int sender = c.members[at(from)], receiver = c.members[at(to)];
+            const int level = links_.cross(sender, receiver, [&](int link) {
+                if (now_[at(link)] == 0) touched_.push_back(link);
+                now_[at(link)] += load;
+            });
+            latency = std::max(latency, machine_.levels[at(level)].latency);
+            made_.largest_part = std::max(made_.largest_part, load);
+            if (between_nodes(machine_.levels[at(level)].medium))
+                made_.network_part = std::max(made_.network_part, load);
+            count(ranks_[at(sender)].sent, load, level, steps);
+            count(ranks_[at(receiver)].received, load, level, steps);
+        });
+        return latency;
+    }
+
+    void count(std::vector<message_load>& messages, double load, int level, int steps) const {
+        const terrace::level& met = machine_.levels[at(level)];
+        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), between_gpus(met.medium), 0};
+        for (message_load& m : messages)
+            if (m.part == added.part && m.overhead == added.overhead && m.whole == added.whole) {
+                m.count += steps;
+                return;
+            }
+        added.count = steps;
+        messages.push_back(added);
+    }
+
+    // The steps of a span take as long as the busiest link does.
+    void close_span(int steps) {
+        double slowest_link = 0;
+        for (const int link : touched_) {
+            slowest_link = std::max(slowest_link, now_[at(link)] / links_.rate(link));
+            made_.links[at(link)] += now_[at(link)] * steps;
+            now_[at(link)] = 0;
+        }
+        made_.data += slowest_link * steps;
+        touched_.clear();
+    }
+
+    void add_reductions(const cohort& c, const pattern& p) {
+        for (std::size_t i = 0; i < p.reduced.size(); ++i)
+            ranks_[at(c.members[i])].reduction += static_cast<float>(p.reduced[i] * share(c) * reduce_time(machine_));
+    }
+
+    void sort_ranks() {
+        std::map<cpu_load, int> kinds;
+        for (cpu_load& load : ranks_) {
+            std::sort(load.sent.begin(), load.sent.end());
+            std::sort(load.received.begin(), load.received.end());
+            const auto [kind, is_new] = kinds.try_emplace(load, static_cast<int>(kinds.size()));
+            if (is_new) made_.loads.push_back(std::move(load));
+            made_.load_of_rank.push_back(kind->second);
+        }
+    }
+
+    const hierarchy& machine_;
+    const composed_stage& stage_;
+    link_table links_;
+    std::vector<double> now_;   // of one step of the current span, by link
+    std::vector<int> touched_;  // links with now_ > 0
+    std::vector<cpu_load> ranks_;
+    phase_cost made_;
+};
+
+}  // namespace
+
+double reduce_time(const hierarchy& machine) noexcept {
+    return between_gpus(machine.levels.front().medium) ? 1 / 200e9 : 1 / 8e9;
+}
+
+double cpu_load::time(double bytes) const {
+    return std::max(overheads(sent, bytes), overheads(received, bytes)) + reduction * bytes;
+}
+
+double stage_price::time(double bytes) const { return time_of(up, bytes) + time_of(down, bytes); }
+
+pricer::pricer(const hierarchy& machine) : machine_(machine) {}
+
+composition pricer::lay_out(std::span<const stage> stages) const { return compose(machine_, stages, virtual_count, 1); }
+
+phase_cost pricer::price_phase(const composed_stage& s, const algorithm& a, bool down) {
+    std::vector<const pattern*> patterns;
+    for (const cohort& c : s.cohorts)
+        patterns.push_back(&book_.of(a, s.how, down, static_cast<int>(c.members.size()), c.root));
+    return phase_meter(machine_, s).measure(patterns);
+}
+
+std::shared_ptr<const stage_price> pricer::price_stage(const composition& c, std::size_t number, const algorithm& a) {
+    const composed_stage& s = c.stages[number];
+    return std::make_shared<const stage_price>(stage_price{price_phase(s, a, false), price_phase(s, a, true)});
+}
+
+price pricer::price_stages(std::span<const stage> stages) {
+    const composition c = lay_out(stages);
+    std::vector<std::shared_ptr<const stage_price>> prices;
+    for (std::size_t s = 0; s < c.stages.size(); ++s) prices.push_back(price_stage(c, s, *c.stages[s].by));
+    return price(machine_, std::move(prices));
+}
+
+price::price(const hierarchy& machine, std::vector<std::shared_ptr<const stage_price>> stages)
+    : stages_(std::move(stages)), ranks_(machine.ranks()) {
+    const link_table table(machine);
+    std::vector<double> loads(at(table.size()));
+    double network_part = 0, largest_part = 0;
+    for (const auto& s : stages_)
+        for (const phase_cost* p : {&s->up, &s->down}) {
+            for (std::size_t link = 0; link < loads.size(); ++link) loads[link] += p->links[link];
+            network_part = std::max(network_part, p->network_part);
+            largest_part = std::max(largest_part, p->largest_part);
+        }
+    links_ = table.busiest(loads);
+    for (const link_cost& l : links_) link_time_ = std::max(link_time_, l.time);
+    if (largest_part > 0) shrink_ = 1 / (network_part > 0 ? network_part : largest_part);
+
+    for (int rank = 0; rank < machine.ranks(); ++rank) {
+        std::vector<int> kind;
+        for (const auto& s : stages_)
+            for (const phase_cost* p : {&s->up, &s->down}) kind.push_back(p->load_of_rank[at(rank)]);
+        ++rank_kinds_[std::move(kind)];
+    }
+}
+
+// What one chunk takes: all stages one after the other, and the resource it keeps busy the longest.
+struct price::totals {
+    double sum = 0;
+    double busiest = 0;
+};
+
+price::busy price::cpu_time(double bytes) const {
+    std::vector<std::vector<double>> times;
+    for (const auto& s : stages_)
+        for (const phase_cost* p : {&s->up, &s->down}) {
+            times.emplace_back();
+            for (const cpu_load& l : p->loads) times.back().push_back(l.time(bytes));
+        }
+    busy result;
+    for (const auto& [kind, ranks] : rank_kinds_) {
+        double sum = 0;
+        for (std::size_t p = 0; p < kind.size(); ++p) sum += times[p][at(kind[p])];
+        result.most = std::max(result.most, sum);
+        result.average += sum * ranks / ranks_;
+    }
+    return result;
+}
+
+double price::effort(double bytes, std::int64_t chunk) const {
+    const double c = chunks(bytes, chunk);
+    const busy b = cpu_time(bytes / c);
+    return c * (b.most + b.average);
+}
+
+price::totals price::per_chunk(double bytes) const {
+    totals t;
+    for (const auto& s : stages_) t.sum += s->time(bytes);
+    t.busiest = std::max(link_time_ * bytes, cpu_time(bytes).most);
+    return t;
+}
+
+double price::chunks(double bytes, std::int64_t chunk) const {
+    return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
+}
+
+// Section 6, pipelined: a chunk ends every so often as the busiest resource is occupied by one, or as a lane is free.
+double price::time(double bytes, int lanes, std::int64_t chunk) const {
+    if (bytes <= 0) return 0;
+    const double c = chunks(bytes, chunk);
+    const totals t = per_chunk(bytes / c);
+    return t.sum + (c - 1) * std::max(t.busiest, t.sum / lanes);
+}
+
+prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
+    prediction p;
+    const double c = chunks(bytes, chunk);
+    p.time = time(bytes, lanes, chunk);
+    for (const auto& s : stages_)
+        p.stages.push_back(bytes <= 0 ? stage_cost{} : stage_cost{s->time(bytes / c), s->latency()});
+    p.links = links_;
+    for (link_cost& l : p.links) {
+        l.bytes *= bytes;
+        l.time *= bytes;
+    }
+    p.cpu_time = c * cpu_time(bytes / c).most;
+    return p;
+}
+
+}  // namespace terrace

@@ -1,0 +1,110 @@
+#include "planner/pattern.hpp"
+
+#include <algorithm>
+
+#include "base/partition.hpp"
+
+namespace terrace {
+
+namespace {
+
+// Groups beyond this size are not run position by position where three positions show that they all do the same.
+constexpr int large_group = 32;
+
+// What one position sends, by step.
+using sent = std::map<int, std::vector<exchange::message>>;
+
+class recorder {
+public:
+    recorder(algorithm::generator emit, int size, int root) : emit_(emit), size_(size), root_(root) {
+        for (int i = 0; i < size; ++i) {
+            members_.push_back(i);
+            shards_.push_back({i, i + 1});
+        }
+    }
+
+    sent run(int position, double& reduced) const {
+        builder out(position, size_, collective::allreduce, size_);
+        emit_(out, {members_, shards_, {0, size_}, position, root_});
+        const schedule program = out.finish();
+        sent messages;
+        for (const instr& i : program.instrs) {
+            if (i.what == action::send) add(messages[i.step], position, i.peer, share(i.src));
+            if (i.what == action::recv_reduce) reduced += share(i.dst);
+            if (i.what == action::reduce) reduced += share(i.dst) * (i.sources - 1);
+        }
+        return messages;
+    }
+
+private:
+    double share(const operand& o) const { return static_cast<double>(o.part.count()) / size_; }
+
+    // What goes to one peer in one step counts as one message.
+    static void add(std::vector<exchange::message>& step, int from, int to, double part) {
+        if (!step.empty() && step.back().to == to) step.back().part += part;
+        else step.push_back({from, to, part});
+    }
+
+    algorithm::generator emit_;
+    int size_, root_;
+    std::vector<int> members_;
+    std::vector<range> shards_;
+};
+
+sent turned(sent messages, int by, int size) {
+    for (auto& [step, list] : messages)
+        for (exchange::message& m : list) {
+            m.from = wrap(m.from + by, size);
+            m.to = wrap(m.to + by, size);
+        }
+    return messages;
+}
+
+bool looks_circulant(const recorder& run, int size) {
+    double reduced = 0;
+    const sent first = run.run(0, reduced);
+    for (const int position : {1, size / 2}) {
+        double other = 0;
+        if (run.run(position, other) != turned(first, position, size) || other != reduced) return false;
+    }
+    return true;
+}
+
+// Steps that do not wait for one another become one exchange; equal ones in succession are counted.
+std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
+    std::vector<exchange> result;
+    const bool dependent = rounds >= static_cast<int>(messages.size());
+    for (const auto& [step, list] : messages) {
+        if (!dependent && !result.empty())
+            result.back().messages.insert(result.back().messages.end(), list.begin(), list.end());
+        else if (!result.empty() && result.back().messages == list) ++result.back().times, ++result.back().startups;
+        else result.push_back({.messages = list});
+    }
+    if (!dependent) result.back().startups = rounds;
+    return result;
+}
+
+pattern read_off(algorithm::generator emit, int size, int root, int rounds) {
+    const recorder run(emit, size, root);
+    pattern made;
+    made.reduced.resize(static_cast<std::size_t>(size));
+    made.circulant = size > large_group && looks_circulant(run, size);
+    sent messages;
+    for (int position = 0; position < (made.circulant ? 1 : size); ++position)
+        for (const auto& [step, list] : run.run(position, made.reduced[static_cast<std::size_t>(position)]))
+            messages[step].insert(messages[step].end(), list.begin(), list.end());
+    if (made.circulant) std::fill(made.reduced.begin(), made.reduced.end(), made.reduced.front());
+    if (!messages.empty()) made.exchanges = exchanges_of(messages, rounds);
+    return made;
+}
+
+}  // namespace
+
+const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, int root) {
+    const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, root});
+    const algorithm::generator emit = down ? a.down(how) : a.up(how);
+    if (is_new && emit != nullptr) page->second = read_off(emit, size, root, a.rounds(size));
+    return page->second;
+}
+
+}  // namespace terrace

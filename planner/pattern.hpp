@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "schedule/registry.hpp"
+
+namespace terrace {
+
+/// Messages of one step, or of equal steps in succession. Positions are those of the group.
+struct exchange {
+    struct message {
+        int from = 0, to = 0;
+        double part = 0;  ///< of the group's segment
+
+        friend bool operator==(const message&, const message&) = default;
+    };
+    std::vector<message> messages;
+    int times = 1;     ///< how many steps of these messages follow one another
+    int startups = 1;  ///< how many of them wait for one another: latencies paid
+};
+
+/// What an algorithm sends over a group in one direction, read off its generator: the pattern is written nowhere else.
+struct pattern {
+    std::vector<exchange> exchanges;
+    std::vector<double> reduced;  ///< by position: inputs added up, in segments
+    /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
+    /// position 0 alone.
+    bool circulant = false;
+
+    template <class F>
+    void for_each_message(const exchange& e, F&& f) const {
+        const int size = static_cast<int>(reduced.size());
+        for (const exchange::message& m : e.messages) {
+            if (!circulant) f(m.from, m.to, m.part);
+            for (int i = 0; circulant && i < size; ++i) f(i, m.to + i < size ? m.to + i : m.to + i - size, m.part);
+        }
+    }
+};
+
+/// Patterns by algorithm, mode, direction, size and root, each made once.
+class pattern_book {
+public:
+    const pattern& of(const algorithm& a, mode how, bool down, int size, int root);
+
+private:
+    std::map<std::tuple<std::string_view, mode, bool, int, int>, pattern> pages_;
+};
+
+}  // namespace terrace

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// Where a time comes from: for `terrace explain`.
+struct stage_cost {
+    double time = 0;      ///< of the stage alone, up and down, for one chunk, latency included [s]
+    double latency = 0;   ///< start-ups in it [s]
+};
+struct link_cost {
+    int level = 0;
+    int child = 0;             ///< of the level, over the whole machine: the busiest
+    double bytes = 0;          ///< through it in its busier direction, in the whole call
+    double time = 0;           ///< bytes / rate [s]
+};
+struct prediction {
+    double time = 0;                  ///< [s]
+    std::vector<stage_cost> stages;
+    std::vector<link_cost> links;     ///< the busiest link of each level
+    double cpu_time = 0;              ///< of the busiest rank: messages and reductions [s]
+};
+
+/// One way to run an allreduce: a rule without its bound.
+struct candidate {
+    std::string origin;  ///< "flat-ring", "two-level", "central", "staged" (scatter only) or "mixed"
+    std::vector<stage> stages;
+};
+
+/// All candidates the planner considers for a machine, in a fixed order, flat ring and two-level among them.
+std::vector<candidate> candidates(const hierarchy& machine);
+
+/// The named baseline: "flat-ring", "two-level", "central". One that a machine cannot tell apart (two-level where there
+/// is one level) is still what the name says.
+candidate baseline(const hierarchy& machine, std::string_view name);
+
+/// Section 6 of the design: time of an allreduce of `bytes` with `lanes` chunks of `chunk` bytes in flight (chunk 0:
+/// all).
+prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
+                   std::int64_t chunk);
+
+/// The physical limit of an allreduce, point to point [s]; `rate(level)` [B/s] defaults to the levels' bandwidths, and
+/// `free_bytes` pass each link at no cost (the burst of a shaper).
+double limit(const hierarchy& machine, std::int64_t bytes);
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes);
+
+/// The rule that runs `c` for messages around `bytes`: lanes and chunk by the one rule that all algorithms share.
+rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes);
+
+/// The candidates with their tuned rules, fastest first.
+struct ranked {
+    candidate what;
+    rule how;
+};
+std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes);
+
+/// Rules for all sizes of an allreduce made of one baseline alone, or of the best scatter-only candidates ("staged").
+std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin);
+
+/// A whole plan. Deterministic: same machine, same bytes out.
+recipe make_plan(const std::string& name, const hierarchy& machine);
+
+}  // namespace terrace

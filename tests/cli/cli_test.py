@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""The terrace command as a person meets it: exit codes, messages, the examples in its help.
+
+usage: cli_test.py TERRACE SOURCE_ROOT
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TERRACE, ROOT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+
+CLUSTER = """\
+terrace_topology: 1
+name: cluster
+levels:
+  - {name: node, size: 4, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
+  - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
+"""
+UNEVEN = """\
+terrace_topology: 1
+name: uneven
+levels:
+  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
+  - {name: rack, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
+  - {name: core, fabric: ethernet, bandwidth: 500 Mbit/s, latency: 40 us}
+tree: [[4, 2], [3, 3, 1]]
+"""
+ONE_RANK = """\
+terrace_topology: 1
+name: one
+levels: [{name: node, size: 1, fabric: shm}]
+"""
+COMMANDS = ["plan", "explain", "verify", "topo"]
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.write("cluster.yaml", CLUSTER)
+
+    def write(self, name, text):
+        (self.directory / name).write_text(text)
+
+    def read(self, name):
+        return (self.directory / name).read_text()
+
+    def terrace(self, *arguments, status=0):
+        done = subprocess.run([TERRACE, *arguments], cwd=self.directory, text=True, capture_output=True, timeout=120)
+        called = f"terrace {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}"
+        self.assertEqual(done.returncode, status, called)
+        if status == 0:
+            self.assertEqual(done.stderr, "")
+        else:
+            self.assertNotEqual(done.stderr, "")
+            self.assertEqual(done.stdout, "")
+        return done.stdout + done.stderr
+
+    # A changed plan is refused by all that read plans, with this message.
+    def refused(self, old, new, message):
+        self.terrace("plan", "cluster.yaml")
+        text = self.read("cluster.plan.yaml")
+        self.assertIn(old, text)
+        self.write("bad.yaml", text.replace(old, new, 1))
+        for command in ["verify", "explain"]:
+            self.assertRegex(self.terrace(command, "bad.yaml", status=2), message)
+
+
+class Usage(Command):
+    def test_version(self):
+        self.assertRegex(self.terrace("--version"), r"^terrace \d+\.\d+\.\d+\n$")
+
+    def test_help_lists_the_commands(self):
+        text = self.terrace("--help")
+        for command in COMMANDS:
+            self.assertIn(command, text)
+            self.terrace(command, "--help")
+
+    def test_wrong_usage_exits_2(self):
+        for arguments in [[], ["fly"], ["plan"], ["plan", "cluster.yaml", "--fast"], ["explain"], ["verify"],
+                          ["plan", "cluster.yaml", "--ranks", "cats"], ["plan", "cluster.yaml", "--ranks", "gpus"]]:
+            self.terrace(*arguments, status=2)
+
+    def test_examples_in_the_help_run(self):
+        self.terrace("plan", "cluster.yaml")
+        examples = 0
+        for command in [[], *([c] for c in COMMANDS)]:
+            text = self.terrace(*command, "--help")
+            for line in re.findall(r"^  terrace (.*)$", text.partition("Examples:")[2], re.M):
+                if any((self.directory / word).exists() for word in line.split()) or "--help" in line:
+                    self.terrace(*line.split())
+                    examples += 1
+        self.assertGreaterEqual(examples, 8)
+
+
+class Plan(Command):
+    def test_writes_where_it_says(self):
+        self.assertIn("plan: cluster.plan.yaml", self.terrace("plan", "cluster.yaml"))
+        self.assertIn("plan: other.yaml", self.terrace("plan", "cluster.yaml", "-o", "other.yaml"))
+        self.assertEqual(self.read("other.yaml"), self.read("cluster.plan.yaml"))
+        self.assertEqual(self.terrace("plan", "cluster.yaml", "-o", "-"), self.read("other.yaml"))
+        left = {p.name for p in self.directory.iterdir()}
+        self.assertEqual(left, {"cluster.yaml", "cluster.plan.yaml", "other.yaml"})
+
+    def test_summary_says_what_matters(self):
+        text = self.terrace("plan", "cluster.yaml")
+        for part in ["8 ranks (4 x 2)", "predicted", "limit", "flat ring", "two-level", "scatter", "300 ns *",
+                     "assumed", "verified: all rules"]:
+            self.assertIn(part, text)
+
+    def test_a_failure_leaves_the_old_plan(self):
+        self.write("old.yaml", "old")
+        self.write("broken.yaml", CLUSTER.replace("size: 2", "size: two"))
+        self.assertRegex(self.terrace("plan", "broken.yaml", "-o", "old.yaml", status=2), r"^broken\.yaml:5:\d+: ")
+        self.assertEqual(self.read("old.yaml"), "old")
+
+    def test_bad_input_exits_2_and_says_where(self):
+        self.assertRegex(self.terrace("plan", "missing.yaml", status=2), r"^missing\.yaml: ")
+        self.write("bad.yaml", CLUSTER.replace("ethernet", "ether"))
+        self.assertRegex(self.terrace("plan", "bad.yaml", status=2), r"^bad\.yaml:5:\d+: .*ether")
+        self.terrace("plan", "cluster.yaml", "-o", "no/such/directory", status=2)
+
+    def test_uneven_and_single(self):
+        for name, text in [("uneven", UNEVEN), ("one", ONE_RANK)]:
+            self.write("c.yaml", text)
+            self.terrace("plan", "c.yaml")
+            self.terrace("verify", f"{name}.plan.yaml")
+            self.terrace("explain", f"{name}.plan.yaml")
+
+    def test_shipped_clusters(self):
+        for file in sorted(ROOT.glob("topologies/*/cluster.yaml")):
+            with self.subTest(file=file.parent.name):
+                self.terrace("plan", file, "-o", "p.yaml")
+                self.terrace("explain", "p.yaml", "--bytes", "1M")
+
+
+class Explain(Command):
+    def test_ranks_candidates_and_names_the_bottleneck(self):
+        self.terrace("plan", "cluster.yaml")
+        text = self.terrace("explain", "cluster.plan.yaml", "--bytes", "32MiB")
+        for part in ["32 MiB", "->", "flat-ring", "two-level", "central", "limit 268.4 ms",
+                     "bottleneck: the links into core", "processor", "300 ns *"]:
+            self.assertIn(part, text)
+
+    def test_takes_any_size(self):
+        self.terrace("plan", "cluster.yaml")
+        self.assertIn("64 MiB", self.terrace("explain", "cluster.plan.yaml"))
+        for size in ["1", "8K", "1000000", "3GiB"]:
+            self.terrace("explain", "cluster.plan.yaml", "--bytes", size)
+        for size in ["0", "x", "-1", "1.5"]:
+            self.assertIn("--bytes", self.terrace("explain", "cluster.plan.yaml", f"--bytes={size}", status=2))
+
+
+class Verify(Command):
+    def test_proves(self):
+        self.terrace("plan", "cluster.yaml")
+        self.assertRegex(self.terrace("verify", "cluster.plan.yaml"), r"proved \d+ rules for all 8 ranks")
+        self.assertIn("1000003", self.terrace("verify", "cluster.plan.yaml", "--count", "1000003"))
+        self.terrace("verify", "cluster.plan.yaml", "--count", "0")
+        self.terrace("verify", "cluster.plan.yaml", "--count", "-1", status=2)
+
+    def test_a_corrupted_plan_is_refused(self):
+        self.refused("size: 4", "size: 5", r"^bad\.yaml:5:\d+: .*changed by hand.*plan again")
+        self.refused("terrace_plan: 1", "terrace_plan: 7", r"^bad\.yaml:1:\d+: .*7.*1")
+        self.refused("algorithm: direct", "algorithm: magic",
+                     r'^bad\.yaml: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')
+        self.refused("group: 4", "group: 3", r"^bad\.yaml:\d+:\d+: stages\[0\]")
+        self.refused("up_to: max", "up_to: 64 GiB", r"^bad\.yaml:\d+:\d+: .*max")
+        self.refused("predicted", "promised", r"^bad\.yaml:\d+:\d+: .*promised")
+
+    def test_a_cut_plan_is_refused(self):
+        self.terrace("plan", "cluster.yaml")
+        text = self.read("cluster.plan.yaml")
+        self.write("bad.yaml", text[: len(text) // 2])
+        self.assertRegex(self.terrace("verify", "bad.yaml", status=2), r"^bad\.yaml:\d+:\d+: ")
+
+
+class Links(unittest.TestCase):
+    """The planner is for people without a cluster at hand: no MPI, CUDA or NCCL in it."""
+
+    FORBIDDEN = re.compile(r"libmpi|libopen-|libpmpi|libcuda|libnccl|\bMPI_|\bnccl[A-Z]|\bcuda[A-Z]")
+
+    def test_links_no_mpi_cuda_or_nccl(self):
+        for tool in [["ldd"], ["nm", "--undefined-only", "--dynamic"]]:
+            if shutil.which(tool[0]) is None:
+                self.skipTest(f"no {tool[0]} here")
+            text = subprocess.run([*tool, TERRACE], text=True, capture_output=True, check=True).stdout
+            # hwloc of some distributions brings its own plug-ins for GPUs; it is loaded, not linked.
+            self.assertIsNone(self.FORBIDDEN.search(text), text)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

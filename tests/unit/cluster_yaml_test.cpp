@@ -1,0 +1,131 @@
+#include "topology/cluster_yaml.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
+#include "topology/describe.hpp"
+#include "topology/hwloc_xml.hpp"
+
+namespace terrace {
+namespace {
+
+const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies";
+
+// Writes the cluster file and reads it; the importer gives sockets of 2 and 1.
+topology read(const std::string& text) {
+    const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "cluster_yaml_test.yaml";
+    write_atomically(file, text);
+    const auto uneven_node = [&](const std::filesystem::path& node, rank_unit ranks) {
+        EXPECT_EQ(node, file.parent_path() / "node.xml");
+        EXPECT_EQ(ranks, rank_unit::cores);
+        return read_hierarchy(document::parse(
+            "levels: [{name: socket, fabric: shm}, {name: node, fabric: bus}]\ntree: [2, 1]", "node.xml"));
+    };
+    return read_cluster(file, uneven_node);
+}
+
+std::string error_of(const std::string& text) {
+    try {
+        read(text);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+const std::string head = "terrace_topology: 1\nname: x\n";
+const std::string node = "node: {hwloc: node.xml, ranks: cores}\n";
+
+TEST(cluster_yaml, nodes_from_hwloc_stand_below_the_levels) {
+    const topology t = read(
+        head + node + "levels: [{name: rack, size: 2, fabric: ethernet}, {name: core, size: 2, fabric: ethernet}]\n");
+    EXPECT_EQ(t.name, "x");
+    EXPECT_EQ(t.machine.shape, tree({{2, 1, 2, 1, 2, 1, 2, 1}, {2, 2, 2, 2}, {2, 2}, {2}}));
+    EXPECT_EQ(t.machine.levels[0].name, "socket");
+    EXPECT_EQ(t.machine.levels[3].name, "core");
+    EXPECT_EQ(t.machine.node_sizes(), (std::vector<int>{3, 3, 3, 3}));
+}
+
+TEST(cluster_yaml, tree_above_hwloc_nodes_counts_nodes) {
+    const topology t =
+        read(head + node + "levels: [{name: rack, fabric: ethernet}, {name: core, fabric: ethernet}]\ntree: [1, 2]\n");
+    EXPECT_EQ(t.machine.shape, tree({{2, 1, 2, 1, 2, 1}, {2, 2, 2}, {1, 2}, {2}}));
+}
+
+TEST(cluster_yaml, one_node_needs_no_levels) { EXPECT_EQ(read(head + node).machine.shape, tree({{2, 1}, {2}})); }
+
+TEST(cluster_yaml, errors_say_where_what_and_what_next) {
+    struct refused {
+        std::string text;
+        std::string error;
+    };
+    const std::vector<refused> table{
+        {"name: x\n", "\"terrace_topology\" is missing"},
+        {"terrace_topology: 2\n", ":1:19: the file has version 2, this Terrace reads up to version 1"},
+        {"terrace_topology: 0\n", "\"0\" is not an integer from 1"},
+        {"terrace_topology: 1\nlevels: [{name: a, size: 2, fabric: shm}]\n", "\"name\" is missing"},
+        {head + "level: 3\n", ":3:1: unknown key \"level\"; known here: terrace_topology,"},
+        {head + "node: {hwloc: node.xml, ranks: threads}\n",
+         ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
+        {head + "node: {hwloc: node.xml}\n", "\"ranks\" is missing"},
+        {head + node + "levels: [{name: a, size: 2, fabric: shm}]\n", "list only infiniband and ethernet levels"},
+        {head + node + "levels: [{name: node, size: 2, fabric: ethernet}]\n", "named \"node\" too; rename this one"},
+        {head + node + "levels: [{name: a, size: 400000, fabric: ethernet}]\n", "are more than 1000000 ranks"},
+    };
+    for (const refused& r : table) EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
+}
+
+TEST(cluster_yaml, shipped_files) {
+    struct row {
+        const char* directory;
+        const char* shape;
+        std::size_t nodes;
+    };
+    const std::vector<row> table{
+        {"blueconnect-fig1", "3 x 2 x 2", 4},
+        {"paper-pcie-10gbe", "4 x 2", 2},
+        {"paper-nvlink-100gib", "2 x 2 x 2", 2},
+        {"paper-192gpu", "2 x 2 x 16 x 3", 48},
+        {"dgx-pod", "8 x 16", 16},
+        {"uneven", "1-4 x 2-3 x 2", 5},
+        {"two-by-four", "4 x 2", 2},
+        {"four-and-two", "2-4 x 2", 2},
+        {"three-three-one", "1-3 x 3", 3},
+        {"three-racks", "2 x 2 x 3", 6},
+        {"uneven-racks", "1-3 x 2-3 x 2", 5},
+    };
+    for (const row& r : table) {
+        SCOPED_TRACE(r.directory);
+        const topology t = read_cluster(shipped / r.directory / "cluster.yaml", import_hwloc);
+        EXPECT_EQ(t.name, r.directory);
+        EXPECT_EQ(shape_text(t.machine.shape), r.shape);
+        EXPECT_EQ(t.machine.node_sizes().size(), r.nodes);
+    }
+    std::size_t clusters = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(shipped))
+        clusters += std::filesystem::exists(entry.path() / "cluster.yaml");
+    EXPECT_EQ(clusters, table.size());
+}
+
+TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
+    const topology t = read_cluster(shipped / "three-three-one" / "cluster.yaml", import_hwloc);
+    EXPECT_EQ(describe_text(t),
+              "three-three-one: 7 ranks in 3 nodes, 1-3 x 3\n\n"
+              "level    fabric    bandwidth  latency  overhead\n"
+              "node     shm       10 GB/s    500 ns   300 ns (assumed)\n"
+              "cluster  ethernet  1 Gbit/s   30 us    5 us (assumed)\n\n"
+              "three-three-one\n"
+              "  cluster\n"
+              "    2 x node of 3 ranks\n"
+              "    node of 1 rank\n");
+}
+
+}  // namespace
+}  // namespace terrace

@@ -1,0 +1,124 @@
+#include "base/hierarchy_yaml.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace {
+namespace {
+
+hierarchy read(const std::string& text) { return read_hierarchy(document::parse(text, "f")); }
+
+std::string error_of(const std::string& text) {
+    try {
+        read(text);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(hierarchy_yaml, reads_sizes_and_rates) {
+    const hierarchy h = read(
+        "levels:\n"
+        "  - {name: node, size: 3, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}\n"
+        "  - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, overhead: 4 us, assumed: [bandwidth]}\n");
+    EXPECT_EQ(h.shape, tree::uniform(std::vector<int>{3, 2}));
+    const level& node = h.levels[0];
+    EXPECT_EQ(node.name, "node");
+    EXPECT_EQ(node.medium, fabric::shm);
+    EXPECT_DOUBLE_EQ(node.bandwidth, 10e9);
+    EXPECT_DOUBLE_EQ(node.latency, 0.5e-6);
+    EXPECT_DOUBLE_EQ(node.overhead, default_rates(fabric::shm).overhead);
+    EXPECT_FALSE(node.bandwidth_assumed || node.latency_assumed);
+    EXPECT_TRUE(node.overhead_assumed);
+    const level& core = h.levels[1];
+    EXPECT_DOUBLE_EQ(core.bandwidth, 125e6);
+    EXPECT_DOUBLE_EQ(core.latency, default_rates(fabric::ethernet).latency);
+    EXPECT_TRUE(core.bandwidth_assumed && core.latency_assumed);
+    EXPECT_FALSE(core.overhead_assumed);
+}
+
+TEST(hierarchy_yaml, reads_trees) {
+    const std::string levels =
+        "levels: [{name: a, fabric: shm}, {name: b, fabric: ethernet}, {name: c, fabric: ethernet}]\n";
+    EXPECT_EQ(read(levels + "tree: [[4, 2], [3, 3, 1]]").shape, tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}));
+    EXPECT_EQ(read("levels: [{name: a, fabric: shm}]\ntree: 4").shape, tree::uniform(std::vector<int>{4}));
+}
+
+TEST(hierarchy_yaml, writes_what_it_reads) {
+    const std::string even =
+        "  levels:\n"
+        "    - {name: node, size: 3, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
+        "    - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 20 us, overhead: 4 us, assumed: "
+        "[latency]}\n";
+    EXPECT_EQ(write_hierarchy(read(even), 2), even);
+    const std::string uneven =
+        "levels:\n"
+        "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [bandwidth, latency, overhead]}\n"
+        "  - {name: core, fabric: infiniband, bandwidth: 12.5 GB/s, latency: 2 us, overhead: 9 us, assumed: "
+        "[overhead]}\n"
+        "tree: [3, 1]\n";
+    EXPECT_EQ(write_hierarchy(read(uneven), 0), uneven);
+}
+
+TEST(hierarchy_yaml, rates_that_do_not_print_exactly_still_read_back_equal) {
+    for (const std::string rate :
+         {"123.456789 MiB/s", "31.50769231 GB/s", "999.9999999 MB/s", "1 B/s", "0.33333333 Gbit/s"}) {
+        const hierarchy first =
+            read("levels: [{name: a, size: 2, fabric: ethernet, bandwidth: " + rate + ", latency: 1.23456789 us}]");
+        const hierarchy again = read(write_hierarchy(first, 0));
+        EXPECT_EQ(again.levels[0].bandwidth, first.levels[0].bandwidth) << rate;
+        EXPECT_EQ(again.levels[0].latency, first.levels[0].latency) << rate;
+        EXPECT_EQ(write_hierarchy(again, 0), write_hierarchy(first, 0));
+    }
+}
+
+TEST(hierarchy_yaml, errors_say_where_what_and_what_next) {
+    struct refused {
+        std::string text;
+        std::string error;
+    };
+    const std::string a = "{name: a, fabric: shm}";
+    const std::vector<refused> table{
+        {"name: x", "f:1:1: \"levels\" is missing here"},
+        {"levels: []", "f:1:9: a machine has at least one level"},
+        {"levels: [{name: a, size: 2, fabric: eth}]", "f:1:37: unknown fabric \"eth\"; the fabrics are shm, nvlink,"},
+        {"levels: [{name: a, size: 2, fabric: shm, bandwidth: 1 GBs}]", "f:1:53: \"1 GBs\" is not a bandwidth"},
+        {"levels: [{name: a, size: 2, fabric: shm, bandwidth: 1e300 B/s}]", "out of range"},
+        {"levels: [{name: a, size: 2, fabric: shm, latency: 1e9 s}]", "out of range"},
+        {"levels: [{name: a, size: 0, fabric: shm}]", "f:1:26: \"0\" is not an integer from 1 to"},
+        {"levels: [{name: 'a b', size: 2, fabric: shm}]", "f:1:17: \"a b\" cannot name a level"},
+        {"levels: [{name: '', size: 2, fabric: shm}]", "f:1:17: \"\" cannot name a level"},
+        {"levels: [{name: a, size: 2, fabric: shm, speed: 3}]", "f:1:42: unknown key \"speed\"; known here: name,"},
+        {"levels: [{name: a, size: 2, fabric: shm, assumed: [name]}]", "f:1:52: \"name\" cannot be assumed"},
+        {"levels: [{name: a, size: 2, fabric: shm}, {name: a, size: 2, fabric: shm}]",
+         "f:1:50: two levels are named \"a\""},
+        {"levels: [{name: a, size: 2, fabric: ethernet}, {name: b, size: 2, fabric: shm}]", "innermost first"},
+        {"levels: [{name: a, size: 2, fabric: shm}, {name: b, fabric: shm}]",
+         "level \"b\" has no size, unlike level \"a\""},
+        {"levels: [" + a + "]", "give each level one, or add a tree"},
+        {"levels: [{name: a, size: 2, fabric: shm}]\ntree: 2", "f:2:7: the levels have sizes already"},
+        {"levels: [" + a + "]\ntree: [2]", "f:2:7: expected an integer"},
+        {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: 2", "f:2:7: expected a list"},
+        {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: []", "f:2:7: a domain of level \"b\" is empty"},
+        {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: [600000, 600000]", "f:2:16: more than 1000000 ranks"},
+        {"levels: [{name: a, size: 1001, fabric: shm}, {name: b, size: 1000, fabric: shm}]", "more than 1000000 ranks"},
+    };
+    for (const refused& r : table)
+        EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << r.text << ": " << error_of(r.text);
+}
+
+TEST(hierarchy_yaml, sixteen_levels_and_no_more) {
+    std::string text = "levels:\n";
+    for (int l = 0; l < max_levels; ++l) text += "  - {name: l" + std::to_string(l) + ", size: 1, fabric: shm}\n";
+    EXPECT_EQ(error_of(text), "no error");
+    EXPECT_NE(error_of(text + "  - {name: x, size: 1, fabric: shm}\n").find("f:18:5: more than 16 levels"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace terrace

@@ -1,0 +1,193 @@
+#include "topology/hwloc_xml.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
+#include "tools/import_child.hpp"
+
+namespace terrace {
+namespace {
+
+const std::filesystem::path root = TERRACE_SOURCE_ROOT;
+const std::filesystem::path captured = root / ".." / "shared" / "topologies";
+
+// hwloc has two XML parsers, libxml2 and its own; in a child process both may be tried, since it chooses once.
+hierarchy import(const std::filesystem::path& file, rank_unit ranks, const char* libxml) {
+    const auto chosen = [&](const std::filesystem::path& f, rank_unit r) {
+        ::setenv("HWLOC_LIBXML", libxml, 1);
+        return import_hwloc(f, r);
+    };
+    return import_in_child(chosen, file, ranks);
+}
+
+std::string error_of(const std::filesystem::path& file, const char* libxml) {
+    try {
+        import(file, rank_unit::gpus, libxml);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+std::string error_of_text(const std::string& text) {
+    const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "hwloc_xml_test.xml";
+    write_atomically(file, text);
+    return error_of(file, "1");
+}
+
+TEST(hwloc_xml, own_nvlink_node) {
+    for (const char* libxml : {"0", "1"}) {
+        const hierarchy gpus = import(root / "topologies/paper-nvlink-100gib/node.xml", rank_unit::gpus, libxml);
+        EXPECT_EQ(write_hierarchy(gpus, 0),
+                  "levels:\n"
+                  "  - {name: socket, size: 2, fabric: nvlink, bandwidth: 40 GB/s, latency: 2 us, assumed: [latency, "
+                  "overhead]}\n"
+                  "  - {name: node, size: 2, fabric: bus, bandwidth: 16 GB/s, latency: 1 us, assumed: [bandwidth, "
+                  "latency, overhead]}\n");
+        EXPECT_EQ(shape_text(import(root / "topologies/paper-nvlink-100gib/node.xml", rank_unit::cores, libxml).shape),
+                  "10 x 2");
+    }
+}
+
+struct capture {
+    const char* file;
+    rank_unit ranks;
+    const char* expected;  // fabrics, shape, and rate of level 0
+};
+
+class captured_machine : public ::testing::TestWithParam<capture> {};
+
+TEST_P(captured_machine, has_these_levels) {
+    const std::filesystem::path file = captured / GetParam().file;
+    if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is absent";
+    for (const char* libxml : {"0", "1"}) {
+        const hierarchy h = import(file, GetParam().ranks, libxml);
+        std::string found;
+        for (const level& l : h.levels) found += l.name + ":" + std::string(to_string(l.medium)) + " ";
+        found += shape_text(h.shape);
+        if (!h.levels[0].bandwidth_assumed)
+            found += " " + std::to_string(static_cast<int>(h.levels[0].bandwidth / 1e6)) + " MB/s";
+        EXPECT_EQ(found, GetParam().expected);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    hwloc_xml, captured_machine,
+    ::testing::Values(
+        capture{"hwloc/ibm-s822lc-4xP100-nvlink.xml", rank_unit::gpus, "socket:nvlink node:bus 2 x 2 40000 MB/s"},
+        capture{"hwloc/nvidia-dgx2-16xV100-nvswitch.xml", rank_unit::gpus, "node:nvlink 16 150000 MB/s"},
+        capture{"hwloc/juwels-booster-4xA100-4xHDR.xml", rank_unit::gpus, "socket:pcie node:bus 2 x 2 31507 MB/s"},
+        capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::gpus, "socket:pcie node:bus 2 x 2 31507 MB/s"},
+        capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::cores,
+                "l3:shm numa:shm socket:shm node:bus 4 x 4 x 4 x 2"},
+        capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::numa, "socket:shm node:bus 4 x 2"},
+        capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::packages, "node:bus 2"},
+        capture{"hwloc/xeon-2s-2gpu-qdr.xml", rank_unit::gpus, "socket:pcie node:bus 1-2 x 2"},
+        capture{"hwloc/xeon-2s-pci.xml", rank_unit::gpus, "socket:pcie node:bus 1-2 x 2 4000 MB/s"}));
+
+TEST(hwloc_xml, hostile_files_are_errors) {
+    int files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(root / "topologies/hostile")) {
+        ++files;
+        for (const char* libxml : {"0", "1"}) {
+            const std::string error = error_of(entry.path(), libxml);
+            EXPECT_EQ(error.find(entry.path().string() + ":"), 0u) << error;
+            EXPECT_EQ(error.find("signal"), std::string::npos) << error;  // refused, not crashed on
+        }
+    }
+    EXPECT_EQ(files, 4);
+}
+
+TEST(hwloc_xml, errors_say_what_is_wrong) {
+    struct refused {
+        std::string text;
+        std::string error;
+    };
+    std::string deep = "<topology version=\"2.0\">";
+    for (int i = 0; i < 200; ++i) deep += "<object type=\"Group\">";
+    for (int i = 0; i < 200; ++i) deep += "</object>";
+    const std::vector<refused> table{
+        {"<topology version=\"3.0\"></topology>", "version \"3.0\" is not read, only 1.x and 2.x"},
+        {"<system version=\"1\"></system>", ":1:2: expected hwloc's <topology>, found <system>"},
+        {"<!DOCTYPE topology [<!ENTITY a \"b\">]>\n<topology version=\"2.0\"/>", "the document type must be"},
+        {deep + "</topology>", "nested deeper than 128"},
+        {"<topology version=\"2.0\">\n  <object>\n</topology>", ":3:"},
+        {"<topology version=\"2.0\"></topology>", "hwloc refuses it"},
+        {"", "not well-formed XML"},
+        {std::string(1'000'001, '<'), "more than 1000000 XML elements"},
+    };
+    for (const refused& r : table)
+        EXPECT_NE(error_of_text(r.text).find(r.error), std::string::npos) << error_of_text(r.text);
+    EXPECT_NE(error_of("/nowhere/node.xml", "1").find("/nowhere/node.xml: cannot be opened"), std::string::npos);
+}
+
+TEST(hwloc_xml, without_gpus_other_ranks_are_named) {
+    const std::string text = read_text(root / "topologies/paper-nvlink-100gib/node.xml", 1 << 20);
+    std::string without = text;
+    for (const char* type : {"\"Bridge\"", "\"PCIDev\"", "\"OSDev\""})
+        for (std::size_t at; (at = without.find(type)) != std::string::npos;)
+            without.replace(at, std::string(type).size(), "\"Misc\"");
+    without.erase(without.find("  <distances2hetero"),
+                  without.find("</distances2hetero>\n") + 20 - without.find("  <distances2hetero"));
+    const std::string error = error_of_text(without);
+    EXPECT_NE(error.find("holds no gpus to place ranks on; choose others of gpus, cores, numa, packages"),
+              std::string::npos)
+        << error;
+}
+
+std::string child_error(const node_importer& import, const import_limits& limits = {}) {
+    try {
+        import_in_child(import, "node.xml", rank_unit::gpus, limits);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(import_child, however_it_ends_is_an_error) {
+    EXPECT_NE(child_error([](const auto&, rank_unit) -> hierarchy {
+                  std::raise(SIGKILL);
+                  return {};
+              }).find("node.xml: its import ended by signal 9"),
+              std::string::npos);
+    EXPECT_NE(child_error([](const auto&, rank_unit) -> hierarchy { ::_exit(3); }).find("ended with status 3"),
+              std::string::npos);
+    EXPECT_EQ(child_error([](const auto&, rank_unit) -> hierarchy { throw input_error("node.xml", 3, 4, "a: b"); }),
+              "node.xml:3:4: a: b");
+    EXPECT_EQ(child_error([](const auto&, rank_unit) -> hierarchy { throw std::bad_alloc(); }),
+              "node.xml: the import needs too much memory");
+}
+
+TEST(import_child, has_limits) {
+    const auto hang = [](const auto&, rank_unit) -> hierarchy {
+        while (true) ::pause();
+    };
+    EXPECT_NE(child_error(hang, {.wall = std::chrono::milliseconds(50)}).find("took longer than 50 ms"),
+              std::string::npos);
+    const auto spin = [](const auto&, rank_unit) -> hierarchy {
+        while (::getpid() > 0) {
+        }
+        return {};
+    };
+    EXPECT_NE(child_error(spin, {.cpu = std::chrono::seconds(1)}).find("ended by signal"), std::string::npos);
+    const auto bloat = [](const auto&, rank_unit) { return hierarchy{std::vector<level>(10'000'000), {}}; };
+    const std::string error = child_error(bloat);
+    const bool ended = error.find("ended") != std::string::npos;  // a sanitizer ends the process instead
+    EXPECT_TRUE(ended || error.find("needs too much memory") != std::string::npos) << error;
+}
+
+}  // namespace
+}  // namespace terrace

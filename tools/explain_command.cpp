@@ -1,0 +1,131 @@
+#include "tools/explain_command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/units.hpp"
+#include "planner/planner.hpp"
+#include "tools/proof.hpp"
+#include "tools/summary.hpp"
+#include "tools/table.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::size_t shown_candidates = 10;
+
+struct arguments {
+    std::filesystem::path plan;
+    std::string bytes = "64MiB";
+};
+
+bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
+
+void print_candidates(const recipe& plan, const rule& chosen, const rule& at_size, std::int64_t bytes) {
+    const std::vector<ranked> all = rank_candidates(plan.machine, bytes);
+    table rows(">>>><<<");
+    rows.add({"", "#", "predicted", "of limit", "lanes", "origin", "stages"});
+    const auto add = [&](const std::string& mark, const std::string& place, const rule& r, const std::string& origin) {
+        rows.add({mark, place, format_duration(r.predicted), percent_of_limit(r.limit, r.predicted), lanes_text(r),
+                  origin, describe(plan.machine, r.stages)});
+    };
+    bool listed = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const bool is_chosen = all[i].how.stages == chosen.stages;
+        listed |= is_chosen;
+        if (i < shown_candidates || is_chosen || is_baseline(all[i].what))
+            add(is_chosen ? "->" : "", fmt::format("{}", i + 1), all[i].how, all[i].what.origin);
+    }
+    if (!listed) add("->", "-", at_size, "the plan");
+    fmt::print(
+        "candidates ({}), each with its best lanes and chunk; -> is what the plan runs. Among those within 2 % the\n"
+        "planner takes what costs the processors least and keeps the stages of the size below.\n{}\n",
+        all.size(), rows.text());
+}
+
+void print_stages(const recipe& plan, const rule& chosen, const prediction& p) {
+    table rows("<>>");
+    rows.add({"stage", "time", "start-ups in it"});
+    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
+        std::string name;
+        for (const int l : chosen.stages[s].levels)
+            name += (name.empty() ? "" : "+") + plan.machine.levels[static_cast<std::size_t>(l)].name;
+        rows.add({fmt::format("{} {} {}", name, to_string(chosen.stages[s].how), chosen.stages[s].algorithm),
+                  format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
+    }
+    fmt::print("stages, up and down, of one {}\n{}\n",
+               chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)), rows.text());
+}
+
+void print_links(const recipe& plan, const prediction& p) {
+    table rows("<<>>>");
+    rows.add({"resource", "rate", "bytes", "busy", "of the call"});
+    for (const link_cost& l : p.links) {
+        const level& at = plan.machine.levels[static_cast<std::size_t>(l.level)];
+        rows.add({fmt::format("link into {} (child {})", at.name, l.child),
+                  format_bandwidth(at.bandwidth) + (at.bandwidth_assumed ? " *" : ""),
+                  fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
+                  p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
+    }
+    rows.add({"processor of the busiest rank", "", "", format_duration(p.cpu_time),
+              p.time > 0 ? fmt::format("{:.0f} %", 100 * p.cpu_time / p.time) : "-"});
+    fmt::print("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
+}
+
+// What the call would have to wait less for to be faster.
+std::string bottleneck(const recipe& plan, const rule& chosen, const prediction& p) {
+    double startups = 0, sum = 0;
+    for (const stage_cost& s : p.stages) startups += s.latency, sum += s.time;
+    const auto link = std::max_element(p.links.begin(), p.links.end(),
+                                       [](const link_cost& a, const link_cost& b) { return a.time < b.time; });
+    if (p.time <= 0) return "nothing to do";
+    if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
+        return fmt::format("the links into {}", plan.machine.levels[static_cast<std::size_t>(link->level)].name);
+    if (p.cpu_time > startups) return "the processor of the busiest rank: messages and reductions";
+    if (chosen.chunk == 0 || startups > 0.5 * sum) return "start-ups: messages that wait for one another";
+    return "the lanes: stages of one chunk wait for one another";
+}
+
+int run(const arguments& a) {
+    const auto bytes = parse_bytes(a.bytes, true);
+    if (!bytes || *bytes < 1)
+        throw usage_error(fmt::format("--bytes {}: not a size; write it as 64MiB, 64K or 1000000", a.bytes));
+    const recipe plan = read_runnable_plan(a.plan);
+    const rule& chosen = plan.choose(collective::allreduce, *bytes);
+    const prediction p = predict(plan.machine, chosen.stages, *bytes, chosen.lanes, chosen.chunk);
+    rule at_size = chosen;
+    at_size.predicted = p.time;
+    at_size.limit = limit(plan.machine, *bytes);
+
+    fmt::print("{}: allreduce of {} over {} ranks ({})\n{}\n", plan.name, format_bytes(*bytes), plan.machine.ranks(),
+               shape_text(plan.machine.shape), rates_text(plan.machine));
+    fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
+    fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n\n", format_duration(p.time),
+               format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
+    print_stages(plan, chosen, p);
+    print_links(plan, p);
+    fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
+    print_candidates(plan, chosen, at_size, *bytes);
+    return 0;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, int& status) {
+    auto* command = app.add_subcommand("explain", "Say why a plan does what it does, for one message size");
+    const auto a = std::make_shared<arguments>();
+    command->add_option("PLAN", a->plan, "plan file")->required();
+    command->add_option("--bytes", a->bytes, "message size; K M G are binary")->capture_default_str();
+    command->footer("Examples:\n"
+                    "  terrace explain cluster.plan.yaml\n"
+                    "  terrace explain cluster.plan.yaml --bytes 8K");
+    command->callback([a, &status] { status = run(*a); });
+}
+
+}  // namespace terrace

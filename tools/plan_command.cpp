@@ -1,0 +1,115 @@
+#include "tools/plan_command.hpp"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/document.hpp"
+#include "base/units.hpp"
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
+#include "tools/proof.hpp"
+#include "tools/summary.hpp"
+#include "tools/table.hpp"
+#include "tools/topo_command.hpp"
+
+namespace terrace {
+
+namespace {
+
+// What a plan may spend on proofs, in instructions of all ranks: a few seconds. Counted, not timed, so that the same
+// cluster gives the same file everywhere.
+constexpr std::int64_t proof_budget = 2'000'000;
+
+// Proves what fits the budget and says so in the plan. Returns the fault if there is one.
+std::optional<std::string> verify(recipe& plan) {
+    std::int64_t spent = 0;
+    std::size_t done = 0;
+    const std::vector<claim> claims = claims_of(plan);
+    for (const claim& c : claims) {
+        const std::int64_t work = work_of(plan, c);
+        if (spent + work > proof_budget) continue;
+        spent += work;
+        ++done;
+        if (const auto fault = prove(plan, c)) return fmt::format("{}: {}", describe(plan, c), *fault);
+    }
+    plan.verified = done == claims.size()
+                        ? "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound"
+                        : fmt::format("{} of {} programs, what fits {} instructions; terrace verify proves the rest",
+                                      done, claims.size(), proof_budget);
+    plan = finished(std::move(plan));
+    return {};
+}
+
+void print_summary(const recipe& plan) {
+    const candidate ring = baseline(plan.machine, "flat-ring"), two = baseline(plan.machine, "two-level");
+    table rows(">>>>>><<");
+    rows.add({"up to", "predicted", "limit", "of limit", "flat ring", "two-level", "lanes", "stages"});
+    for (const rule& r : plan.rules.at(collective::allreduce)) {
+        const auto gain = [&](const candidate& c) {
+            return ratio_text(tuned(plan.machine, c, r.at).predicted, r.predicted);
+        };
+        rows.add({bound_text(r.up_to), format_duration(r.predicted), format_duration(r.limit),
+                  percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
+                  describe(plan.machine, r.stages)});
+    }
+    fmt::print("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
+               rates_text(plan.machine));
+    fmt::print(
+        "allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
+        "they take\n{}\n",
+        format_bytes(plan.rules.at(collective::allreduce).back().at), rows.text());
+    fmt::print("verified: {}\n", plan.verified);
+}
+
+struct arguments {
+    std::filesystem::path cluster;
+    std::string output;
+    std::string ranks;
+};
+
+int run(const arguments& a) {
+    const topology machine = load_topology(a.cluster, parse_rank_unit(a.ranks));
+    recipe plan = make_plan(machine.name, machine.machine);
+    if (const auto fault = verify(plan)) {
+        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", a.cluster.string(),
+                   *fault);
+        return 1;
+    }
+    if (a.output == "-") {
+        fmt::print("{}", plan.text);
+        return 0;
+    }
+    const std::string output = a.output.empty() ? plan.name + ".plan.yaml" : a.output;
+    write_atomically(output, plan.text);
+    print_summary(plan);
+    fmt::print("plan: {}\n", output);
+    return 0;
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, int& status) {
+    auto* command = app.add_subcommand("plan", "Make a plan for a cluster");
+    const auto a = std::make_shared<arguments>();
+    command->add_option("CLUSTER", a->cluster, "cluster file (YAML), or one node's hwloc XML")->required();
+    command->add_option(
+        "-o,--output", a->output,
+        "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
+    command
+        ->add_option("--ranks", a->ranks,
+                     "what a rank is, where the file is one node's hwloc XML: " + rank_unit_names())
+        ->check([](const std::string& text) {
+            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
+        });
+    command->footer("Examples:\n"
+                    "  terrace plan cluster.yaml\n"
+                    "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
+                    "  terrace plan cluster.yaml -o -");
+    command->callback([a, &status] { status = run(*a); });
+}
+
+}  // namespace terrace

@@ -1,0 +1,40 @@
+#include "tools/summary.hpp"
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+#include "tools/table.hpp"
+
+namespace terrace {
+
+std::string ratio_text(double slower, double faster) {
+    return faster <= 0 ? "-" : fmt::format("{:.2f}x", slower / faster);
+}
+
+std::string percent_of_limit(double limit, double time) {
+    return limit <= 0 || time <= 0 ? "-" : fmt::format("{:.0f} %", 100 * limit / time);
+}
+
+std::string bound_text(std::int64_t up_to) { return up_to == rule::no_bound ? "max" : format_bytes(up_to); }
+
+std::string lanes_text(const rule& r) {
+    return r.chunk == 0 ? "-" : fmt::format("{} x {}", r.lanes, format_bytes(r.chunk));
+}
+
+std::string rates_text(const hierarchy& machine) {
+    table rows("<<<<<");
+    rows.add({"level", "fabric", "bandwidth", "latency", "overhead"});
+    bool any = false;
+    const auto marked = [&](const std::string& text, bool assumed) {
+        any |= assumed;
+        return assumed ? text + " *" : text;
+    };
+    for (const level& l : machine.levels)
+        rows.add({l.name, std::string(to_string(l.medium)), marked(format_bandwidth(l.bandwidth), l.bandwidth_assumed),
+                  marked(format_duration(l.latency), l.latency_assumed),
+                  marked(format_duration(l.overhead), l.overhead_assumed)});
+    return rows.text() +
+           (any ? "  * assumed: not in the cluster file, taken from the table in docs/topology.md\n" : "");
+}
+
+}  // namespace terrace

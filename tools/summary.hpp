@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "base/hierarchy.hpp"
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// "1.75x": how many times as long `slower` takes.
+std::string ratio_text(double slower, double faster);
+/// "97 %": how much of the physical limit's speed a time reaches; "-" where there is no limit.
+std::string percent_of_limit(double limit, double time);
+/// "max" or bytes.
+std::string bound_text(std::int64_t up_to);
+/// "2 x 96 KiB": lanes and chunk; "-" where the vector goes through in one piece.
+std::string lanes_text(const rule& r);
+
+/// Lines that list the levels' rates; what is assumed has a `*`, explained in a last line.
+std::string rates_text(const hierarchy& machine);
+
+}  // namespace terrace

@@ -1,0 +1,37 @@
+#include <cstdio>
+#include <exception>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <terrace/version.hpp>
+
+#include "tools/explain_command.hpp"
+#include "tools/plan_command.hpp"
+#include "tools/topo_command.hpp"
+#include "tools/verify_command.hpp"
+
+// Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.
+int main(int argc, char** argv) {
+    int status = 0;
+    CLI::App app("Plans for topology-aware hierarchical collectives", "terrace");
+    app.set_version_flag("--version", fmt::format("terrace {}", terrace::version()));
+    app.require_subcommand(1);
+    terrace::add_plan_command(app, status);
+    terrace::add_explain_command(app, status);
+    terrace::add_verify_command(app, status);
+    terrace::add_topo_command(app);
+    app.footer("Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
+               "Examples:\n"
+               "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
+               "  terrace plan --help");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? 0 : 2;
+    } catch (const std::exception& e) {
+        fmt::print(stderr, "{}\n", e.what());
+        return 2;
+    }
+    return status;
+}

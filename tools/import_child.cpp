@@ -79,9 +79,10 @@ std::uint64_t address_space() {
     return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
+// The hard limit lies above the soft one: at a hard limit on CPU time the kernel kills without saying why.
 void limit(int resource, std::uint64_t most) {
-    const rlimit both{most, most};
-    ::setrlimit(static_cast<__rlimit_resource>(resource), &both);
+    const rlimit soft_and_hard{most, most + 1};
+    ::setrlimit(static_cast<__rlimit_resource>(resource), &soft_and_hard);
 }
 
 [[noreturn]] void run_child(int out, const node_importer& import, const std::filesystem::path& file, rank_unit ranks,
@@ -160,10 +161,10 @@ hierarchy import_in_child(const node_importer& import, const std::filesystem::pa
     if (!text)
         fail(fmt::format("its import took longer than {} ms; the file is damaged or too large", limits.wall.count()));
     if (WIFSIGNALED(status))
-        fail(fmt::format("its import ended by signal {} ({}); the file is damaged, write it again with lstopo",
+        fail(fmt::format("its import ended by signal {} ({}); the file is damaged or too large",
                          WTERMSIG(status), ::strsignal(WTERMSIG(status))));
     if (WEXITSTATUS(status) != 0 || text->empty())
-        fail(fmt::format("its import ended with status {}; the file is damaged, write it again with lstopo",
+        fail(fmt::format("its import ended with status {}; the file is damaged or too large",
                          WEXITSTATUS(status)));
     return read_answer(file.string(), *text);
 }

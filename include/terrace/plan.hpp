@@ -13,7 +13,7 @@ struct recipe;
 class plan {
 public:
     /// Reads a plan file.
-    /// @throws input_error if the file is missing, larger than 16 MiB, not a plan of this version, or inconsistent
+    /// @throws input_error if the file is missing, larger than 8 MiB, not a plan of this version, or inconsistent
     static plan load(const std::filesystem::path& file);
 
     /// The name of the machine the plan was made for.

@@ -29,7 +29,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::size_t max_bytes = 16 << 20;
+constexpr std::size_t max_bytes = 8 << 20;
 constexpr std::size_t max_depth = 64;
 constexpr std::size_t max_values = 250'000;
 

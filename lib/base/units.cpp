@@ -53,17 +53,19 @@ std::optional<double> parse_bandwidth(std::string_view text) {
     auto parsed = split(text);
     if (!parsed || parsed->number <= 0) return {};
     const double factor = take_prefix(parsed->unit);
-    if (parsed->unit == "B/s") return parsed->number * factor;
-    if (parsed->unit == "bit/s") return parsed->number * factor / 8;
+    const double rate = parsed->number * factor;
+    if (!std::isfinite(rate)) return {};
+    if (parsed->unit == "B/s") return rate;
+    if (parsed->unit == "bit/s") return rate / 8;
     return {};
 }
 
 std::optional<double> parse_duration(std::string_view text) {
     const auto parsed = split(text);
     if (!parsed) return {};
-    if (parsed->unit == "ns") return parsed->number * 1e-9;
-    if (parsed->unit == "us") return parsed->number * 1e-6;
-    if (parsed->unit == "ms") return parsed->number * 1e-3;
+    if (parsed->unit == "ns") return parsed->number / 1e9;
+    if (parsed->unit == "us") return parsed->number / 1e6;
+    if (parsed->unit == "ms") return parsed->number / 1e3;
     if (parsed->unit == "s") return parsed->number;
     return {};
 }
@@ -88,18 +90,22 @@ std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_lette
 }
 
 std::string format_bandwidth(double rate) {
-    // Gbit/s is what networks are sold by; it is used where it gives a short number and GB/s does not.
-    for (const auto& [factor, unit] : {std::pair{1e12, "TB/s"}, {1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}}) {
-        if (rate < factor) continue;
-        const std::string in_bytes = fmt::format("{:.6g} {}", rate / factor, unit);
-        for (const auto& [bit_factor, bit_unit] : {std::pair{1.25e8, "Gbit/s"}, {1.25e5, "Mbit/s"}}) {
-            if (rate < bit_factor) continue;
-            const std::string in_bits = fmt::format("{:.6g} {}", rate / bit_factor, bit_unit);
-            return in_bits.size() <= in_bytes.size() && rate <= 100e9 ? in_bits : in_bytes;
-        }
-        return in_bytes;
+    const auto text = [&](double unit) { return fmt::format("{:.6g}", rate / unit); };
+    std::string bytes = text(1) + " B/s", bits;
+    std::size_t digits = text(1).size();
+    for (const auto& [unit, name] : {std::pair{1e12, " TB/s"}, {1e9, " GB/s"}, {1e6, " MB/s"}, {1e3, " kB/s"}}) {
+        if (rate < unit) continue;
+        bytes = text(unit) + name;
+        digits = text(unit).size();
+        break;
     }
-    return fmt::format("{:.6g} B/s", rate);
+    // Networks are sold by the bit: up to 100 Gbit/s that is used where it makes the shorter number.
+    for (const auto& [unit, name] : {std::pair{1.25e8, " Gbit/s"}, {1.25e5, " Mbit/s"}}) {
+        if (rate < unit || rate > 12.5e9) continue;
+        if (text(unit).size() < digits) bits = text(unit) + name;
+        break;
+    }
+    return bits.empty() ? bytes : bits;
 }
 
 std::string format_duration(double seconds) {

@@ -16,8 +16,9 @@ std::optional<double> parse_duration(std::string_view text);
 /// is binary, as in nccl-tests.
 std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_letters = false);
 
-/// Shortest text that parses back to the same value to 6 digits.
+/// "1 Gbit/s", "10 GB/s": to 6 digits.
 std::string format_bandwidth(double bytes_per_second);
+/// "30 us": to 4 digits.
 std::string format_duration(double seconds);
 /// Exact: binary units where they divide, else plain bytes.
 std::string format_bytes(std::int64_t bytes);

@@ -28,7 +28,7 @@ namespace terrace {
 namespace {
 
 constexpr std::size_t max_bytes = 64 << 20;
-constexpr std::size_t max_parts = 1'000'000;  // elements and attributes
+constexpr std::size_t max_parts = 300'000;  // elements and attributes
 constexpr int max_depth = 128;
 
 // ---- Is this a file to show to hwloc? -------------------------------------------------------------------------------

@@ -127,7 +127,7 @@ TEST(hwloc_xml, errors_say_what_is_wrong) {
         {"<topology version=\"2.0\">\n  <object>\n</topology>", ":3:"},
         {"<topology version=\"2.0\"></topology>", "hwloc refuses it"},
         {"", "not well-formed XML"},
-        {std::string(1'000'001, '<'), "more than 1000000 XML elements"},
+        {std::string(300'001, '<'), "more than 300000 XML elements"},
     };
     for (const refused& r : table)
         EXPECT_NE(error_of_text(r.text).find(r.error), std::string::npos) << error_of_text(r.text);
@@ -182,7 +182,7 @@ TEST(import_child, has_limits) {
         }
         return {};
     };
-    EXPECT_NE(child_error(spin, {.cpu = std::chrono::seconds(1)}).find("ended by signal"), std::string::npos);
+    EXPECT_NE(child_error(spin, {.cpu = std::chrono::seconds(1)}).find("CPU time limit"), std::string::npos);
     const auto bloat = [](const auto&, rank_unit) { return hierarchy{std::vector<level>(10'000'000), {}}; };
     const std::string error = child_error(bloat);
     const bool ended = error.find("ended") != std::string::npos;  // a sanitizer ends the process instead

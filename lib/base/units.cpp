@@ -89,7 +89,8 @@ std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_lette
     return static_cast<std::int64_t>(bytes);
 }
 
-std::string format_bandwidth(double rate) {
+std::string format_bandwidth(double exact) {
+    const double rate = split(fmt::format("{:.5e}", exact))->number;  // what the text says decides on the unit
     const auto text = [&](double unit) { return fmt::format("{:.6g}", rate / unit); };
     std::string bytes = text(1) + " B/s", bits;
     std::size_t digits = text(1).size();

@@ -58,7 +58,7 @@ TEST(document, refuses_what_is_not_strict_yaml) {
         {"a: \"x\\0\"\n", "f:1:4: an escaped control character"},
         {"a: " + std::string(65, '[') + std::string(65, ']'), "nested deeper than 64"},
         {std::string(1 << 20, '['), "characters that structure YAML"},
-        {std::string((16 << 20) + 1, '#'), "f: larger than 16 MiB"},
+        {std::string((16 << 20) + 1, '#'), "f: larger than 8 MiB"},
     };
     for (const refused& r : table)
         EXPECT_NE(error_of(r.text).find(r.error), std::string::npos)

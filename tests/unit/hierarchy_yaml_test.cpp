@@ -59,7 +59,7 @@ TEST(hierarchy_yaml, writes_what_it_reads) {
     const std::string uneven =
         "levels:\n"
         "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [bandwidth, latency, overhead]}\n"
-        "  - {name: core, fabric: infiniband, bandwidth: 12.5 GB/s, latency: 2 us, overhead: 9 us, assumed: "
+        "  - {name: core, fabric: infiniband, bandwidth: 100 Gbit/s, latency: 2 us, overhead: 9 us, assumed: "
         "[overhead]}\n"
         "tree: [3, 1]\n";
     EXPECT_EQ(write_hierarchy(read(uneven), 0), uneven);

@@ -31,11 +31,13 @@ std::array<range, 2> group::shards_from(int first, int n) const noexcept {
     return {join(begin, end), join(0, begin + n - end)};
 }
 
-builder::builder(int rank, int ranks, collective what, std::int64_t count) {
+builder::builder(int rank, int ranks, collective what, std::int64_t count, vector_home home) {
     out_.rank = rank;
     out_.ranks = ranks;
     out_.what = what;
     out_.count = count;
+    out_.home = home;
+    if (home.where == buffer::scratch) out_.scratch = count;
     out_.phases.push_back({});
 }
 
@@ -50,41 +52,47 @@ instr& builder::emit(action what, int peer) {
     return i;
 }
 
+operand builder::at(const place& p) const noexcept { return {p.in_vector ? out_.home.where : p.where, p.part}; }
+
+bool builder::in_vector(const operand& o) const noexcept {
+    return o.where == out_.home.where && (o.where == buffer::recv || o.part.end <= out_.count);
+}
+
 void builder::send(int peer, place src) {
-    if (!src.where.part.empty()) emit(action::send, peer).src = src.where;
+    if (!src.part.empty()) emit(action::send, peer).src = at(src);
 }
 
 void builder::recv(int peer, place dst) {
-    if (!dst.where.part.empty()) emit(action::recv, peer).dst = dst.where;
+    if (!dst.part.empty()) emit(action::recv, peer).dst = at(dst);
 }
 
 void builder::recv_reduce(int peer, range part) {
     if (part.empty()) return;
     instr& i = emit(action::recv_reduce, peer);
-    i.dst = i.src = {buffer::recv, part};
+    i.dst = i.src = at(part);
 }
 
 void builder::copy(place dst, place src) {
-    if (dst.where.part.empty() || dst.where == src.where) return;
+    if (dst.part.empty() || at(dst) == at(src)) return;
     instr& i = emit(action::copy, -1);
-    i.dst = dst.where;
-    i.src = src.where;
+    i.dst = at(dst);
+    i.src = at(src);
 }
 
 void builder::reduce(place dst, std::span<const place> sources) {
-    if (dst.where.part.empty()) return;
+    if (dst.part.empty()) return;
     if (sources.size() == 1) return copy(dst, sources.front());
     instr& i = emit(action::reduce, -1);
-    i.dst = dst.where;
+    i.dst = at(dst);
     i.first_source = static_cast<std::uint32_t>(out_.sources.size());
     i.sources = static_cast<std::uint32_t>(sources.size());
-    for (const place& p : sources) out_.sources.push_back(p.where);
+    for (const place& p : sources) out_.sources.push_back(at(p));
 }
 
 void builder::native(action stage, const group& g) {
     if (g.whole.empty() || g.size() < 2) return;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
-    i.dst = i.src = {buffer::recv, g.whole};
+    i.dst = i.src = at(g.whole);
     out_.groups.push_back({{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
 }
 
@@ -96,18 +104,18 @@ operand builder::scratch(std::int64_t count) {
 
 void builder::repeat(const schedule& from, const instr& i) {
     // What the first builder redirected or filled is redirected or filled again at the end, where it is still needed.
-    if (i.what == action::copy && i.src.where == buffer::send && i.src.part == i.dst.part) return;
+    const bool redirects = from.home.starts_in_send;
+    if (redirects && i.what == action::copy && i.src == operand{buffer::send, i.dst.part}) return;
+    const auto original = [&](operand o) {
+        return redirects && o.where == buffer::send ? operand{from.home.where, o.part} : o;
+    };
     instr& made = emit(i.what, i.peer);
     made.dst = i.dst;
-    made.src = i.src;
-    if (made.src.where == buffer::send) made.src.where = buffer::recv;
+    made.src = original(i.src);
     if (i.sources > 0) {
         made.first_source = static_cast<std::uint32_t>(out_.sources.size());
         made.sources = i.sources;
-        for (operand o : from.sources_of(i)) {
-            if (o.where == buffer::send) o.where = buffer::recv;
-            out_.sources.push_back(o);
-        }
+        for (const operand& o : from.sources_of(i)) out_.sources.push_back(original(o));
     }
     if (is_stage(i.what)) {
         made.peer = static_cast<int>(out_.groups.size());
@@ -117,9 +125,10 @@ void builder::repeat(const schedule& from, const instr& i) {
 
 schedule builder::finish() {
     order_by_step();
-    read_caller_until_written();
+    if (out_.home.starts_in_send) read_caller_until_written();
     infer_order();
     number_channels();
+    measure_buffers();
     return std::exchange(out_, {});
 }
 
@@ -130,17 +139,17 @@ void builder::order_by_step() {
 }
 
 // Copies what the caller passed in to the result, just before (or in the place of) another instruction.
-instr builder::fill(const instr& before, range missing) {
+instr builder::fill(const instr& before, range missing) const {
     instr made;
     made.phase = before.phase;
     made.step = before.step;
-    made.dst = {buffer::recv, missing};
+    made.dst = {out_.home.where, missing};
     made.src = {buffer::send, missing};
     return made;
 }
 
 // The vector starts out in the caller's send buffer. An operand nothing of which has been written yet is read from
-// there; where a part has been, the rest is copied over first. Stages work in place in recv.
+// there; where a part has been, the rest is copied over first. Stages work in place.
 void builder::read_caller_until_written() {
     interval_set written;
     std::vector<instr> program;
@@ -150,36 +159,38 @@ void builder::read_caller_until_written() {
         written.add(part);
     };
     const auto redirect = [&](operand& o, const instr& reader) {
-        if (o.where != buffer::recv || o.part.empty()) return;
+        if (!in_vector(o) || o.part.empty()) return;
         if (is_stage(reader.what) || written.touches(o.part)) complete(o.part, reader);
         else o.where = buffer::send;
     };
     for (instr i : out_.instrs) {
         redirect(i.src, i);
         for (std::uint32_t s = 0; s < i.sources; ++s) redirect(out_.sources[i.first_source + s], i);
-        if (i.dst.where == buffer::recv) written.add(i.dst.part);
+        if (in_vector(i.dst)) written.add(i.dst.part);
         program.push_back(i);
     }
     // What no message touched (one rank alone) is the result as it is.
-    if (out_.what == collective::allreduce)
+    if (out_.home.where == buffer::recv)
         complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
     out_.instrs = std::move(program);
 }
 
 // An instruction waits for the last writer of what it reads, and for the last writer and all later readers of what it
-// writes. send and recv count as one: they are the same memory in place.
+// writes. Where the vector starts in send, send and recv count as one: they are the same memory in place. Else they meet in
+// scratch alone.
 void builder::infer_order() {
     struct accesses {
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
     };
-    std::array<interval_map<accesses>, 2> memory;  // the vector, scratch
+    std::array<interval_map<accesses>, 3> memory;  // by buffer
     std::vector<std::vector<std::uint32_t>> successors(out_.instrs.size());
     for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
         instr& i = out_.instrs[n];
         std::vector<std::int64_t> before;
         const auto space = [&](const operand& o) -> interval_map<accesses>& {
-            return memory[o.where == buffer::scratch ? 1 : 0];
+            const bool one = out_.home.starts_in_send && o.where == buffer::send;
+            return memory[static_cast<std::size_t>(one ? buffer::recv : o.where)];
         };
         const auto me = static_cast<std::int64_t>(n);
         const auto read = [&](const operand& o) {
@@ -206,6 +217,18 @@ void builder::infer_order() {
         out_.instrs[n].first_successor = static_cast<std::uint32_t>(out_.successors.size());
         out_.instrs[n].successors = static_cast<std::uint32_t>(successors[n].size());
         out_.successors.insert(out_.successors.end(), successors[n].begin(), successors[n].end());
+    }
+}
+
+void builder::measure_buffers() {
+    const auto reach = [&](const operand& o) {
+        if (o.where == buffer::send) out_.send = std::max(out_.send, o.part.end);
+        if (o.where == buffer::recv) out_.recv = std::max(out_.recv, o.part.end);
+    };
+    for (const instr& i : out_.instrs) {
+        reach(i.dst);
+        reach(i.src);
+        for (const operand& o : out_.sources_of(i)) reach(o);
     }
 }
 

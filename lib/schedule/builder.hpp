@@ -34,12 +34,14 @@ struct group {
 class builder {
 public:
     struct place {
-        place(range part) : where(operand{buffer::recv, part}) {}  // NOLINT: a range is a place in the vector
-        place(operand o) : where(o) {}                             // NOLINT
-        operand where;
+        place(range r) : part(r) {}                                        // NOLINT: a range is a place in the vector
+        place(operand o) : part(o.part), where(o.where), in_vector(false) {}  // NOLINT
+        range part;
+        buffer where = buffer::recv;
+        bool in_vector = true;
     };
 
-    builder(int rank, int ranks, collective what, std::int64_t count);
+    builder(int rank, int ranks, collective what, std::int64_t count, vector_home home = {});
 
     /// Messages from here on belong to the next step. Instructions of one step must not depend on one another's messages.
     void next_step() noexcept { ++step_; }
@@ -65,16 +67,20 @@ public:
     /// Re-emits an instruction of a finished schedule at the current step.
     void repeat(const schedule& from, const instr& i);
 
-    /// The finished schedule. The builder is then empty.
+    /// The finished schedule. A vector at home in recv that starts in send is all in recv at the end, also what no
+    /// message touched. The builder is then empty.
     schedule finish();
 
 private:
     instr& emit(action what, int peer);
+    operand at(const place& p) const noexcept;
+    bool in_vector(const operand& o) const noexcept;
     void order_by_step();
     void read_caller_until_written();
-    static instr fill(const instr& before, range missing);
+    instr fill(const instr& before, range missing) const;
     void infer_order();
     void number_channels();
+    void measure_buffers();
 
     schedule out_;
     int step_ = 0;

@@ -1,6 +1,7 @@
 #include "schedule/compose.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,12 +15,6 @@ namespace terrace {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-// Who in a domain holds the reduced value of a part of the vector: one rank, or after replicate several, each all of it.
-struct owned {
-    range part;
-    std::vector<int> owners;
-};
 
 // The owned parts of one domain, consecutive, covering the vector.
 using ownership = std::vector<owned>;
@@ -65,8 +60,8 @@ int steps_of(algorithm::generator g, int size) {
 
 class composer {
 public:
-    composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum)
-        : shape_(stage_tree(machine, stages)), stages_(stages), quantum_(quantum) {
+    composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum, int root)
+        : shape_(stage_tree(machine, stages)), stages_(stages), quantum_(quantum), root_(root) {
         result_.ranks = machine.ranks();
         result_.count = count;
     }
@@ -83,6 +78,7 @@ public:
             domains = std::move(next);
             finish_stage();
         }
+        result_.owners = std::move(domains.front());
         return std::move(result_);
     }
 
@@ -125,7 +121,7 @@ private:
     void add_cohorts(range segment, std::vector<std::vector<int>> members, int ordinal, ownership& after) {
         composed_stage& stage = result_.stages.back();
         const int size = static_cast<int>(members.front().size());
-        const int root = wrap(ordinal, size);  // segments take turns, so that no sibling carries them all
+        const int root = root_position(members.front(), ordinal);
         std::vector<range> shards;
         for (int i = 0; i < size; ++i) shards.push_back(partition(segment, size, i, quantum_));
 
@@ -140,6 +136,13 @@ private:
             append(after, segment, all);
         }
         for (std::vector<int>& replica : members) stage.cohorts.push_back({segment, std::move(replica), shards, root});
+    }
+
+    // Segments take turns, so that no sibling carries them all.
+    int root_position(const std::vector<int>& members, int ordinal) const {
+        const auto given = std::find(members.begin(), members.end(), root_);
+        if (given != members.end()) return static_cast<int>(given - members.begin());
+        return wrap(ordinal, static_cast<int>(members.size()));
     }
 
     static std::vector<int> position(const std::vector<std::vector<int>>& members, int i) {
@@ -169,34 +172,109 @@ private:
     tree shape_;
     std::span<const stage> stages_;
     std::int64_t quantum_;
+    int root_;
     composition result_;
     int number_ = 0;
 };
 
+
+// Emits a stage's part of one rank on the way up or down, and leaves the room that all ranks leave for it.
+void run_stage(builder& out, const composition& c, int number, bool down, int rank) {
+    const composed_stage& stage = c.stages[at(number)];
+    const algorithm::generator emit = down ? stage.by->down(stage.how) : stage.by->up(stage.how);
+    const int first = out.step();
+    out.begin_phase({number, down});
+    for (int index : stage.of_rank[at(rank)]) {
+        const cohort& k = stage.cohorts[at(index)];
+        const auto me = std::find(k.members.begin(), k.members.end(), rank) - k.members.begin();
+        out.go_to_step(first);
+        if (emit != nullptr) emit(out, {k.members, k.shards, k.segment, static_cast<int>(me), k.root});
+    }
+    out.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
+}
+
+void run_up(builder& out, const composition& c, int rank) {
+    for (int s = 0; s < static_cast<int>(c.stages.size()); ++s) run_stage(out, c, s, false, rank);
+}
+
+void run_down(builder& out, const composition& c, int rank) {
+    for (int s = static_cast<int>(c.stages.size()); s-- > 0;) run_stage(out, c, s, true, rank);
+}
+
 }  // namespace
 
-composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum) {
-    return composer(machine, stages, count, quantum).run();
+composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
+                    int root) {
+    return composer(machine, stages, count, quantum, root).run();
+}
+
+// Composes a vector so fine that every rank owns a part of it, and lets each rank's block stand for a point of the rank's
+// largest part. A cut through the fine vector is a cut between the blocks before it and those behind.
+block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages, std::span<const std::int64_t> counts) {
+    for (const stage& s : stages)
+        if (s.how != mode::scatter)
+            throw plan_error(fmt::format("stages: mode {} cannot leave every rank with its own block; only scatter can",
+                                         to_string(s.how)));
+    const std::int64_t fine = std::int64_t{machine.ranks()} << 20;
+    block_layout result{compose(machine, stages, fine, 1), std::vector<range>(counts.size())};
+    composition& c = result.c;
+
+    std::vector<range> largest(counts.size());
+    for (const owned& o : c.owners) {
+        range& mine = largest[at(o.owners.front())];
+        if (o.part.count() > mine.count()) mine = o.part;
+    }
+    std::map<std::int64_t, int> points;
+    for (int r = 0; r < c.ranks; ++r) points[largest[at(r)].begin + largest[at(r)].count() / 2] = r;
+    std::vector<std::pair<std::int64_t, std::int64_t>> before;  // point, elements of blocks up to and with it
+    std::int64_t total = 0;
+    for (const auto& [point, r] : points) {
+        result.blocks[at(r)] = {total, total + counts[at(r)]};
+        before.emplace_back(point, total += counts[at(r)]);
+    }
+    const auto cut = [&](std::int64_t x) {
+        const auto next = std::lower_bound(before.begin(), before.end(), std::pair(x, std::int64_t{0}));
+        return next == before.begin() ? 0 : std::prev(next)->second;
+    };
+    const auto coarse = [&](range& r) { r = {cut(r.begin), cut(r.end)}; };
+    for (composed_stage& stage : c.stages)
+        for (cohort& k : stage.cohorts) {
+            coarse(k.segment);
+            for (range& shard : k.shards) coarse(shard);
+        }
+    for (owned& o : c.owners) coarse(o.part);
+    c.count = total;
+    return result;
 }
 
 schedule generate(const composition& c, collective what, int rank) {
-    builder out(rank, c.ranks, what, c.count);
-    const auto run = [&](int number, bool down) {
-        const composed_stage& stage = c.stages[at(number)];
-        const algorithm::generator emit = down ? stage.by->down(stage.how) : stage.by->up(stage.how);
-        const int first = out.step();
-        out.begin_phase({number, down});
-        for (int index : stage.of_rank[at(rank)]) {
-            const cohort& k = stage.cohorts[at(index)];
-            const auto me = std::find(k.members.begin(), k.members.end(), rank) - k.members.begin();
-            out.go_to_step(first);
-            if (emit != nullptr) emit(out, {k.members, k.shards, k.segment, static_cast<int>(me), k.root});
-        }
-        out.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
+    // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
+    const bool keeps = what != collective::reduce || c.owners.empty() || c.owners.front().owners.front() == rank;
+    builder out(rank, c.ranks, what, c.count, {keeps ? buffer::recv : buffer::scratch, true});
+    if (what != collective::broadcast) run_up(out, c, rank);
+    if (what != collective::reduce) run_down(out, c, rank);
+    return out.finish();
+}
+
+// The blocks pass through scratch, where they stand in the composition's order.
+schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins) {
+    builder out(rank, b.c.ranks, what, b.c.count, {buffer::scratch, false});
+    const auto in_callers = [&](buffer where, int r) {
+        return operand{where, {begins[at(r)], begins[at(r)] + b.blocks[at(r)].count()}};
     };
-    const int depth = static_cast<int>(c.stages.size());
-    for (int s = 0; s < depth; ++s) run(s, false);
-    for (int s = depth; s-- > 0;) run(s, true);
+    const auto own = [&](buffer where) { return operand{where, {0, b.blocks[at(rank)].count()}}; };
+    out.next_step();
+    if (what == collective::reduce_scatter) {
+        for (int r = 0; r < b.c.ranks; ++r) out.copy(b.blocks[at(r)], in_callers(buffer::send, r));
+        run_up(out, b.c, rank);
+        out.next_step();
+        out.copy(own(buffer::recv), b.blocks[at(rank)]);
+    } else {
+        out.copy(b.blocks[at(rank)], own(buffer::send));
+        run_down(out, b.c, rank);
+        out.next_step();
+        for (int r = 0; r < b.c.ranks; ++r) out.copy(in_callers(buffer::recv, r), b.blocks[at(r)]);
+    }
     return out.finish();
 }
 

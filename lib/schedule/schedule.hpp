@@ -66,6 +66,12 @@ struct phase {
     bool down = false;  ///< the way back (allgather, broadcast)
 };
 
+/// Where the vector that generators speak of lies, and where its elements are before anything is written to it.
+struct vector_home {
+    buffer where = buffer::recv;  ///< recv, or the first `count` elements of scratch
+    bool starts_in_send = true;   ///< element i is send[i] until it is written; else it is written before it is read
+};
+
 /// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand in
 /// program order, by ascending step. Immutable once built.
 struct schedule {
@@ -73,7 +79,10 @@ struct schedule {
     int ranks = 1;
     collective what = collective::allreduce;
     std::int64_t count = 0;    ///< elements of the vector
-    std::int64_t scratch = 0;  ///< elements of scratch
+    vector_home home;
+    std::int64_t send = 0;     ///< elements of each buffer, up to the last one that is used
+    std::int64_t recv = 0;
+    std::int64_t scratch = 0;
     std::vector<instr> instrs;
     std::vector<operand> sources;
     std::vector<std::uint32_t> successors;

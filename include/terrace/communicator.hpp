@@ -28,14 +28,71 @@ public:
 
     /// data[i] = reduction over all ranks of data[i]; `data` has the same count on every rank and may be empty.
     /// Bitwise equal on all ranks, and from run to run for the same plan and count.
-    /// @throws usage_error, transport_error
+    ///
+    /// All collectives throw usage_error where a call is wrong in itself, plan_error where the plan has no rules for them,
+    /// and transport_error where a library below fails.
     template <element T>
     void allreduce(std::span<T> data, reduce_op op = reduce_op::sum) {
-        allreduce(data.data(), static_cast<std::int64_t>(data.size()), element_type_of<T>, op);
+        allreduce(data.data(), data.data(), count_of(data), element_type_of<T>, op);
+    }
+    /// recv[i] = reduction over all ranks of send[i]. The buffers have the same count, and are the same or do not overlap.
+    template <element T>
+    void allreduce(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
+        expect(send.size() == recv.size(), "allreduce", send.size(), recv.size());
+        allreduce(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
     }
 
-    /// The same, of `count` elements of `type` at `data`.
-    void allreduce(void* data, std::int64_t count, element_type type, reduce_op op = reduce_op::sum);
+    /// recv[i] = reduction over all ranks of send[rank() * n + i], n = recv.size(), the same on every rank; send holds
+    /// size() * n elements. In place, recv is the rank's own block of send.
+    template <element T>
+    void reduce_scatter(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
+        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(), recv.size());
+        reduce_scatter(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
+    }
+    /// The same for blocks of counts[r] elements, by rank; `counts` is the same on every rank.
+    template <element T>
+    void reduce_scatter(std::span<const T> send, std::span<T> recv, std::span<const std::int64_t> counts,
+                        reduce_op op = reduce_op::sum) {
+        expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
+        reduce_scatter(send.data(), recv.data(), counts, element_type_of<T>, op);
+    }
+
+    /// recv[r * n + i] = rank r's send[i], n = send.size(), the same on every rank; recv holds size() * n elements. In
+    /// place, send is the rank's own block of recv.
+    template <element T>
+    void allgather(std::span<const T> send, std::span<T> recv) {
+        expect(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather", send.size(), recv.size());
+        allgather(send.data(), recv.data(), count_of(send), element_type_of<T>);
+    }
+    /// The same for blocks of counts[r] elements, by rank; `counts` is the same on every rank.
+    template <element T>
+    void allgather(std::span<const T> send, std::span<T> recv, std::span<const std::int64_t> counts) {
+        expect_blocks("allgather", counts, count_of(recv), count_of(send));
+        allgather(send.data(), recv.data(), counts, element_type_of<T>);
+    }
+
+    /// data[i] = the root's data[i]; the same count on every rank.
+    template <element T>
+    void broadcast(std::span<T> data, int root) {
+        broadcast(data.data(), count_of(data), element_type_of<T>, root);
+    }
+
+    /// On the root recv[i] = reduction over all ranks of send[i]; elsewhere recv is not touched and may be empty. The
+    /// root's buffers are the same or do not overlap.
+    template <element T>
+    void reduce(std::span<const T> send, std::span<T> recv, int root, reduce_op op = reduce_op::sum) {
+        expect(rank() != root || send.size() == recv.size(), "reduce", send.size(), recv.size());
+        reduce(send.data(), recv.data(), count_of(send), element_type_of<T>, root, op);
+    }
+
+    // The same by address, count (of a block, where there are blocks) and type.
+    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, reduce_op op);
+    void allgather(const void* send, void* recv, std::int64_t count, element_type type);
+    void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
+    void broadcast(void* data, std::int64_t count, element_type type, int root);
+    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
 
     /// What an allreduce of `bytes` runs: stages innermost first, e.g. "node:4 scatter direct > core:2 scatter ring".
     std::string shape(std::int64_t bytes) const;
@@ -45,6 +102,14 @@ public:
     explicit communicator(std::unique_ptr<core> c) noexcept;
 
 private:
+    template <class T>
+    static std::int64_t count_of(std::span<T> data) noexcept {
+        return static_cast<std::int64_t>(data.size());
+    }
+    // Throw usage_error naming the counts.
+    static void expect(bool fits, const char* call, std::size_t send, std::size_t recv);
+    void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all, std::int64_t own) const;
+
     std::unique_ptr<core> core_;
 };
 

@@ -1,5 +1,9 @@
 #include <terrace/communicator.hpp>
 
+#include <numeric>
+
+#include <fmt/format.h>
+
 #include "api/core.hpp"
 
 namespace terrace {
@@ -12,8 +16,52 @@ communicator::~communicator() = default;
 int communicator::rank() const noexcept { return core_->rank(); }
 int communicator::size() const noexcept { return core_->size(); }
 
-void communicator::allreduce(void* data, std::int64_t count, element_type type, reduce_op op) {
-    core_->allreduce(data, data, count, type, op);
+void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
+    core_->run({.what = collective::allreduce, .count = count, .counts = {}, .type = type, .op = op}, send, recv);
+}
+
+void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
+    core_->run({.what = collective::reduce_scatter, .count = count, .counts = {}, .type = type, .op = op}, send, recv);
+}
+
+void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                                  reduce_op op) {
+    core_->run({.what = collective::reduce_scatter, .counts = {counts.begin(), counts.end()}, .type = type, .op = op},
+               send, recv);
+}
+
+void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
+    core_->run({.what = collective::allgather, .count = count, .counts = {}, .type = type}, send, recv);
+}
+
+void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
+    core_->run({.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type}, send, recv);
+}
+
+void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
+    core_->run({.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root}, data, data);
+}
+
+void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op) {
+    core_->run({.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op, .root = root}, send,
+               recv);
+}
+
+void communicator::expect(bool fits, const char* call, std::size_t send, std::size_t recv) {
+    if (!fits) throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, send, recv));
+}
+
+void communicator::expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
+                                 std::int64_t own) const {
+    if (counts.size() != static_cast<std::size_t>(size()))
+        throw usage_error(fmt::format("{}: {} counts for {} ranks", call, counts.size(), size()));
+    for (std::int64_t count : counts)
+        if (count < 0) throw usage_error(fmt::format("{}: a count is {}; none may be negative", call, count));
+    const std::int64_t sum = std::reduce(counts.begin(), counts.end());
+    const std::int64_t mine = counts[static_cast<std::size_t>(rank())];
+    if (all != sum || own != mine)
+        throw usage_error(fmt::format("{}: counts add up to {} with {} for rank {}, but the buffers hold {} and {}", call,
+                                      sum, mine, rank(), all, own));
 }
 
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }

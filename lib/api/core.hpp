@@ -3,6 +3,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <terrace/communicator.hpp>
 
@@ -18,32 +19,40 @@ public:
     /// @throws plan_error, transport_error
     core(const plan& p, std::unique_ptr<transport> net, int rank, options o);
 
-    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    /// A call, but for its addresses.
+    struct shape_of_call {
+        collective what = collective::allreduce;
+        std::int64_t count = 0;            ///< elements of the vector, or of each block
+        std::vector<std::int64_t> counts;  ///< of the blocks by rank, where they are given one by one; else empty
+        element_type type = element_type::float32;
+        reduce_op op = reduce_op::sum;
+        int root = 0;  ///< the caller's numbering
+        friend bool operator==(const shape_of_call&, const shape_of_call&) = default;
+    };
+
+    void run(const shape_of_call& call, const void* send, void* recv);
     std::string shape(std::int64_t bytes) const;
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return net_->size(); }
 
 private:
-    /// What two calls must have in common to run the same program.
-    struct key {
-        std::int64_t count;
-        element_type type;
-        reduce_op op;
-        friend bool operator==(const key&, const key&) = default;
-    };
     struct bound {
-        key what;
+        shape_of_call what;
         program run;
     };
 
     void agree_on_plan();
     void check_rules() const;
-    program& find_or_bind(const key& k);
-    program bind(const key& k);
+    void number_ranks();
+    program& find_or_bind(const shape_of_call& call);
+    program bind(const shape_of_call& call);
+    schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
+    schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
 
     plan plan_;
     std::unique_ptr<transport> net_;
     int rank_;
+    std::vector<int> callers_rank_;  // by rank of the plan
     options options_;
     std::list<bound> cache_;  // most recently used first
 };

@@ -16,9 +16,9 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept {
     return std::max<std::int64_t>(1, cache_line / static_cast<std::int64_t>(element_bytes));
 }
 
-slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r) noexcept {
+slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks) noexcept {
     if (r.chunk == 0 || count == 0) return {.chunk = count, .chunks = 1, .tail = count};
-    const std::int64_t most = std::max<std::int64_t>(1, r.chunk / static_cast<std::int64_t>(element_bytes));
+    const std::int64_t most = std::max<std::int64_t>(1, r.chunk / static_cast<std::int64_t>(element_bytes) / blocks);
     const std::int64_t even = div_ceil(count, div_ceil(count, most));
     const std::int64_t chunk = std::min(count, round_up(even, quantum_of(element_bytes)));
     const std::int64_t chunks = div_ceil(count, chunk);

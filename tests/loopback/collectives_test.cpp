@@ -26,11 +26,13 @@ std::vector<stage> flat_ring(const hierarchy& machine) {
 
 void expect_right(const hierarchy& machine, const std::vector<stage>& stages, int lanes, std::int64_t chunk) {
     std::atomic<std::int64_t> wrong{0};
-    loopback::run(plan_of(machine, stages, lanes, chunk), [&](communicator& comm) {
+    const plan p = plan_of(machine, stages, lanes, chunk);
+    loopback::run(p, [&](communicator& comm) {
         int salt = 0;
         for (std::int64_t count : awkward_counts(comm.size())) {
-            wrong += wrong_elements<float>(comm, count, ++salt);
             wrong += wrong_elements<double>(comm, count, ++salt);
+            wrong += wrong_elements_of_all<float>(comm, p, count, ++salt);
+            wrong += wrong_elements_of_all<std::int64_t>(comm, p, count, ++salt);
         }
         wrong += wrong_elements<float>(comm, awkward_counts(comm.size()).back(), ++salt);  // a bound program again
     });
@@ -40,7 +42,7 @@ void expect_right(const hierarchy& machine, const std::vector<stage>& stages, in
 
 }  // namespace
 
-TEST(loopback_allreduce, flat_rings_of_all_sizes) {
+TEST(loopback_collectives, flat_rings_of_all_sizes) {
     for (int ranks : {1, 2, 3, 5, 8, 11, 16}) {
         const hierarchy machine = machine_of(tree::uniform(std::vector{ranks}));
         expect_right(machine, flat_ring(machine), 1, 0);
@@ -48,8 +50,15 @@ TEST(loopback_allreduce, flat_rings_of_all_sizes) {
     }
 }
 
+TEST(loopback_collectives, roots) {
+    for (const char* by : {"tree", "direct", "native"})
+        for (const hierarchy& machine : {machine_of(tree({{4, 2, 3}, {3}})), machine_of(tree({{3, 3, 1}, {3}}))})
+            for (std::int64_t chunk : {0, 4096})
+                expect_right(machine, {{{0}, 0, mode::root, by}, {{1}, 3, mode::root, "tree"}}, 2, chunk);
+}
+
 // A sample of machines x stagings x modes and algorithms x lanes and chunks; the verifier's property test has them all.
-TEST(loopback_allreduce, sampled_plans) {
+TEST(loopback_collectives, sampled_plans) {
     dice random(20261121);
     std::vector<hierarchy> machines = uneven_machines();
     for (int ranks : {4, 6, 8, 12})
@@ -96,9 +105,9 @@ TEST(loopback_allreduce, refuses_bad_calls) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{2}));
     loopback::run(plan_of(machine, flat_ring(machine)), [&](communicator& comm) {
         float x = 0;
-        EXPECT_THROW(comm.allreduce(&x, -1, element_type::float32), usage_error);
-        EXPECT_THROW(comm.allreduce(nullptr, 1, element_type::float32), usage_error);
-        comm.allreduce(nullptr, 0, element_type::float32);
+        EXPECT_THROW(comm.allreduce(&x, &x, -1, element_type::float32, reduce_op::sum), usage_error);
+        EXPECT_THROW(comm.allreduce(nullptr, nullptr, 1, element_type::float32, reduce_op::sum), usage_error);
+        comm.allreduce(nullptr, nullptr, 0, element_type::float32, reduce_op::sum);
     });
 }
 

@@ -13,9 +13,6 @@ namespace terrace {
 
 namespace {
 
-// No transport offers native stages yet.
-bool available(const algorithm& a) { return a.name != "native"; }
-
 // ---- shapes: levels kept, merged, or one of them split --------------------------------------------------------------
 
 // What a stage covers, before it has a mode and an algorithm.
@@ -116,8 +113,13 @@ private:
 
 // ---- modes ----------------------------------------------------------------------------------------------------------
 
-// Root inside, then scatter, then scatter or replicate outermost. Parts of a split level only scatter.
-std::vector<std::vector<mode>> modes_of(const shape& s) {
+// Allreduce: root inside, then scatter, then scatter or replicate outermost. Parts of a split level only scatter. The
+// others have one mode throughout, and to split a level for a root is what tree and chain do.
+std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
+    const bool has_split = std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
+    if (has_blocks(what)) return {std::vector(s.size(), mode::scatter)};
+    if (has_root(what) && has_split) return {};
+    if (has_root(what)) return {std::vector(s.size(), mode::root)};
     std::vector<std::vector<mode>> result;
     for (std::size_t roots = 0; roots <= s.size(); ++roots) {
         if (roots > 0 && s[roots - 1].split) break;
@@ -133,63 +135,53 @@ std::vector<std::vector<mode>> modes_of(const shape& s) {
 
 // ---- algorithms -----------------------------------------------------------------------------------------------------
 
+// A chain pays with many chunks in flight, more than an allreduce is given.
+bool worth_trying(const algorithm& a, collective what) { return a.name != "chain" || has_root(what); }
+
 class searcher {
 public:
-    explicit searcher(pricer& prices) : prices_(prices) {}
+    searcher(pricer& prices, collective what) : prices_(prices), what_(what) {}
 
     std::vector<priced_candidate> run() {
         for (const std::string_view name : {"flat-ring", "two-level", "central"}) {
-            priced_candidate c = priced_baseline(prices_, name);
+            if (name == "central" && has_blocks(what_)) continue;
+            priced_candidate c = priced_baseline(prices_, name, what_);
             seen_.insert(key_of(c.what.stages));
             found_.push_back(std::move(c));
         }
         for (const shape& s : shape_list(prices_.machine().shape).run())
-            for (const std::vector<mode>& modes : modes_of(s)) add(s, modes);
+            for (const std::vector<mode>& modes : modes_of(s, what_)) add(s, modes);
         return std::move(found_);
     }
 
 private:
-    struct option {
-        const algorithm* by;
-        std::shared_ptr<const stage_price> cost;
-    };
-    using options = std::vector<option>;
-
-    static std::string key_of(std::span<const stage> stages) {
-        std::string key;
-        for (const stage& s : stages)
-            key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
-                               s.algorithm);
-        return key;
-    }
+    using options = std::span<const pricer::option>;
 
     // Per stage its own best algorithm, at every size: that gives few combinations, and none that is best is far from
     // one.
     void add(const shape& s, const std::vector<mode>& modes) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
-        const std::vector<const options*> choices = price_all(stages);
+        const std::vector<options> choices = prices_.price_options(stages);
         std::set<std::vector<std::size_t>> picked;
         for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2)
-            pick(stages, choices, picked, [&](const stage_price& p) { return p.time(static_cast<double>(bytes)); });
+            pick(stages, choices, picked,
+                 [&](const stage_price& p) { return p.time(static_cast<double>(bytes), what_); });
         // In a pipeline only the time that a link is occupied counts.
-        pick(stages, choices, picked, [](const stage_price& p) { return total(p.up) + total(p.down); });
-    }
-
-    static double total(const phase_cost& p) {
-        return p.links.empty() ? 0 : *std::max_element(p.links.begin(), p.links.end());
+        pick(stages, choices, picked, [&](const stage_price& p) { return p.busiest_link(what_); });
     }
 
     template <class Time>
-    void pick(std::vector<stage>& stages, const std::vector<const options*>& choices,
+    void pick(std::vector<stage>& stages, const std::vector<options>& choices,
               std::set<std::vector<std::size_t>>& picked, Time&& time) {
         std::vector<std::size_t> best;
         std::vector<std::shared_ptr<const stage_price>> costs;
         for (std::size_t s = 0; s < stages.size(); ++s) {
-            const options& list = *choices[s];
+            const options& list = choices[s];
             std::size_t chosen = 0;
             for (std::size_t i = 1; i < list.size(); ++i)
-                if (time(*list[i].cost) < time(*list[chosen].cost) * (1 - 1e-6)) chosen = i;
+                if (worth_trying(*list[i].by, what_) && time(*list[i].cost) < time(*list[chosen].cost) * (1 - 1e-6))
+                    chosen = i;
             best.push_back(chosen);
             stages[s].algorithm = list[chosen].by->name;
             costs.push_back(list[chosen].cost);
@@ -197,41 +189,12 @@ private:
         if (!picked.insert(best).second || !seen_.insert(key_of(stages)).second) return;
         const bool scatter_only =
             std::all_of(stages.begin(), stages.end(), [](const stage& s) { return s.how == mode::scatter; });
-        found_.push_back({{scatter_only ? "staged" : "mixed", stages}, price(prices_.machine(), std::move(costs))});
-    }
-
-    // What a stage costs depends on the stages inside it, not on their algorithms and not on the stages outside it.
-    std::vector<const options*> price_all(std::vector<stage> stages) {
-        std::vector<std::string> keys;
-        bool known = true;
-        for (std::size_t s = 0; s < stages.size(); ++s) {
-            keys.push_back(key_of(std::span(stages).first(s + 1)));
-            known &= priced_.contains(keys.back());
-        }
-        if (!known) price_missing(stages, keys);
-        std::vector<const options*> choices;
-        for (const std::string& key : keys) choices.push_back(&priced_.at(key));
-        return choices;
-    }
-
-    void price_missing(std::vector<stage>& stages, const std::vector<std::string>& keys) {
-        std::vector<options> able;
-        for (stage& s : stages) {
-            able.emplace_back();
-            for (const algorithm& a : algorithms())
-                if (available(a) && a.supports(s.how)) able.back().push_back({&a, nullptr});
-            s.algorithm = able.back().front().by->name;
-        }
-        const composition c = prices_.lay_out(stages);
-        for (std::size_t s = 0; s < stages.size(); ++s) {
-            if (priced_.contains(keys[s])) continue;
-            for (option& o : able[s]) o.cost = prices_.price_stage(c, s, *o.by);
-            priced_.emplace(keys[s], std::move(able[s]));
-        }
+        found_.push_back(
+            {{scatter_only ? "staged" : "mixed", stages}, price(prices_.machine(), what_, std::move(costs))});
     }
 
     pricer& prices_;
-    std::map<std::string, options> priced_;  // by the stages up to and with the priced one, without algorithms
+    collective what_;
     std::set<std::string> seen_;
     std::vector<priced_candidate> found_;
 };
@@ -243,56 +206,65 @@ stage whole_stage(const hierarchy& machine, int first, int last, mode how, std::
     return {p.levels, p.group, how, std::string(by)};
 }
 
-// The faster one at 1 MiB, where two-level is in use: it is one algorithm, not one per size.
-void choose_root_algorithm(pricer& prices, std::vector<stage>& stages) {
+// The fastest one at 1 MiB, where two-level is in use: it is one algorithm, not one per size.
+void choose_root_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     constexpr double bytes = 1 << 20;
-    const composition c = prices.lay_out(stages);
     double best = std::numeric_limits<double>::infinity();
-    for (const algorithm& a : algorithms()) {
-        if (!available(a) || !a.supports(mode::root)) continue;
-        const double time = prices.price_stage(c, 0, a)->time(bytes);
+    const std::span<const pricer::option> options = prices.price_options(stages).front();
+    for (const pricer::option& o : options) {
+        const double time = o.cost->time(bytes, what);
         if (time >= best * (1 - 1e-6)) continue;
         best = time;
-        stages.front().algorithm = a.name;
+        stages.front().algorithm = o.by->name;
     }
 }
 
-std::vector<stage> two_level(pricer& prices) {
+std::vector<stage> two_level(pricer& prices, collective what) {
     const hierarchy& machine = prices.machine();
     const int outermost = machine.depth() - 1, node_levels = machine.node_levels();
     const int inner = node_levels == 0 || node_levels > outermost ? 0 : node_levels - 1;
-    std::vector<stage> stages{whole_stage(machine, 0, inner, mode::root, "tree")};
-    if (inner < outermost) stages.push_back(whole_stage(machine, inner + 1, outermost, mode::scatter, "ring"));
-    choose_root_algorithm(prices, stages);
+    const mode in_node = has_blocks(what) ? mode::scatter : mode::root;
+    const mode between = has_root(what) ? mode::root : mode::scatter;
+    std::vector<stage> stages{whole_stage(machine, 0, inner, in_node, "ring")};
+    if (inner < outermost)
+        stages.push_back(whole_stage(machine, inner + 1, outermost, between, has_root(what) ? "tree" : "ring"));
+    if (in_node == mode::root) choose_root_algorithm(prices, stages, what);
     return stages;
+}
+
+candidate named_baseline(pricer& prices, std::string_view name, collective what) {
+    const hierarchy& machine = prices.machine();
+    const int outermost = machine.depth() - 1;
+    if (name == "flat-ring" && has_root(what))
+        return {"flat-chain", {whole_stage(machine, 0, outermost, mode::root, "chain")}};
+    if (name == "flat-ring") return {"flat-ring", {whole_stage(machine, 0, outermost, mode::scatter, "ring")}};
+    if (name == "two-level") return {"two-level", two_level(prices, what)};
+    if (name == "central" && !has_blocks(what))
+        return {"central", {whole_stage(machine, 0, outermost, mode::root, "direct")}};
+    throw usage_error(fmt::format("there is no baseline \"{}\" of {}; these are flat-ring, two-level{}", name,
+                                  to_string(what), has_blocks(what) ? "" : ", central"));
 }
 
 }  // namespace
 
-priced_candidate priced_baseline(pricer& prices, std::string_view name) {
-    const hierarchy& machine = prices.machine();
-    const int outermost = machine.depth() - 1;
-    candidate c{std::string(name), {}};
-    if (name == "flat-ring") c.stages = {whole_stage(machine, 0, outermost, mode::scatter, "ring")};
-    else if (name == "central") c.stages = {whole_stage(machine, 0, outermost, mode::root, "direct")};
-    else if (name == "two-level") c.stages = two_level(prices);
-    else throw usage_error(fmt::format("there is no baseline \"{}\"; these are flat-ring, two-level, central", name));
-    price cost = prices.price_stages(c.stages);
+priced_candidate priced_baseline(pricer& prices, std::string_view name, collective what) {
+    candidate c = named_baseline(prices, name, what);
+    price cost = prices.price_stages(c.stages, what);
     return {std::move(c), std::move(cost)};
 }
 
-std::vector<priced_candidate> search(pricer& prices) { return searcher(prices).run(); }
+std::vector<priced_candidate> search(pricer& prices, collective what) { return searcher(prices, what).run(); }
 
-std::vector<candidate> candidates(const hierarchy& machine) {
+std::vector<candidate> candidates(const hierarchy& machine, collective what) {
     pricer prices(machine);
     std::vector<candidate> result;
-    for (priced_candidate& c : search(prices)) result.push_back(std::move(c.what));
+    for (priced_candidate& c : search(prices, what)) result.push_back(std::move(c.what));
     return result;
 }
 
-candidate baseline(const hierarchy& machine, std::string_view name) {
+candidate baseline(const hierarchy& machine, std::string_view name, collective what) {
     pricer prices(machine);
-    return priced_baseline(prices, name).what;
+    return named_baseline(prices, name, what);
 }
 
 }  // namespace terrace

@@ -34,8 +34,9 @@ constexpr std::int64_t small_message = 64 * kib;
 // (docs/performance.md); longer ones pay off where a start-up or an overhead is long for its bandwidth.
 constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * kib, 384 * kib, 32 * kib, 16 * kib};
 
-// More chunks in flight than three made things slower wherever it was measured.
-constexpr int max_lanes = 3;
+// More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
+// chunk is in one or two places at a time, and many are needed to fill a long chain.
+int max_lanes(collective what) noexcept { return has_root(what) ? 16 : 3; }
 
 // Gains below this are not worth another lane or a less usual chunk.
 constexpr double tie = 1.01;
@@ -43,25 +44,27 @@ constexpr double tie = 1.01;
 // One rule for every candidate, so that comparisons are of algorithms and nothing else.
 tuning tune(const price& cost, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
+    std::vector<std::pair<std::int64_t, pipeline>> chunked;
+    for (const std::int64_t length : message_lengths) {
+        const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
+        const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), 4 * kib);
+        if (bytes > small_message && chunk < bytes) chunked.emplace_back(chunk, cost.in_chunks(size, chunk));
+    }
     std::vector<tuning> options{{1, 0, cost.time(size, 1, 0)}};
-    for (int lanes = 2; lanes <= max_lanes && bytes > small_message; ++lanes)
-        for (const std::int64_t length : message_lengths) {
-            const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
-            const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), 4 * kib);
-            if (chunk < bytes) options.push_back({lanes, chunk, cost.time(size, lanes, chunk)});
-        }
+    for (int lanes = 2; lanes <= max_lanes(cost.what()); ++lanes)
+        for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
     const double best = std::min_element(options.begin(), options.end(), faster)->time;
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= best * tie; });
 }
 
-rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes) {
+rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes, collective what) {
     return {.up_to = bytes,
             .lanes = t.lanes,
             .chunk = t.chunk,
             .at = bytes,
             .predicted = t.time,
-            .limit = limit(machine, bytes),
+            .limit = limit(machine, bytes, what),
             .stages = c.stages};
 }
 
@@ -103,7 +106,7 @@ private:
         chosen_ = choose(low, high);
         tuning how = how_[chosen_];
         how.time = time_at(chosen_, static_cast<double>(high));
-        rule next = rule_of(machine_, list_[chosen_].what, how, high);
+        rule next = rule_of(machine_, list_[chosen_].what, how, high, list_[chosen_].cost.what());
         const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
                           rules_.back().chunk == next.chunk;
         if (same) rules_.back() = std::move(next);
@@ -169,37 +172,41 @@ private:
 }  // namespace
 
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
-                   std::int64_t chunk) {
-    return pricer(machine).price_stages(stages).explain(static_cast<double>(bytes), lanes, chunk);
+                   std::int64_t chunk, collective what) {
+    return pricer(machine).price_stages(stages, what).explain(static_cast<double>(bytes), lanes, chunk);
 }
 
-double limit(const hierarchy& machine, std::int64_t bytes) {
-    return limit(machine, bytes, [&](int l) { return machine.levels[static_cast<std::size_t>(l)].bandwidth; }, 0);
+double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
+    const auto rate = [&](int l) { return machine.levels[static_cast<std::size_t>(l)].bandwidth; };
+    return limit(machine, bytes, rate, 0, what);
 }
 
 // Take the n children of a level in the whole machine, each with a link of rate U. To combine an element takes n - 1
-// transfers between children, to hand the result back another n - 1, and each leaves some child: 2 (n-1) N bytes over n
-// outgoing links. That is never less than the N / min U that one child alone demands.
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes) {
+// transfers between children, to hand the result (or a block) to all another n - 1, and each leaves some child:
+// (n-1) N bytes over n outgoing links, once each way that the collective goes. For allreduce that is never less than
+// the N / min U that one child alone demands; and that is all that a root demands.
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
+             collective what) {
+    const int ways = goes_up(what) + goes_down(what);
     double time = 0;
     for (int l = 0; l < machine.depth(); ++l) {
         const double n = machine.shape.members(l);
         if (n < 2) continue;
-        const double through = 2 * (n - 1) / n * static_cast<double>(bytes);
-        time = std::max(time, (through - free_bytes) / rate(l));
+        const double vectors = has_root(what) ? 1 : ways * (n - 1) / n;
+        time = std::max(time, (vectors * static_cast<double>(bytes) - free_bytes) / rate(l));
     }
     return time;
 }
 
-rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes) {
-    return rule_of(machine, c, tune(pricer(machine).price_stages(c.stages), bytes), bytes);
+rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
+    return rule_of(machine, c, tune(pricer(machine).price_stages(c.stages, what), bytes), bytes, what);
 }
 
-std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes) {
+std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
     pricer prices(machine);
     std::vector<ranked> result;
-    for (priced_candidate& c : search(prices)) {
-        rule how = rule_of(machine, c.what, tune(c.cost, bytes), bytes);
+    for (priced_candidate& c : search(prices, what)) {
+        rule how = rule_of(machine, c.what, tune(c.cost, bytes), bytes, what);
         result.push_back({std::move(c.what), std::move(how)});
     }
     std::stable_sort(result.begin(), result.end(),
@@ -207,28 +214,30 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
     return result;
 }
 
-std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin) {
+std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what) {
     pricer prices(machine);
     std::vector<priced_candidate> list;
-    if (origin != "staged") {
-        list.push_back(priced_baseline(prices, origin));
-        return rule_maker(machine, list, {}).run();
+    if (origin == "staged" && !has_root(what)) {
+        for (priced_candidate& c : search(prices, what))
+            if (std::all_of(c.what.stages.begin(), c.what.stages.end(),
+                            [](const stage& s) { return s.how == mode::scatter; }))
+                list.push_back(std::move(c));
+    } else {
+        list.push_back(priced_baseline(prices, origin, what));
     }
-    for (priced_candidate& c : search(prices))
-        if (std::all_of(c.what.stages.begin(), c.what.stages.end(),
-                        [](const stage& s) { return s.how == mode::scatter; }))
-            list.push_back(std::move(c));
     return rule_maker(machine, list, {}).run();
 }
 
 recipe make_plan(const std::string& name, const hierarchy& machine) {
-    pricer prices(machine);
-    const std::vector<priced_candidate> list = search(prices);
     recipe r;
     r.name = name;
     r.made_by = fmt::format("terrace {}", version());
     r.machine = machine;
-    r.rules[collective::allreduce] = rule_maker(machine, list, {0, 1}).run();  // flat ring and two-level come first
+    pricer prices(machine);
+    for (const collective what : all_collectives) {
+        const std::vector<priced_candidate> list = search(prices, what);
+        r.rules[what] = rule_maker(machine, list, {0, 1}).run();  // flat ring and two-level come first
+    }
     return finished(std::move(r));
 }
 

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace terrace {
 
@@ -28,7 +32,15 @@ double slowest(const std::vector<cpu_load>& loads, double bytes) {
     return time;
 }
 
-double time_of(const phase_cost& p, double bytes) { return p.latency + p.data * bytes + slowest(p.loads, bytes); }
+// A chain busies nobody for long, but what its processors do adds up along it.
+double time_of(const phase_cost& p, double bytes) {
+    const double processors = std::max(slowest(p.loads, bytes), overheads(p.path, bytes) + p.path_reduction * bytes);
+    return p.latency + p.data * bytes + processors;
+}
+
+double chunks_of(double bytes, std::int64_t chunk) {
+    return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
+}
 
 // The links of a machine in one row: of every level, the outgoing one of each child; then the incoming ones.
 class link_table {
@@ -85,8 +97,9 @@ private:
 // stage is cut into spans of steps in which no pattern changes.
 class phase_meter {
 public:
-    phase_meter(const hierarchy& machine, const composed_stage& s)
-        : machine_(machine), stage_(s), links_(machine), now_(at(links_.size())), ranks_(at(machine.ranks())) {
+    phase_meter(const hierarchy& machine, const composed_stage& s, bool down)
+        : machine_(machine), stage_(s), adds_(!down && s.how != mode::replicate), links_(machine),
+          now_(at(links_.size())), ranks_(at(machine.ranks())) {
         made_.links.resize(at(links_.size()));
     }
 
@@ -102,6 +115,7 @@ public:
                 }
             made_.latency += startup * (end - begin);
             close_span(end - begin);
+            extend_path(end - begin);
             begin = end;
         }
         for (std::size_t c = 0; c < patterns.size(); ++c) add_reductions(stage_.cohorts[c], *patterns[c]);
@@ -141,6 +155,7 @@ private:
                 now_[at(link)] += load;
             });
             latency = std::max(latency, machine_.levels[at(level)].latency);
+            if (load > largest_.first) largest_ = {load, level};
             made_.largest_part = std::max(made_.largest_part, load);
             if (between_nodes(machine_.levels[at(level)].medium))
                 made_.network_part = std::max(made_.network_part, load);
@@ -174,6 +189,13 @@ private:
         touched_.clear();
     }
 
+    // Not of replicate: a rank that only takes part at the end adds nothing up.
+    void extend_path(int steps) {
+        const auto [load, level] = std::exchange(largest_, {});
+        count(made_.path, load, level, steps);
+        if (adds_) made_.path_reduction += load * steps * reduce_time(machine_);
+    }
+
     void add_reductions(const cohort& c, const pattern& p) {
         for (std::size_t i = 0; i < p.reduced.size(); ++i)
             ranks_[at(c.members[i])].reduction += static_cast<float>(p.reduced[i] * share(c) * reduce_time(machine_));
@@ -192,9 +214,11 @@ private:
 
     const hierarchy& machine_;
     const composed_stage& stage_;
+    bool adds_;  // what arrives
     link_table links_;
     std::vector<double> now_;   // of one step of the current span, by link
     std::vector<int> touched_;  // links with now_ > 0
+    std::pair<double, int> largest_;  // message of the current span, and the level it crosses
     std::vector<cpu_load> ranks_;
     phase_cost made_;
 };
@@ -209,7 +233,35 @@ double cpu_load::time(double bytes) const {
     return std::max(overheads(sent, bytes), overheads(received, bytes)) + reduction * bytes;
 }
 
-double stage_price::time(double bytes) const { return time_of(up, bytes) + time_of(down, bytes); }
+std::vector<const phase_cost*> stage_price::phases(collective what) const {
+    std::vector<const phase_cost*> result;
+    if (goes_up(what)) result.push_back(&up);
+    if (goes_down(what)) result.push_back(&down);
+    return result;
+}
+
+double stage_price::time(double bytes, collective what) const {
+    double time = 0;
+    for (const phase_cost* p : phases(what)) time += time_of(*p, bytes);
+    return time;
+}
+
+double stage_price::busiest_link(collective what) const {
+    double sum = 0;
+    for (const phase_cost* p : phases(what))
+        if (!p->links.empty()) sum += *std::max_element(p->links.begin(), p->links.end());
+    return sum;
+}
+
+std::string key_of(std::span<const stage> stages) {
+    std::string key;
+    for (const stage& s : stages)
+        key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                           s.algorithm);
+    return key;
+}
+
+bool available(const algorithm& a) { return a.name != "native"; }
 
 pricer::pricer(const hierarchy& machine) : machine_(machine) {}
 
@@ -219,7 +271,7 @@ phase_cost pricer::price_phase(const composed_stage& s, const algorithm& a, bool
     std::vector<const pattern*> patterns;
     for (const cohort& c : s.cohorts)
         patterns.push_back(&book_.of(a, s.how, down, static_cast<int>(c.members.size()), c.root));
-    return phase_meter(machine_, s).measure(patterns);
+    return phase_meter(machine_, s, down).measure(patterns);
 }
 
 std::shared_ptr<const stage_price> pricer::price_stage(const composition& c, std::size_t number, const algorithm& a) {
@@ -227,49 +279,65 @@ std::shared_ptr<const stage_price> pricer::price_stage(const composition& c, std
     return std::make_shared<const stage_price>(stage_price{price_phase(s, a, false), price_phase(s, a, true)});
 }
 
-price pricer::price_stages(std::span<const stage> stages) {
+price pricer::price_stages(std::span<const stage> stages, collective what) {
     const composition c = lay_out(stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < c.stages.size(); ++s) prices.push_back(price_stage(c, s, *c.stages[s].by));
-    return price(machine_, std::move(prices));
+    return price(machine_, what, std::move(prices));
 }
 
-price::price(const hierarchy& machine, std::vector<std::shared_ptr<const stage_price>> stages)
-    : stages_(std::move(stages)), ranks_(machine.ranks()) {
+// What a stage costs depends on the stages inside it, not on their algorithms and not on the stages outside it.
+std::vector<std::span<const pricer::option>> pricer::price_options(std::vector<stage> stages) {
+    std::vector<std::vector<option>> able;
+    for (stage& s : stages) {
+        able.emplace_back();
+        for (const algorithm& a : algorithms())
+            if (available(a) && a.supports(s.how)) able.back().push_back({&a, nullptr});
+        s.algorithm = able.back().front().by->name;
+    }
+    std::optional<composition> laid_out;
+    std::vector<std::span<const option>> result;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        const auto [known, is_new] = options_.try_emplace(key_of(std::span(stages).first(s + 1)));
+        if (is_new) {
+            if (!laid_out) laid_out = lay_out(stages);
+            for (option& o : able[s]) o.cost = price_stage(*laid_out, s, *o.by);
+            known->second = std::move(able[s]);
+        }
+        result.push_back(known->second);
+    }
+    return result;
+}
+
+price::price(const hierarchy& machine, collective what, std::vector<std::shared_ptr<const stage_price>> stages)
+    : what_(what), stages_(std::move(stages)), ranks_(machine.ranks()) {
+    for (const auto& s : stages_)
+        for (const phase_cost* p : s->phases(what)) phases_.push_back(p);
     const link_table table(machine);
     std::vector<double> loads(at(table.size()));
     double network_part = 0, largest_part = 0;
-    for (const auto& s : stages_)
-        for (const phase_cost* p : {&s->up, &s->down}) {
-            for (std::size_t link = 0; link < loads.size(); ++link) loads[link] += p->links[link];
-            network_part = std::max(network_part, p->network_part);
-            largest_part = std::max(largest_part, p->largest_part);
-        }
+    for (const phase_cost* p : phases_) {
+        for (std::size_t link = 0; link < loads.size(); ++link) loads[link] += p->links[link];
+        network_part = std::max(network_part, p->network_part);
+        largest_part = std::max(largest_part, p->largest_part);
+    }
     links_ = table.busiest(loads);
     for (const link_cost& l : links_) link_time_ = std::max(link_time_, l.time);
     if (largest_part > 0) shrink_ = 1 / (network_part > 0 ? network_part : largest_part);
 
     for (int rank = 0; rank < machine.ranks(); ++rank) {
         std::vector<int> kind;
-        for (const auto& s : stages_)
-            for (const phase_cost* p : {&s->up, &s->down}) kind.push_back(p->load_of_rank[at(rank)]);
+        for (const phase_cost* p : phases_) kind.push_back(p->load_of_rank[at(rank)]);
         ++rank_kinds_[std::move(kind)];
     }
 }
 
-// What one chunk takes: all stages one after the other, and the resource it keeps busy the longest.
-struct price::totals {
-    double sum = 0;
-    double busiest = 0;
-};
-
 price::busy price::cpu_time(double bytes) const {
     std::vector<std::vector<double>> times;
-    for (const auto& s : stages_)
-        for (const phase_cost* p : {&s->up, &s->down}) {
-            times.emplace_back();
-            for (const cpu_load& l : p->loads) times.back().push_back(l.time(bytes));
-        }
+    for (const phase_cost* p : phases_) {
+        times.emplace_back();
+        for (const cpu_load& l : p->loads) times.back().push_back(l.time(bytes));
+    }
     busy result;
     for (const auto& [kind, ranks] : rank_kinds_) {
         double sum = 0;
@@ -281,42 +349,36 @@ price::busy price::cpu_time(double bytes) const {
 }
 
 double price::effort(double bytes, std::int64_t chunk) const {
-    const double c = chunks(bytes, chunk);
+    const double c = chunks_of(bytes, chunk);
     const busy b = cpu_time(bytes / c);
     return c * (b.most + b.average);
 }
 
-price::totals price::per_chunk(double bytes) const {
-    totals t;
-    for (const auto& s : stages_) t.sum += s->time(bytes);
-    t.busiest = std::max(link_time_ * bytes, cpu_time(bytes).most);
-    return t;
-}
-
-double price::chunks(double bytes, std::int64_t chunk) const {
-    return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
-}
-
-// Section 6, pipelined: a chunk ends every so often as the busiest resource is occupied by one, or as a lane is free.
-double price::time(double bytes, int lanes, std::int64_t chunk) const {
-    if (bytes <= 0) return 0;
-    const double c = chunks(bytes, chunk);
-    const totals t = per_chunk(bytes / c);
-    return t.sum + (c - 1) * std::max(t.busiest, t.sum / lanes);
+pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
+    pipeline p{.chunks = chunks_of(bytes, chunk)};
+    const double each = bytes / p.chunks;
+    for (const phase_cost* phase : phases_) p.sum += time_of(*phase, each);
+    p.busiest = std::max(link_time_ * each, cpu_time(each).most);
+    return p;
 }
 
 prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
     prediction p;
-    const double c = chunks(bytes, chunk);
-    p.time = time(bytes, lanes, chunk);
-    for (const auto& s : stages_)
-        p.stages.push_back(bytes <= 0 ? stage_cost{} : stage_cost{s->time(bytes / c), s->latency()});
     p.links = links_;
+    p.stages.resize(stages_.size());
+    if (bytes > 0) {
+        const double c = chunks_of(bytes, chunk);
+        p.time = time(bytes, lanes, chunk);
+        for (std::size_t s = 0; s < stages_.size(); ++s) {
+            p.stages[s].time = stages_[s]->time(bytes / c, what_);
+            for (const phase_cost* each : stages_[s]->phases(what_)) p.stages[s].latency += each->latency;
+        }
+        p.cpu_time = c * cpu_time(bytes / c).most;
+    }
     for (link_cost& l : p.links) {
         l.bytes *= bytes;
         l.time *= bytes;
     }
-    p.cpu_time = c * cpu_time(bytes / c).most;
     return p;
 }
 

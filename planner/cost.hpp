@@ -1,8 +1,10 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "plan/recipe.hpp"
@@ -49,26 +51,43 @@ struct phase_cost {
     std::vector<double> links;         ///< vectors through each link of the machine, outgoing ones first
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_rank;     ///< index into `loads`
+    std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
+    double path_reduction = 0;         ///< time to add them up, per byte of the vector [s/B]
     double network_part = 0;           ///< the largest message between nodes, of the vector
     double largest_part = 0;           ///< the largest message
 };
 
-/// Up and down. Shared by all candidates that have the stage at the same place.
+/// Up and down. Shared by all candidates, of all collectives, that have the stage at the same place.
 struct stage_price {
     phase_cost up, down;
 
+    /// Those that a collective runs.
+    std::vector<const phase_cost*> phases(collective what) const;
     /// Of the stage alone [s].
-    double time(double bytes) const;
-    double latency() const { return up.latency + down.latency; }
+    double time(double bytes, collective what) const;
+    /// Vectors through its busiest link, on each way.
+    double busiest_link(collective what) const;
 };
 
-/// A list of stages, priced for any size.
+/// A message cut into chunks.
+struct pipeline {
+    double chunks = 1;
+    double sum = 0;      ///< of one chunk: all stages one after the other [s]
+    double busiest = 0;  ///< of one chunk: the resource that it keeps busy the longest [s]
+
+    /// A chunk ends every so often as the busiest resource is occupied by one, or as a lane is free (section 6).
+    double time(int lanes) const noexcept { return sum + (chunks - 1) * std::max(busiest, sum / lanes); }
+};
+
+/// A list of stages, priced for any size of one collective.
 class price {
 public:
-    price(const hierarchy& machine, std::vector<std::shared_ptr<const stage_price>> stages);
+    price(const hierarchy& machine, collective what, std::vector<std::shared_ptr<const stage_price>> stages);
 
-    /// Time of an allreduce of `bytes` [s].
-    double time(double bytes, int lanes, std::int64_t chunk) const;
+    collective what() const noexcept { return what_; }
+    pipeline in_chunks(double bytes, std::int64_t chunk) const;
+    /// Time of a call with `bytes` > 0 [s].
+    double time(double bytes, int lanes, std::int64_t chunk) const { return in_chunks(bytes, chunk).time(lanes); }
     prediction explain(double bytes, int lanes, std::int64_t chunk) const;
     /// Processor time of the busiest rank and of the average one together [s]: tells equally fast ones apart. Ranks may
     /// share cores, so that what the others do counts too.
@@ -77,21 +96,26 @@ public:
     double shrink() const noexcept { return shrink_; }
 
 private:
-    struct totals;
-    totals per_chunk(double bytes) const;
     struct busy {
         double most = 0, average = 0;
     };
     busy cpu_time(double bytes) const;
-    double chunks(double bytes, std::int64_t chunk) const;
 
+    collective what_;
     std::vector<std::shared_ptr<const stage_price>> stages_;
+    std::vector<const phase_cost*> phases_;     // of the stages, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
     std::map<std::vector<int>, int> rank_kinds_;  // per phase the index into its loads -> ranks that are so
     double ranks_;
     double shrink_ = 1;
 };
+
+/// "0-1:8:scatter:ring;": the same text for equal stages and for no others.
+std::string key_of(std::span<const stage> stages);
+
+/// Whether plans may use it: no transport offers native stages yet.
+bool available(const algorithm& a);
 
 /// Prices stages on one machine. Section 6 of docs/architecture.md: every message is charged to each physical link that
 /// it crosses, for any grouping, aligned with the levels or not.
@@ -101,7 +125,13 @@ public:
 
     /// Stage `number` of a composition, run by `a`.
     std::shared_ptr<const stage_price> price_stage(const composition& c, std::size_t number, const algorithm& a);
-    price price_stages(std::span<const stage> stages);
+    price price_stages(std::span<const stage> stages, collective what);
+    /// For each stage, whatever its algorithm is, all that could run it. Each is priced once.
+    struct option {
+        const algorithm* by;
+        std::shared_ptr<const stage_price> cost;
+    };
+    std::vector<std::span<const option>> price_options(std::vector<stage> stages);
     /// What is laid out to price stages: a vector so large that rounding its shards does not matter.
     composition lay_out(std::span<const stage> stages) const;
     const hierarchy& machine() const noexcept { return machine_; }
@@ -111,6 +141,7 @@ private:
 
     const hierarchy& machine_;
     pattern_book book_;
+    std::map<std::string, std::vector<option>> options_;  // by the stages up to and with the priced one
 };
 
 }  // namespace terrace

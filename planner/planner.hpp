@@ -28,43 +28,56 @@ struct prediction {
     double cpu_time = 0;              ///< of the busiest rank: messages and reductions [s]
 };
 
-/// One way to run an allreduce: a rule without its bound.
+/// One way to run a collective: a rule without its bound.
 struct candidate {
-    std::string origin;  ///< "flat-ring", "two-level", "central", "staged" (scatter only) or "mixed"
+    std::string origin;  ///< that of a baseline, "staged" (scatter only) or "mixed"
     std::vector<stage> stages;
 };
 
-/// All candidates the planner considers for a machine, in a fixed order, flat ring and two-level among them.
-std::vector<candidate> candidates(const hierarchy& machine);
+// In all that follows `bytes` are those of the vector, of reduce_scatter and allgather those of all blocks together;
+// the root of broadcast and reduce is rank 0.
 
-/// The named baseline: "flat-ring", "two-level", "central". One that a machine cannot tell apart (two-level where there
-/// is one level) is still what the name says.
-candidate baseline(const hierarchy& machine, std::string_view name);
+/// All candidates the planner considers for a machine, in a fixed order, the collective's baselines first.
+std::vector<candidate> candidates(const hierarchy& machine, collective what = collective::allreduce);
 
-/// Section 6 of the design: time of an allreduce of `bytes` with `lanes` chunks of `chunk` bytes in flight (chunk 0:
-/// all).
+/// The baselines by name. One that a machine cannot tell apart (two-level where there is one level) is still what the
+/// name says.
+///
+///             | allreduce                     | reduce_scatter, allgather | broadcast, reduce
+///   flat-ring | ring over all ranks           | ring over all ranks       | chain over all ranks, origin "flat-chain"
+///   two-level | root in the node, ring among  | ring in the node, ring    | root in the node, tree among nodes
+///             | the roots                     | over the rest             |
+///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
+///
+/// "Root in the node" is direct, tree or chain, whichever is fastest at 1 MiB. @throws usage_error for other names
+candidate baseline(const hierarchy& machine, std::string_view name, collective what = collective::allreduce);
+
+/// Section 6 of the design: time of a call with `lanes` chunks of `chunk` bytes in flight (chunk 0: all).
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
-                   std::int64_t chunk);
+                   std::int64_t chunk, collective what = collective::allreduce);
 
-/// The physical limit of an allreduce, point to point [s]; `rate(level)` [B/s] defaults to the levels' bandwidths, and
-/// `free_bytes` pass each link at no cost (the burst of a shaper).
-double limit(const hierarchy& machine, std::int64_t bytes);
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes);
+/// The physical limit, point to point [s]; `rate(level)` [B/s] defaults to the levels' bandwidths, and `free_bytes`
+/// pass each link at no cost (the burst of a shaper).
+double limit(const hierarchy& machine, std::int64_t bytes, collective what = collective::allreduce);
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
+             collective what = collective::allreduce);
 
 /// The rule that runs `c` for messages around `bytes`: lanes and chunk by the one rule that all algorithms share.
-rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes);
+rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what = collective::allreduce);
 
 /// The candidates with their tuned rules, fastest first.
 struct ranked {
     candidate what;
     rule how;
 };
-std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes);
+std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes,
+                                    collective what = collective::allreduce);
 
-/// Rules for all sizes of an allreduce made of one baseline alone, or of the best scatter-only candidates ("staged").
-std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin);
+/// Rules for all sizes made of one baseline alone, or of the best scatter-only candidates ("staged").
+/// @throws usage_error if the collective has none of that name
+std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what = collective::allreduce);
 
-/// A whole plan. Deterministic: same machine, same bytes out.
+/// A whole plan, with rules for every collective. Deterministic: same machine, same bytes out.
 recipe make_plan(const std::string& name, const hierarchy& machine);
 
 }  // namespace terrace

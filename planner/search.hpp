@@ -12,11 +12,11 @@ struct priced_candidate {
     price cost;
 };
 
-/// All candidates of the pricer's machine, in the order of candidates(): flat ring, two-level and central first.
-std::vector<priced_candidate> search(pricer& prices);
+/// All candidates of the pricer's machine, in the order of candidates(): flat ring and two-level first.
+std::vector<priced_candidate> search(pricer& prices, collective what);
 
 /// baseline(), priced.
-priced_candidate priced_baseline(pricer& prices, std::string_view name);
+priced_candidate priced_baseline(pricer& prices, std::string_view name, collective what);
 
 /// Sizes that plans are made for [bytes]: powers of two.
 inline constexpr std::int64_t smallest_size = 8;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -23,12 +24,20 @@ constexpr std::size_t shown_candidates = 10;
 struct arguments {
     std::filesystem::path plan;
     std::string bytes = "64MiB";
+    std::string collective{to_string(collective::allreduce)};
 };
+
+std::string collective_names() {
+    std::vector<std::string_view> names;
+    for (const collective c : all_collectives) names.push_back(to_string(c));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
 
 bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
 
-void print_candidates(const recipe& plan, const rule& chosen, const rule& at_size, std::int64_t bytes) {
-    const std::vector<ranked> all = rank_candidates(plan.machine, bytes);
+void print_candidates(const recipe& plan, collective what, const rule& chosen, const rule& at_size,
+                      std::int64_t bytes) {
+    const std::vector<ranked> all = rank_candidates(plan.machine, bytes, what);
     table rows(">>>><<<");
     rows.add({"", "#", "predicted", "of limit", "lanes", "origin", "stages"});
     const auto add = [&](const std::string& mark, const std::string& place, const rule& r, const std::string& origin) {
@@ -49,7 +58,7 @@ void print_candidates(const recipe& plan, const rule& chosen, const rule& at_siz
         all.size(), rows.text());
 }
 
-void print_stages(const recipe& plan, const rule& chosen, const prediction& p) {
+void print_stages(const recipe& plan, collective what, const rule& chosen, const prediction& p) {
     table rows("<>>");
     rows.add({"stage", "time", "start-ups in it"});
     for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
@@ -59,7 +68,7 @@ void print_stages(const recipe& plan, const rule& chosen, const prediction& p) {
         rows.add({fmt::format("{} {} {}", name, to_string(chosen.stages[s].how), chosen.stages[s].algorithm),
                   format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
     }
-    fmt::print("stages, up and down, of one {}\n{}\n",
+    fmt::print("stages{} of one {}\n{}\n", what == collective::allreduce ? ", up and down," : "",
                chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)), rows.text());
 }
 
@@ -97,21 +106,22 @@ int run(const arguments& a) {
     if (!bytes || *bytes < 1)
         throw usage_error(fmt::format("--bytes {}: not a size; write it as 64MiB, 64K or 1000000", a.bytes));
     const recipe plan = read_runnable_plan(a.plan);
-    const rule& chosen = plan.choose(collective::allreduce, *bytes);
-    const prediction p = predict(plan.machine, chosen.stages, *bytes, chosen.lanes, chosen.chunk);
+    const collective what = *parse_collective(a.collective);
+    const rule& chosen = plan.choose(what, *bytes);
+    const prediction p = predict(plan.machine, chosen.stages, *bytes, chosen.lanes, chosen.chunk, what);
     rule at_size = chosen;
     at_size.predicted = p.time;
-    at_size.limit = limit(plan.machine, *bytes);
+    at_size.limit = limit(plan.machine, *bytes, what);
 
-    fmt::print("{}: allreduce of {} over {} ranks ({})\n{}\n", plan.name, format_bytes(*bytes), plan.machine.ranks(),
-               shape_text(plan.machine.shape), rates_text(plan.machine));
+    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.collective, format_bytes(*bytes),
+               plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
     fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
     fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n\n", format_duration(p.time),
                format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
-    print_stages(plan, chosen, p);
+    print_stages(plan, what, chosen, p);
     print_links(plan, p);
     fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
-    print_candidates(plan, chosen, at_size, *bytes);
+    print_candidates(plan, what, chosen, at_size, *bytes);
     return 0;
 }
 
@@ -121,10 +131,18 @@ void add_explain_command(CLI::App& app, int& status) {
     auto* command = app.add_subcommand("explain", "Say why a plan does what it does, for one message size");
     const auto a = std::make_shared<arguments>();
     command->add_option("PLAN", a->plan, "plan file")->required();
-    command->add_option("--bytes", a->bytes, "message size; K M G are binary")->capture_default_str();
+    command->add_option("--bytes", a->bytes, "message size, that of all blocks together; K M G are binary")
+        ->capture_default_str();
+    command
+        ->add_option("--collective", a->collective, "one of " + collective_names())
+        ->check([](const std::string& text) {
+            return parse_collective(text) ? "" : fmt::format("\"{}\" is none of {}", text, collective_names());
+        })
+        ->capture_default_str();
     command->footer("Examples:\n"
                     "  terrace explain cluster.plan.yaml\n"
-                    "  terrace explain cluster.plan.yaml --bytes 8K");
+                    "  terrace explain cluster.plan.yaml --bytes 8K\n"
+                    "  terrace explain cluster.plan.yaml --collective broadcast");
     command->callback([a, &status] { status = run(*a); });
 }
 

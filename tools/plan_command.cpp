@@ -44,7 +44,7 @@ std::optional<std::string> verify(recipe& plan) {
     return {};
 }
 
-void print_summary(const recipe& plan) {
+void print_allreduce(const recipe& plan) {
     const candidate ring = baseline(plan.machine, "flat-ring"), two = baseline(plan.machine, "two-level");
     table rows(">>>>>><<");
     rows.add({"up to", "predicted", "limit", "of limit", "flat ring", "two-level", "lanes", "stages"});
@@ -56,12 +56,30 @@ void print_summary(const recipe& plan) {
                   percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
                   describe(plan.machine, r.stages)});
     }
-    fmt::print("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
-               rates_text(plan.machine));
     fmt::print(
         "allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
         "they take\n{}\n",
         format_bytes(plan.rules.at(collective::allreduce).back().at), rows.text());
+}
+
+void print_others(const recipe& plan) {
+    table rows("<>>><<");
+    rows.add({"", "up to", "predicted", "of limit", "lanes", "stages"});
+    for (const auto& [what, rules] : plan.rules) {
+        if (what == collective::allreduce) continue;
+        for (const rule& r : rules)
+            rows.add({&r == &rules.front() ? std::string(to_string(what)) : "", bound_text(r.up_to),
+                      format_duration(r.predicted), percent_of_limit(r.limit, r.predicted), lanes_text(r),
+                      describe(plan.machine, r.stages)});
+    }
+    fmt::print("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
+}
+
+void print_summary(const recipe& plan) {
+    fmt::print("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
+               rates_text(plan.machine));
+    print_allreduce(plan);
+    print_others(plan);
     fmt::print("verified: {}\n", plan.verified);
 }
 

@@ -20,78 +20,108 @@ namespace {
 
 constexpr std::int64_t element = 4;  // bytes: float32
 
-const std::vector<rule>& rules_of(const recipe& plan) { return plan.rules.at(collective::allreduce); }
+const rule& rule_of(const recipe& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
 
-composition lay_out(const recipe& plan, const claim& c) {
-    return compose(plan.machine, rules_of(plan)[c.rule].stages, c.count, quantum_of(element));
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+block_layout lay_out(const recipe& plan, const claim& c) {
+    const std::vector<stage>& stages = rule_of(plan, c).stages;
+    if (has_blocks(c.what))
+        return compose_blocks(plan.machine, stages, std::vector(at(plan.machine.ranks()), c.count));
+    return {compose(plan.machine, stages, c.count, quantum_of(element), has_root(c.what) ? c.root : -1), {}};
 }
 
-// Elements of the smallest and the largest message a rule is for (of the size it was made for, where it has no bound).
-std::vector<std::int64_t> bounds(const std::vector<rule>& rules, std::size_t r) {
+// Of the caller's buffer of all blocks.
+std::vector<range> callers_blocks(int ranks, const claim& c) {
+    std::vector<range> blocks;
+    for (int r = 0; r < ranks; ++r) blocks.push_back({r * c.count, (r + 1) * c.count});
+    return blocks;
+}
+
+// Elements (of a block) of the smallest and the largest message a rule is for; of the size it was made for, where it
+// has no bound.
+std::vector<std::int64_t> bounds(const std::vector<rule>& rules, std::size_t r, int blocks) {
     std::vector<std::int64_t> counts;
-    if (r > 0) counts.push_back(rules[r - 1].up_to / element + 1);
-    counts.push_back(rules[r].at / element);
+    if (r > 0) counts.push_back(rules[r - 1].up_to / element / blocks + 1);
+    counts.push_back(rules[r].at / element / blocks);
     return counts;
+}
+
+void add_claims(const recipe& plan, collective what, int root, std::optional<std::int64_t> count,
+                std::vector<claim>& claims) {
+    const int ranks = plan.machine.ranks(), blocks = has_blocks(what) ? ranks : 1;
+    const std::vector<rule>& rules = plan.rules.at(what);
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+        std::set<std::int64_t> known;
+        const auto add = [&](std::int64_t message) {
+            const slicing s = slice(message, element, rules[r], blocks);
+            for (const std::int64_t chunk : {s.chunk, s.tail})
+                if (known.insert(chunk).second)
+                    claims.push_back({what, r, chunk, root,
+                                      fmt::format("{} of {} elements", has_blocks(what) ? "blocks" : "a message",
+                                                  message)});
+        };
+        if (count) {
+            add(*count);
+            continue;
+        }
+        for (const int message : {0, 1, ranks - 1, ranks, 2 * ranks + 3}) add(message);
+        for (const std::int64_t message : bounds(rules, r, blocks)) add(message);
+    }
 }
 
 }  // namespace
 
 recipe read_runnable_plan(const std::filesystem::path& file) {
     recipe plan = read_plan(file);
-    if (!plan.rules.contains(collective::allreduce))
-        throw input_error(file.string(), 0, 0, "the plan has no rules for allreduce; plan again");
-    const std::vector<rule>& rules = rules_of(plan);
-    for (std::size_t r = 0; r < rules.size(); ++r) {
-        try {
-            compose(plan.machine, rules[r].stages, plan.machine.ranks(), 1);
-        } catch (const plan_error& e) {
-            throw input_error(file.string(), 0, 0, fmt::format("allreduce.rules[{}].{}", r, e.what()));
+    for (const auto& [what, rules] : plan.rules)
+        for (std::size_t r = 0; r < rules.size(); ++r) {
+            try {
+                compose(plan.machine, rules[r].stages, plan.machine.ranks(), 1);
+            } catch (const plan_error& e) {
+                throw input_error(file.string(), 0, 0, fmt::format("{}.rules[{}].{}", to_string(what), r, e.what()));
+            }
         }
-    }
     return plan;
 }
 
 std::vector<claim> claims_of(const recipe& plan, std::optional<std::int64_t> count) {
-    const std::int64_t ranks = plan.machine.ranks();
-    const std::vector<rule>& rules = rules_of(plan);
+    const int last = plan.machine.ranks() - 1;
     std::vector<claim> claims;
-    for (std::size_t r = 0; r < rules.size(); ++r) {
-        std::set<std::int64_t> known;
-        const auto add = [&](std::int64_t message) {
-            const slicing s = slice(message, element, rules[r]);
-            for (const std::int64_t chunk : {s.chunk, s.tail})
-                if (known.insert(chunk).second)
-                    claims.push_back({r, chunk, fmt::format("a message of {} elements", message)});
-        };
-        if (count) {
-            add(*count);
-            continue;
-        }
-        for (const std::int64_t message : {std::int64_t{0}, std::int64_t{1}, ranks - 1, ranks, 2 * ranks + 3})
-            add(message);
-        for (const std::int64_t message : bounds(rules, r)) add(message);
-    }
+    for (const auto& [what, rules] : plan.rules)
+        for (const int root : has_root(what) ? std::set{0, last / 2, last} : std::set{0})
+            add_claims(plan, what, root, count, claims);
     return claims;
 }
 
 std::int64_t work_of(const recipe& plan, const claim& c) {
-    std::int64_t work = 0;
-    for (const composed_stage& s : lay_out(plan, c).stages)
-        for (const cohort& k : s.cohorts)
-            work += 2 * static_cast<std::int64_t>(k.members.size()) * (s.steps_up + s.steps_down);
+    const std::int64_t ranks = plan.machine.ranks();
+    std::int64_t work = has_blocks(c.what) ? ranks * ranks : 0;  // blocks are copied one by one
+    for (const composed_stage& s : lay_out(plan, c).c.stages) {
+        const int steps = (goes_up(c.what) ? s.steps_up : 0) + (goes_down(c.what) ? s.steps_down : 0);
+        for (const cohort& k : s.cohorts) work += 2 * static_cast<std::int64_t>(k.members.size()) * steps;
+    }
     return work;
 }
 
 std::optional<std::string> prove(const recipe& plan, const claim& c) {
-    std::vector<schedule> programs = generate_all(lay_out(plan, c), collective::allreduce);
-    for (schedule& s : programs) s = lower(s, {});
-    return find_fault(programs);
+    const block_layout layout = lay_out(plan, c);
+    expectation expected{.root = c.root, .blocks = {}};
+    std::vector<std::int64_t> begins;
+    if (has_blocks(c.what)) expected.blocks = callers_blocks(plan.machine.ranks(), c);
+    for (const range block : expected.blocks) begins.push_back(block.begin);
+    std::vector<schedule> programs;
+    for (int r = 0; r < plan.machine.ranks(); ++r)
+        programs.push_back(lower(has_blocks(c.what) ? generate(layout, c.what, r, begins)
+                                                    : generate(layout.c, c.what, r), {}));
+    return find_fault(programs, expected);
 }
 
 std::string describe(const recipe& plan, const claim& c) {
-    const rule& r = rules_of(plan)[c.rule];
-    return fmt::format("rule {} (up to {}), {} elements, from {}", c.rule + 1,
-                       r.up_to == rule::no_bound ? "max" : format_bytes(r.up_to), c.count, c.reason);
+    const rule& r = rule_of(plan, c);
+    return fmt::format("{} rule {} (up to {}), {} elements, from {}{}", to_string(c.what), c.rule + 1,
+                       r.up_to == rule::no_bound ? "max" : format_bytes(r.up_to), c.count, c.reason,
+                       has_root(c.what) ? fmt::format(", root {}", c.root) : "");
 }
 
 }  // namespace terrace

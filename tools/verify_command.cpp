@@ -7,6 +7,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -50,8 +51,10 @@ int run(const arguments& a) {
     line.clear();
     const std::string counts = a.count ? fmt::format("messages of {} elements", *a.count)
                                        : "messages of 0, 1, P-1, P and 2P+3 elements and both sides of every bound";
-    fmt::print("{}: proved {} rules for all {} ranks: {} programs, {}\n", a.plan.string(),
-               plan.rules.at(collective::allreduce).size(), plan.machine.ranks(), claims.size(), counts);
+    std::vector<std::string> rules;
+    for (const auto& [what, list] : plan.rules) rules.push_back(fmt::format("{} of {}", list.size(), to_string(what)));
+    fmt::print("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", a.plan.string(),
+               fmt::join(rules, ", "), plan.machine.ranks(), claims.size(), counts);
     return 0;
 }
 
@@ -64,11 +67,12 @@ void add_verify_command(CLI::App& app, int& status) {
     command
         ->add_option(
             "--count", a->count,
-            "elements (float32) of the message; default: 0, 1, P-1, P, 2P+3 and both sides of every rule's bound")
+            "elements (float32) of the message, or of each rank's block; default: 0, 1, P-1, P, 2P+3 and both sides of "
+            "every rule's bound")
         ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 48));
     command->footer(
         "Proves: sends and receives match, nothing races, nothing waits for ever, every contribution counts\n"
-        "exactly once. Exit code 1 and the first fault if not.\n\n"
+        "exactly once, for every collective. Exit code 1 and the first fault if not.\n\n"
         "Examples:\n"
         "  terrace verify cluster.plan.yaml\n"
         "  terrace verify cluster.plan.yaml --count 1000003");

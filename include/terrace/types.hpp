@@ -33,8 +33,8 @@ enum class element_type : std::uint8_t {
 };
 
 /// How elements of different ranks are combined. NaN propagates in all of them; min and max order -0 below +0. Integers
-/// wrap around in sum and prod.
-enum class reduce_op : std::uint8_t { sum, prod, min, max };
+/// wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
+enum class reduce_op : std::uint8_t { sum, prod, min, max, avg };
 
 /// A C++ type that stands for an element_type.
 template <class T>
@@ -74,7 +74,7 @@ constexpr std::string_view to_string(element_type type) noexcept {
     return names[static_cast<std::size_t>(type)];
 }
 constexpr std::string_view to_string(reduce_op op) noexcept {
-    constexpr std::string_view names[] = {"sum", "prod", "min", "max"};
+    constexpr std::string_view names[] = {"sum", "prod", "min", "max", "avg"};
     return names[static_cast<std::size_t>(op)];
 }
 

@@ -122,7 +122,9 @@ program communicator::core::bind(const shape_of_call& call) {
                                  to_string(call.type), describe(r.machine, chosen.stages), lanes, chunks.chunks,
                                  chunks.chunk));
     net_->reserve(program::slots(lanes));
-    return program(std::move(full), std::move(tail), {element, find_reduce(call.type, call.op), chunks, lanes}, *net_, 0);
+    const int divisor = call.op == reduce_op::avg ? size() : 1;
+    return program(std::move(full), std::move(tail), {element, find_reduce(call.type, call.op), divisor, chunks, lanes},
+                   *net_, 0);
 }
 
 schedule communicator::core::program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const {

@@ -147,7 +147,8 @@ void program::complete_slot(int number) noexcept {
     const instr& i = l.code->code.instrs[s.instruction];
     if (i.what == action::recv_reduce) {
         const void* inputs[2] = {address(l, i.src) + s.offset, staging(number)};
-        shape_.reduce(address(l, i.dst) + s.offset, inputs, 2, static_cast<std::int64_t>(s.bytes / shape_.element));
+        shape_.reduce(address(l, i.dst) + s.offset, inputs, 2, static_cast<std::int64_t>(s.bytes / shape_.element),
+                      divisor_of(i));
     }
     (i.what == action::send ? l.sends : l.recvs).free.push_back(number);
     if (--l.segments[s.instruction] > 0) return;
@@ -184,7 +185,7 @@ void program::run_local(lane& l, const instr& i) noexcept {
     }
     int k = 0;
     for (const operand& o : l.code->code.sources_of(i)) inputs_[static_cast<std::size_t>(k++)] = address(l, o);
-    shape_.reduce(to, inputs_.data(), k, count);
+    shape_.reduce(to, inputs_.data(), k, count, divisor_of(i));
 }
 
 std::byte* program::address(const lane& l, operand o) const noexcept {

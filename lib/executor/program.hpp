@@ -34,6 +34,7 @@ public:
     struct shape {
         std::size_t element = 4;   ///< bytes of one element
         reduce_kernel reduce = nullptr;
+        int divisor = 1;           ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
     };
@@ -87,6 +88,7 @@ private:
     void run_local(lane& l, const instr& i) noexcept;
     std::byte* address(const lane& l, operand o) const noexcept;
     std::size_t segment_of(std::size_t bytes) const noexcept;
+    int divisor_of(const instr& i) const noexcept { return i.completes ? shape_.divisor : 1; }
     int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }
     int slot_number(int lane, int i) const noexcept { return first_slot_ + lane * slots_per_lane + i; }
     std::byte* staging(int slot) noexcept { return staging_.get() + static_cast<std::size_t>(slot - first_slot_) / 2 * segment_; }

@@ -72,25 +72,35 @@ struct max {
     }
 };
 
+// Sums that are divided in the end.
+struct avg : sum {};
+
 template <class T>
 T canonical(T x) noexcept {
     if constexpr (std::is_floating_point_v<T>) return x == x ? x : std::numeric_limits<T>::quiet_NaN();
     else return x;
 }
 
+// The last step of every reduction.
+template <class Op, class T>
+T finished(wide_t<T> x, wide_t<T> divisor) noexcept {
+    if constexpr (std::is_same_v<Op, avg>) x = static_cast<wide_t<T>>(x / divisor);
+    return static_cast<T>(canonical(x));
+}
+
 // Two inputs: the step of a ring. The loop may run in any order: dst is a source or does not touch it, so no iteration
 // sees another's result.
 template <class Op, class T>
-void combine_two(T* dst, const T* a, const T* b, std::int64_t count) noexcept {
+void combine_two(T* dst, const T* a, const T* b, std::int64_t count, wide_t<T> divisor) noexcept {
     using wide = wide_t<T>;
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i)
-        dst[i] = static_cast<T>(canonical(Op::of(static_cast<wide>(a[i]), static_cast<wide>(b[i]))));
+        dst[i] = finished<Op, T>(Op::of(static_cast<wide>(a[i]), static_cast<wide>(b[i])), divisor);
 }
 
 // More inputs: a tile of results stays in the innermost cache while the inputs stream past it once.
 template <class Op, class T>
-void combine_many(T* dst, const T* const* sources, int k, std::int64_t count) noexcept {
+void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, wide_t<T> divisor) noexcept {
     using wide = wide_t<T>;
     constexpr std::int64_t tile = 512;
     wide result[tile];
@@ -103,15 +113,19 @@ void combine_many(T* dst, const T* const* sources, int k, std::int64_t count) no
             const T* next = sources[s] + begin;
             for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(result[i], static_cast<wide>(next[i]));
         }
-        for (std::int64_t i = 0; i < n; ++i) dst[begin + i] = static_cast<T>(canonical(result[i]));
+        for (std::int64_t i = 0; i < n; ++i) dst[begin + i] = finished<Op, T>(result[i], divisor);
     }
 }
 
 template <class Op, class T>
-void combine(void* dst, const void* const* sources, int k, std::int64_t count) {
+void combine(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
+    // Partial sums of an average are sums.
+    if constexpr (std::is_same_v<Op, avg>)
+        if (divisor == 1) return combine<sum, T>(dst, sources, k, count, 1);
     const auto* typed = reinterpret_cast<const T* const*>(sources);
-    if (k == 2) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count);
-    else combine_many<Op>(static_cast<T*>(dst), typed, k, count);
+    const auto by = static_cast<wide_t<T>>(divisor);
+    if (k == 2) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
+    else combine_many<Op>(static_cast<T*>(dst), typed, k, count, by);
 }
 
 template <class T>
@@ -121,6 +135,7 @@ reduce_kernel find_op(reduce_op op) noexcept {
         case reduce_op::prod: return combine<prod, T>;
         case reduce_op::min: return combine<min, T>;
         case reduce_op::max: return combine<max, T>;
+        case reduce_op::avg: return combine<avg, T>;
     }
     return nullptr;
 }

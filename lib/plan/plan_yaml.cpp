@@ -107,9 +107,14 @@ stage read_stage(const document& map, const hierarchy& machine) {
             .algorithm = map.at("algorithm").text()};
 }
 
-std::vector<stage> read_stages(const document& list, const hierarchy& machine) {
+std::vector<stage> read_stages(const document& list, const hierarchy& machine, collective what) {
     std::vector<stage> stages;
-    for (const document& item : list.items()) stages.push_back(read_stage(item, machine));
+    for (const document& item : list.items()) {
+        stages.push_back(read_stage(item, machine));
+        if (!can(stages.back().how, what))
+            item.at("mode").fail(fmt::format("mode is {}, but stages of {} have mode {}", to_string(stages.back().how),
+                                             to_string(what), to_string(has_root(what) ? mode::root : mode::scatter)));
+    }
     if (stages.empty()) list.fail("a rule has at least one stage");
     try {
         const tree shape = stage_tree(machine, stages);
@@ -131,7 +136,7 @@ std::int64_t read_positive_bytes(const document& value) {
     return bytes;
 }
 
-rule read_rule(const document& map, const hierarchy& machine) {
+rule read_rule(const document& map, const hierarchy& machine, collective what) {
     map.allow_only({"up_to", "at", "predicted", "limit", "lanes", "chunk", "stages"});
     rule r;
     const document up_to = map.at("up_to");
@@ -145,16 +150,16 @@ rule read_rule(const document& map, const hierarchy& machine) {
     r.limit = map.at("limit").duration();
     if (map.has("lanes")) r.lanes = static_cast<int>(map.at("lanes").integer(1, max_lanes));
     if (map.has("chunk")) r.chunk = read_positive_bytes(map.at("chunk"));
-    r.stages = read_stages(map.at("stages"), machine);
+    r.stages = read_stages(map.at("stages"), machine, what);
     return r;
 }
 
-std::vector<rule> read_rules(const document& collective, const hierarchy& machine) {
-    collective.allow_only({"rules"});
-    const document list = collective.at("rules");
+std::vector<rule> read_rules(const document& section, const hierarchy& machine, collective what) {
+    section.allow_only({"rules"});
+    const document list = section.at("rules");
     std::vector<rule> rules;
     for (const document& item : list.items()) {
-        rule next = read_rule(item, machine);
+        rule next = read_rule(item, machine, what);
         if (!rules.empty() && next.up_to <= rules.back().up_to)
             item.at("up_to").fail(rules.back().up_to == rule::no_bound
                                       ? std::string("a rule after the one with up_to: max")
@@ -187,7 +192,7 @@ recipe read(const document& map) {
     read_topology(map.at("topology"), r);
     if (map.has("verified")) r.verified = map.at("verified").text();
     for (const auto& [key, content] : map.entries())
-        if (const auto what = parse_collective(key)) r.rules[*what] = read_rules(content, r.machine);
+        if (const auto what = parse_collective(key)) r.rules[*what] = read_rules(content, r.machine, *what);
     if (r.rules.empty()) map.fail("the plan has rules for no collective");
     return finished(std::move(r));
 }

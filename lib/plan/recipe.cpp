@@ -132,7 +132,7 @@ std::optional<mode> parse_mode(std::string_view text) noexcept { return find_nam
 
 const rule& recipe::choose(collective c, std::int64_t bytes) const {
     const auto found = rules.find(c);
-    if (found == rules.end()) throw plan_error(fmt::format("the plan for {} has no rules for {}", name, to_string(c)));
+    if (found == rules.end()) throw plan_error(fmt::format("the plan for {} has no rules for {}; plan again", name, to_string(c)));
     const std::vector<rule>& list = found->second;
     return *std::find_if(list.begin(), list.end(), [&](const rule& r) { return bytes <= r.up_to; });
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -17,6 +18,17 @@ namespace terrace {
 enum class collective { allreduce, reduce_scatter, allgather, broadcast, reduce };
 std::string_view to_string(collective c) noexcept;
 std::optional<collective> parse_collective(std::string_view text) noexcept;
+inline constexpr std::array all_collectives{collective::allreduce, collective::reduce_scatter, collective::allgather,
+                                            collective::broadcast, collective::reduce};
+
+/// Which phases of its stages a collective runs: up from the innermost to the outermost, then down again.
+constexpr bool goes_up(collective c) noexcept { return c != collective::allgather && c != collective::broadcast; }
+constexpr bool goes_down(collective c) noexcept { return c != collective::reduce_scatter && c != collective::reduce; }
+/// Every rank has a block of its own, or one rank is the root; allreduce has neither.
+constexpr bool has_blocks(collective c) noexcept {
+    return c == collective::reduce_scatter || c == collective::allgather;
+}
+constexpr bool has_root(collective c) noexcept { return c == collective::broadcast || c == collective::reduce; }
 
 /// What a stage leaves each rank of its group with (docs/architecture.md, section 2).
 enum class mode {
@@ -26,6 +38,10 @@ enum class mode {
 };
 std::string_view to_string(mode m) noexcept;
 std::optional<mode> parse_mode(std::string_view text) noexcept;
+/// Whether stages of the mode do a part of the collective: blocks only scatter, a root only takes or gives all.
+constexpr bool can(mode m, collective c) noexcept {
+    return has_blocks(c) ? m == mode::scatter : has_root(c) ? m == mode::root : true;
+}
 
 /// One collective at one place of the hierarchy: one level, several merged ones, or part of one.
 struct stage {

@@ -126,6 +126,7 @@ void builder::repeat(const schedule& from, const instr& i) {
 schedule builder::finish() {
     order_by_step();
     if (out_.home.starts_in_send) read_caller_until_written();
+    mark_completions();
     infer_order();
     number_channels();
     measure_buffers();
@@ -173,6 +174,20 @@ void builder::read_caller_until_written() {
     if (out_.home.where == buffer::recv)
         complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
     out_.instrs = std::move(program);
+}
+
+// What was written last on the way up is what the rank owns; where a reduction wrote it, that one completed it. (Ranks that
+// folded into another receive it.)
+void builder::mark_completions() {
+    interval_set settled;
+    for (auto i = out_.instrs.rbegin(); i != out_.instrs.rend(); ++i) {
+        if (i->what == action::send || out_.phases[i->phase].down || !in_vector(i->dst)) continue;
+        for (const range& mine : out_.owned) {
+            if (!mine.overlaps(i->dst.part) || settled.gaps(i->dst.part).empty()) continue;
+            i->completes = mine.contains(i->dst.part) && (i->what == action::recv_reduce || i->what == action::reduce);
+            settled.add({std::max(mine.begin, i->dst.part.begin), std::min(mine.end, i->dst.part.end)});
+        }
+    }
 }
 
 // An instruction waits for the last writer of what it reads, and for the last writer and all later readers of what it

@@ -64,6 +64,8 @@ public:
     void native(action stage, const group& g);
     /// Fresh scratch, one element after the other.
     operand scratch(std::int64_t count);
+    /// After the way up, this part of the vector is reduced over all ranks here.
+    void owns(range part) { out_.owned.push_back(part); }
     /// Re-emits an instruction of a finished schedule at the current step.
     void repeat(const schedule& from, const instr& i);
 
@@ -78,6 +80,7 @@ private:
     void order_by_step();
     void read_caller_until_written();
     instr fill(const instr& before, range missing) const;
+    void mark_completions();
     void infer_order();
     void number_channels();
     void measure_buffers();

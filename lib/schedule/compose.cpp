@@ -251,6 +251,8 @@ schedule generate(const composition& c, collective what, int rank) {
     // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
     const bool keeps = what != collective::reduce || c.owners.empty() || c.owners.front().owners.front() == rank;
     builder out(rank, c.ranks, what, c.count, {keeps ? buffer::recv : buffer::scratch, true});
+    for (const owned& o : c.owners)
+        if (std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end()) out.owns(o.part);
     if (what != collective::broadcast) run_up(out, c, rank);
     if (what != collective::reduce) run_down(out, c, rank);
     return out.finish();
@@ -263,6 +265,7 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
         return operand{where, {begins[at(r)], begins[at(r)] + b.blocks[at(r)].count()}};
     };
     const auto own = [&](buffer where) { return operand{where, {0, b.blocks[at(rank)].count()}}; };
+    out.owns(b.blocks[at(rank)]);
     out.next_step();
     if (what == collective::reduce_scatter) {
         for (int r = 0; r < b.c.ranks; ++r) out.copy(b.blocks[at(r)], in_callers(buffer::send, r));

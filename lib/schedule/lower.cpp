@@ -25,6 +25,7 @@ schedule lower(const schedule& s, const capabilities& can) {
     const int room = s.ranks + 2;
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));
+    for (const range& part : s.owned) out.owns(part);
     int phase = -1;
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);

@@ -8,6 +8,7 @@
     row(halving)                \
     row(direct)                 \
     row(tree)                   \
+    row(chain)                  \
     row(doubling)               \
     row(native)
 

@@ -49,6 +49,7 @@ struct instr {
     std::uint32_t first_source = 0, sources = 0;        ///< into schedule::sources
     std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
     std::uint32_t waits = 0;                            ///< how many instructions this one waits for
+    bool completes = false;       ///< of reductions: dst then holds all ranks' contributions (where avg divides)
     std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks
 };
 
@@ -80,6 +81,7 @@ struct schedule {
     collective what = collective::allreduce;
     std::int64_t count = 0;    ///< elements of the vector
     vector_home home;
+    std::vector<range> owned;  ///< of the vector: what this rank has after the way up, reduced over all ranks
     std::int64_t send = 0;     ///< elements of each buffer, up to the last one that is used
     std::int64_t recv = 0;
     std::int64_t scratch = 0;

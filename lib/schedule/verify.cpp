@@ -6,13 +6,14 @@
 
 namespace terrace {
 
-std::optional<std::string> find_fault(std::span<const schedule> schedules) {
+std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of) {
     try {
-        proof::check_form(schedules);
+        const proof::contract terms(schedules, of);
+        proof::check_form(schedules, terms);
         const proof::network net(schedules);
         const std::vector<std::size_t> order = proof::completion_order(net);
-        proof::check_races(net);
-        proof::check_result(net, order);
+        proof::check_races(net, terms);
+        proof::check_result(net, terms, order);
         return {};
     } catch (const proof::fault& f) {
         return f.text;

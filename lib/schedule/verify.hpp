@@ -3,23 +3,32 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "schedule/schedule.hpp"
 
 namespace terrace {
 
-/// Proves the schedules of all ranks of an allreduce (schedules[r].rank == r, lowered: no stage instructions), for one
-/// chunk, in place and out of place:
-/// * well-formed: operands inside their buffers, nothing writes `send`, no message is empty, the order graph points
-///   forward in program order;
+/// What the caller says of a call beside its count; allreduce needs neither.
+struct expectation {
+    int root = 0;               ///< of broadcast and reduce
+    std::vector<range> blocks;  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
+};
+
+/// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered: no stage instructions), for one
+/// chunk, in place and out of place. In place, send and recv are one buffer; with blocks, the buffer of a rank's own block
+/// is that block in the buffer of all. In a broadcast only the root has a `send`, in a reduce only the root has a `recv`.
+/// * well-formed: operands inside their buffers, and there inside of what the caller passes in or gets; nothing writes
+///   `send`, no message is empty, the order graph points forward in program order;
 /// * ends matched: the n-th message from a to b is the n-th that b expects from a, equal in count and step;
 /// * no race: two instructions of a rank whose operands overlap, one of them writing (send and recv are the same memory
 ///   in place), are ordered by waits and messages, the earlier in the program first. An instruction uses its operands
 ///   from its start to its completion;
 /// * no deadlock with one send and one receive at a time, each in program order, and no buffering: more only helps;
-/// * postcondition: every rank's contribution to every element counted exactly once, at the same element, with equal
-///   bits on all ranks (the same expression, up to exchanging the two operands of an addition).
+/// * postcondition of allreduce, reduce and reduce_scatter: every rank's contribution to every element counted exactly
+///   once, at the same element, with equal bits on all ranks that get it (the same expression, up to exchanging the two
+///   operands of an addition); of broadcast and allgather: every element as its rank passed it in.
 /// Returns nothing if all hold, else the first thing that does not, naming rank and instruction.
-std::optional<std::string> find_fault(std::span<const schedule> schedules);
+std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of = {});
 
 }  // namespace terrace

@@ -110,7 +110,7 @@ class Plan(Command):
     def test_summary_says_what_matters(self):
         text = self.terrace("plan", "cluster.yaml")
         for part in ["8 ranks (4 x 2)", "predicted", "limit", "flat ring", "two-level", "scatter", "300 ns *",
-                     "assumed", "verified: all rules"]:
+                     "assumed", "reduce_scatter", "allgather", "broadcast", "reduce ", "verified: all rules"]:
             self.assertIn(part, text)
 
     def test_a_failure_leaves_the_old_plan(self):
@@ -156,10 +156,20 @@ class Explain(Command):
             self.assertIn("--bytes", self.terrace("explain", "cluster.plan.yaml", f"--bytes={size}", status=2))
 
 
+    def test_explains_every_collective(self):
+        self.terrace("plan", "cluster.yaml")
+        for name, baseline, limit in [("reduce_scatter", "flat-ring", "134.2 ms"), ("allgather", "two-level", "134.2 ms"),
+                                      ("broadcast", "flat-chain", "268.4 ms"), ("reduce", "central", "268.4 ms")]:
+            text = self.terrace("explain", "cluster.plan.yaml", "--bytes", "32MiB", "--collective", name)
+            for part in [f"cluster: {name} of 32 MiB", "->", baseline, f"limit {limit}"]:
+                self.assertIn(part, text)
+        self.assertIn("allgather", self.terrace("explain", "cluster.plan.yaml", "--collective", "gather", status=2))
+
+
 class Verify(Command):
     def test_proves(self):
         self.terrace("plan", "cluster.yaml")
-        self.assertRegex(self.terrace("verify", "cluster.plan.yaml"), r"proved \d+ rules for all 8 ranks")
+        self.assertRegex(self.terrace("verify", "cluster.plan.yaml"), r"proved all rules \(\d+ of allreduce, .*for all 8 ranks")
         self.assertIn("1000003", self.terrace("verify", "cluster.plan.yaml", "--count", "1000003"))
         self.terrace("verify", "cluster.plan.yaml", "--count", "0")
         self.terrace("verify", "cluster.plan.yaml", "--count", "-1", status=2)
@@ -171,6 +181,7 @@ class Verify(Command):
                      r'^bad\.yaml: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')
         self.refused("group: 4", "group: 3", r"^bad\.yaml:\d+:\d+: stages\[0\]")
         self.refused("up_to: max", "up_to: 64 GiB", r"^bad\.yaml:\d+:\d+: .*max")
+        self.refused("reduce_scatter:", "broadcast:", r"^bad\.yaml:\d+:\d+: ")
         self.refused("predicted", "promised", r"^bad\.yaml:\d+:\d+: .*promised")
 
     def test_a_cut_plan_is_refused(self):

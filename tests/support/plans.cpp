@@ -94,6 +94,16 @@ std::int64_t wrong_elements_of_all(communicator& comm, const plan& p, std::int64
         guarded<T> send(count, mine), recv(count, junk);
         comm.allreduce(send.input(), recv.data());
         wrong += recv.wrong(sum) + send.wrong(mine);
+        // Sums that divide, so that every type is exact.
+        guarded<T> data(count, [&](std::int64_t i) { return ranks * mine(i); });
+        comm.allreduce(data.data(), reduce_op::avg);
+        wrong += data.wrong(sum);
+        comm.allreduce(send.data(), reduce_op::max);
+        wrong += send.wrong([&](std::int64_t i) {
+            std::int64_t most = input(i, 0, salt);
+            for (int r = 1; r < ranks; ++r) most = std::max(most, input(i, r, salt));
+            return most;
+        });
     }
     // Equal blocks, and blocks of which some are empty.
     std::vector<std::int64_t> equal(static_cast<std::size_t>(ranks), count), uneven = equal;

@@ -20,6 +20,7 @@ double plain(reduce_op op, double a, double b) {
         case reduce_op::prod: return a * b;
         case reduce_op::min: return std::min(a, b);
         case reduce_op::max: return std::max(a, b);
+        case reduce_op::avg: return a + b;
     }
     return 0;
 }
@@ -38,6 +39,7 @@ T make(int x) {
 
 template <element T>
 void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
+    const int divisor = op == reduce_op::avg ? 4 : 1;
     // Products and sums of up to 16 of these are exact in every type.
     const auto input = [&](std::size_t i, int s) {
         const int spread = static_cast<int>((i * 7 + static_cast<std::size_t>(s) * 13) % 5);
@@ -52,10 +54,12 @@ void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
     T* out = in_place ? inputs.back().data() + 1 : fresh.data() + 1;
     std::vector<const void*> sources;
     for (const auto& v : inputs) sources.push_back(v.data() + 1);  // not aligned to a vector register
-    find_reduce(element_type_of<T>, op)(out, sources.data(), k, count);
+    find_reduce(element_type_of<T>, op)(out, sources.data(), k, count, divisor);
     for (std::int64_t i = 0; i < count; ++i) {
         double expected = input(static_cast<std::size_t>(i) + 1, 0);
         for (int s = 1; s < k; ++s) expected = plain<T>(op, expected, input(static_cast<std::size_t>(i) + 1, s));
+        expected /= divisor;
+        if (std::is_integral_v<T>) expected = std::trunc(expected);
         ASSERT_EQ(value(out[i]), expected) << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << k << " x "
                                            << count << " at " << i;
     }
@@ -74,14 +78,14 @@ T reduce_values(reduce_op op, const std::vector<T>& values) {
     std::vector<const void*> sources;
     for (const T& v : values) sources.push_back(&v);
     T out{};
-    find_reduce(element_type_of<T>, op)(&out, sources.data(), static_cast<int>(values.size()), 1);
+    find_reduce(element_type_of<T>, op)(&out, sources.data(), static_cast<int>(values.size()), 1, 1);
     return out;
 }
 
 }  // namespace
 
 TYPED_TEST(kernels_of, combine_any_number_and_count) {
-    for (reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max})
+    for (reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
         for (int k : {2, 3, 5, 16})
             for (std::int64_t count : {0, 1, 15, 16, 17, 511, 512, 513, 1500})
                 for (bool in_place : {false, true}) expect_combined<TypeParam>(op, k, count, in_place);

@@ -98,6 +98,22 @@ TEST(plan_yaml, reads_back_equal) {
     EXPECT_NE(even().id, uneven().id);
 }
 
+TEST(plan_yaml, holds_every_collective) {
+    recipe r = even();
+    const auto one_rule = [](mode how, const char* by) {
+        return std::vector<rule>{{.at = 1 << 30, .predicted = 1, .limit = 1, .stages = {{{0, 1}, 6, how, by}}}};
+    };
+    r.rules[collective::reduce_scatter] = r.rules[collective::allgather] = one_rule(mode::scatter, "ring");
+    r.rules[collective::broadcast] = r.rules[collective::reduce] = one_rule(mode::root, "chain");
+    const std::string text = write_plan(r);
+    const recipe again = parse_plan(text, "p.yaml");
+    for (const collective c : all_collectives) EXPECT_EQ(again.rules.at(c).back().stages, r.rules.at(c).back().stages);
+    EXPECT_EQ(parse_plan(text, "p.yaml").text, text);
+    EXPECT_REFUSED(changed(text, "mode: root, algorithm: chain", "mode: replicate, algorithm: doubling"),
+                   "mode is replicate, but stages of broadcast have mode root");
+    EXPECT_REFUSED(changed(text, "6, mode: scatter", "6, mode: root"), "stages of reduce_scatter have mode scatter");
+}
+
 // Written and read once more, every rounded time is the same.
 TEST(plan_yaml, rounded_times_are_stable) {
     for (double time = 1e-9; time < 1e4; time *= 1.037) {

@@ -2,7 +2,10 @@
 
 #include <set>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
 
 #include "base/partition.hpp"
 #include "plan/plan_yaml.hpp"
@@ -63,6 +66,19 @@ TEST(limit, is_what_the_slowest_level_demands) {
     EXPECT_DOUBLE_EQ(limit(uneven(), mib), mib / 62.5e6);
 }
 
+TEST(limit, depends_on_the_collective) {
+    for (const hierarchy& h : machines()) {
+        const double both = limit(h, mib);
+        EXPECT_DOUBLE_EQ(limit(h, mib, collective::reduce_scatter), both / 2);
+        EXPECT_DOUBLE_EQ(limit(h, mib, collective::allgather), both / 2);
+    }
+    for (const collective what : {collective::broadcast, collective::reduce}) {
+        EXPECT_DOUBLE_EQ(limit(network(8), mib, what), mib / 1e9);
+        EXPECT_DOUBLE_EQ(limit(two_racks(), mib, what), mib / 62.5e6);
+        EXPECT_EQ(limit(network(1), mib, what), 0);
+    }
+}
+
 TEST(limit, takes_other_rates_and_free_bytes) {
     const auto rate = [](int) { return 1e8; };
     EXPECT_DOUBLE_EQ(limit(network(2), 1'000'000, rate, 0), 0.01);
@@ -72,8 +88,9 @@ TEST(limit, takes_other_rates_and_free_bytes) {
 
 // ---- one stage ------------------------------------------------------------------------------------------------------
 
-double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t bytes) {
-    return predict(network(ranks), {{{0}, ranks, how, std::string(algorithm)}}, bytes, 1, 0).time;
+double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t bytes,
+                 collective what = collective::allreduce) {
+    return predict(network(ranks), {{{0}, ranks, how, std::string(algorithm)}}, bytes, 1, 0, what).time;
 }
 
 // Section 6: exchanges (alpha + o), and what goes through a link. 100 is beyond the size at which patterns are read off
@@ -93,6 +110,17 @@ TEST(predict, meets_the_closed_forms) {
                     1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "direct", 48000),
                     2 * (alpha + (p - 1) * (o + bytes * beta)) + (p - 1) * bytes * gamma, 1e-9);
+    }
+    for (const int p : {2, 3, 8, 100}) {
+        const double share = (p - 1.0) / p * bytes, hop = alpha + o + bytes * beta;
+        EXPECT_NEAR(one_stage(p, mode::root, "chain", 48000, collective::broadcast), (p - 1) * hop, 1e-9);
+        EXPECT_NEAR(one_stage(p, mode::root, "chain", 48000, collective::reduce), (p - 1) * (hop + bytes * gamma),
+                    1e-9);
+        EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000, collective::reduce_scatter),
+                    (p - 1) * (alpha + o) + share * (beta + gamma), 1e-9);
+        EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000, collective::allgather),
+                    (p - 1) * (alpha + o) + share * beta, 1e-9);
+        EXPECT_NEAR(one_stage(p, mode::root, "tree", 48000, collective::broadcast), ceil_log2(p) * hop, 1e-9);
     }
     EXPECT_NEAR(one_stage(8, mode::replicate, "doubling", 48000), 3 * (alpha + o + bytes * (beta + gamma)), 1e-9);
 }
@@ -142,8 +170,16 @@ TEST(predict, pipelining_approaches_the_busiest_link) {
 
 TEST(predict, never_beats_the_limit) {
     for (const hierarchy& h : machines())
-        for (const ranked& c : rank_candidates(h, 64 * mib))
-            EXPECT_GE(c.how.predicted, limit(h, 64 * mib) * (1 - 1e-9)) << describe(h, c.what.stages);
+        for (const collective what : all_collectives)
+            for (const ranked& c : rank_candidates(h, 64 * mib, what))
+                EXPECT_GE(c.how.predicted, limit(h, 64 * mib, what) * (1 - 1e-9)) << describe(h, c.what.stages);
+}
+
+TEST(predict, every_collective_reaches_its_limit) {
+    for (const hierarchy& h : {two_nodes(), two_racks()})
+        for (const collective what : all_collectives)
+            EXPECT_LT(rank_candidates(h, 32 * mib, what).front().how.predicted, 1.01 * limit(h, 32 * mib, what))
+                << to_string(what);
 }
 
 // Measured on the virtual cluster (docs/performance.md): 281, 564 and 518 ms (that of a flat ring), at 95.65 % of the
@@ -197,6 +233,24 @@ TEST(candidates, all_compute_the_right_result) {
         }
 }
 
+TEST(candidates, have_the_collectives_mode) {
+    for (const hierarchy& h : machines())
+        for (const collective what : all_collectives)
+            for (const candidate& c : candidates(h, what))
+                for (const stage& s : c.stages) EXPECT_TRUE(can(s.how, what)) << describe(h, c.stages);
+}
+
+// Many chunks follow one another through it.
+TEST(candidates, of_roots_include_chains_over_merged_levels) {
+    for (const collective what : {collective::broadcast, collective::reduce}) {
+        std::set<std::string> all;
+        for (const candidate& c : candidates(two_racks(), what)) all.insert(describe(two_racks(), c.stages));
+        for (const char* wanted : {"node+rack+core:12 root chain", "node:3 root chain > rack+core:4 root chain",
+                                   "node+rack:6 root chain > core:2 root direct"})
+            EXPECT_TRUE(all.contains(wanted)) << ::testing::PrintToString(all);
+    }
+}
+
 // Levels that join nothing get no stage of their own.
 TEST(candidates, leave_out_levels_of_one_child) {
     const hierarchy h = machine(tree::uniform(std::vector{1, 4, 2}));
@@ -218,6 +272,24 @@ TEST(baseline, is_what_its_name_says) {
     EXPECT_EQ(baseline(network(4), "two-level").stages.size(), 1U);
 }
 
+TEST(baseline, exists_for_every_collective) {
+    const auto text = [](const char* name, collective what) {
+        return describe(two_racks(), baseline(two_racks(), name, what).stages);
+    };
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        EXPECT_EQ(text("flat-ring", what), "node+rack+core:12 scatter ring");
+        EXPECT_EQ(text("two-level", what), "node:3 scatter ring > rack+core:4 scatter ring");
+        EXPECT_THROW(text("central", what), usage_error);
+    }
+    for (const collective what : {collective::broadcast, collective::reduce}) {
+        EXPECT_EQ(baseline(two_racks(), "flat-ring", what).origin, "flat-chain");
+        EXPECT_EQ(text("flat-ring", what), "node+rack+core:12 root chain");
+        EXPECT_TRUE(text("two-level", what).ends_with(" > rack+core:4 root tree")) << text("two-level", what);
+        EXPECT_EQ(text("central", what), "node+rack+core:12 root direct");
+        EXPECT_THROW(rules_for(two_racks(), "staged", what), usage_error);
+    }
+}
+
 // ---- lanes and chunk ------------------------------------------------------------------------------------------------
 
 TEST(tuned, slices_large_messages_only) {
@@ -233,6 +305,15 @@ TEST(tuned, slices_large_messages_only) {
             }
 }
 
+// A chunk is in one or two places of a chain at a time.
+TEST(tuned, fills_long_chains) {
+    const candidate chain = baseline(network(16), "flat-ring", collective::broadcast);
+    const rule r = tuned(network(16), chain, 64 * mib, collective::broadcast);
+    EXPECT_GT(r.lanes, 3);
+    EXPECT_LE(r.lanes, 16);
+    EXPECT_LT(r.predicted, 1.1 * r.limit);
+}
+
 // 48 KiB on the wire: times ranks per node, times nodes (docs/performance.md).
 TEST(tuned, aims_at_good_wire_messages) {
     const candidate c{"staged", {{{0}, 4, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"}}};
@@ -243,44 +324,49 @@ TEST(tuned, aims_at_good_wire_messages) {
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-double time_of(const hierarchy& h, const std::vector<rule>& rules, std::int64_t bytes) {
+double time_of(const hierarchy& h, const std::vector<rule>& rules, std::int64_t bytes, collective what) {
     for (const rule& r : rules)
-        if (bytes <= r.up_to) return predict(h, r.stages, bytes, r.lanes, r.chunk).time;
+        if (bytes <= r.up_to) return predict(h, r.stages, bytes, r.lanes, r.chunk, what).time;
     return 0;
 }
 
 TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
-    for (const hierarchy& h : machines()) {
-        const auto chosen = make_plan("x", h).rules.at(collective::allreduce);
-        const auto ring = rules_for(h, "flat-ring"), two = rules_for(h, "two-level");
-        for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2)
-            for (const std::int64_t bytes : {size, size + 1, size * 3 / 2}) {
-                const double time = time_of(h, chosen, bytes) * (1 - 1e-9);
-                EXPECT_LE(time, time_of(h, ring, bytes)) << shape_text(h.shape) << " at " << bytes;
-                EXPECT_LE(time, time_of(h, two, bytes)) << shape_text(h.shape) << " at " << bytes;
-            }
-    }
+    for (const hierarchy& h : machines())
+        for (const auto& [what, chosen] : make_plan("x", h).rules) {
+            const auto ring = rules_for(h, "flat-ring", what), two = rules_for(h, "two-level", what);
+            for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2)
+                for (const std::int64_t bytes : {size, size + 1, size * 3 / 2}) {
+                    const double time = time_of(h, chosen, bytes, what) * (1 - 1e-9);
+                    const std::string where =
+                        fmt::format("{} of {} bytes on {}", to_string(what), bytes, shape_text(h.shape));
+                    EXPECT_LE(time, time_of(h, ring, bytes, what)) << where;
+                    EXPECT_LE(time, time_of(h, two, bytes, what)) << where;
+                }
+        }
 }
 
 TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
-    for (const hierarchy& h : machines()) {
-        const auto chosen = make_plan("x", h).rules.at(collective::allreduce);
-        for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 30; bytes *= 8)
-            EXPECT_LE(time_of(h, chosen, bytes), rank_candidates(h, bytes).front().how.predicted * 1.02 * 1.01);
-    }
+    for (const hierarchy& h : machines())
+        for (const auto& [what, chosen] : make_plan("x", h).rules)
+            for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 30; bytes *= 8)
+                EXPECT_LE(time_of(h, chosen, bytes, what),
+                          rank_candidates(h, bytes, what).front().how.predicted * 1.02 * 1.01);
 }
 
 TEST(make_plan, covers_all_sizes_in_few_rules) {
     for (const hierarchy& h : machines()) {
         const recipe r = make_plan("x", h);
-        const auto& rules = r.rules.at(collective::allreduce);
-        EXPECT_LE(rules.size(), 12U);
-        EXPECT_EQ(rules.back().up_to, rule::no_bound);
-        EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
-        for (std::size_t i = 1; i < rules.size(); ++i) {
-            EXPECT_LT(rules[i - 1].up_to, rules[i].up_to);
-            EXPECT_FALSE(rules[i - 1].stages == rules[i].stages && rules[i - 1].lanes == rules[i].lanes &&
-                         rules[i - 1].chunk == rules[i].chunk);
+        EXPECT_EQ(r.rules.size(), all_collectives.size());
+        for (const auto& [what, rules] : r.rules) {
+            EXPECT_LE(rules.size(), 12U) << to_string(what);
+            EXPECT_EQ(rules.back().up_to, rule::no_bound);
+            EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
+            for (const rule& each : rules) EXPECT_LE(each.lanes, has_root(what) ? 16 : 3);
+            for (std::size_t i = 1; i < rules.size(); ++i) {
+                EXPECT_LT(rules[i - 1].up_to, rules[i].up_to);
+                EXPECT_FALSE(rules[i - 1].stages == rules[i].stages && rules[i - 1].lanes == rules[i].lanes &&
+                             rules[i - 1].chunk == rules[i].chunk);
+            }
         }
     }
 }

@@ -12,11 +12,13 @@ namespace {
 
 using program = std::vector<schedule>;
 
-void expect_fault(const program& p, std::string_view part_of_text) {
-    const auto found = find_fault(p);
+void expect_fault(const program& p, const expectation& of, std::string_view part_of_text) {
+    const auto found = find_fault(p, of);
     ASSERT_TRUE(found) << "expected: " << part_of_text;
     EXPECT_NE(found->find(part_of_text), std::string::npos) << *found;
 }
+
+void expect_fault(const program& p, std::string_view part_of_text) { expect_fault(p, {}, part_of_text); }
 
 // Two ranks send each other all they have and add it.
 program exchange(std::int64_t count) {
@@ -206,6 +208,133 @@ TEST(verifier, finds_bits_that_may_differ_between_ranks) {
         p.push_back(out.finish());
     }
     expect_fault(p, "rank 2: the order of additions differs from rank 0's");
+}
+
+// ---------------------------------------------------------------------------------------------- the other collectives
+
+constexpr std::int64_t count = 4;
+// In the caller's buffer of all: rank 1's comes first, and there is a gap.
+const expectation blocks{.root = 0, .blocks = {{5, 7}, {0, 2}}};
+
+// Rank 0 passes on what it was given.
+program broadcast() {
+    builder zero(0, 2, collective::broadcast, count), one(1, 2, collective::broadcast, count);
+    zero.send(1, range{0, count});
+    one.recv(0, range{0, count});
+    return {zero.finish(), one.finish()};
+}
+
+// Rank 0 adds what rank 1 was given.
+program reduce_to_zero() {
+    builder zero(0, 2, collective::reduce, count), one(1, 2, collective::reduce, count, {buffer::scratch, true});
+    zero.recv_reduce(1, range{0, count});
+    one.send(0, range{0, count});
+    return {zero.finish(), one.finish()};
+}
+
+operand block_in(buffer all, int rank) { return {all, blocks.blocks[static_cast<std::size_t>(rank)]}; }
+operand own(buffer where) { return {where, {0, 2}}; }
+
+// Each sends the other the other's block.
+program reduce_scatter() {
+    program all;
+    for (int rank = 0; rank < 2; ++rank) {
+        builder out(rank, 2, collective::reduce_scatter, count, {buffer::scratch, false});
+        const operand theirs = out.scratch(2);
+        out.send(1 - rank, block_in(buffer::send, 1 - rank));
+        out.recv(1 - rank, theirs);
+        out.next_step();
+        out.reduce(own(buffer::recv), {block_in(buffer::send, rank), theirs});
+        all.push_back(out.finish());
+    }
+    return all;
+}
+
+// Each sends the other its block.
+program allgather() {
+    program all;
+    for (int rank = 0; rank < 2; ++rank) {
+        builder out(rank, 2, collective::allgather, count, {buffer::scratch, false});
+        const operand mine = out.scratch(2);
+        out.copy(mine, own(buffer::send));
+        out.send(1 - rank, mine);
+        out.recv(1 - rank, block_in(buffer::recv, 1 - rank));
+        out.next_step();
+        out.copy(block_in(buffer::recv, rank), mine);
+        all.push_back(out.finish());
+    }
+    return all;
+}
+
+enum { take, send_block, recv_block, keep };  // its instructions
+
+TEST(verifier, accepts_every_collective) {
+    EXPECT_EQ(find_fault(broadcast()), std::nullopt);
+    EXPECT_EQ(find_fault(reduce_to_zero()), std::nullopt);
+    EXPECT_EQ(find_fault(reduce_scatter(), blocks), std::nullopt);
+    EXPECT_EQ(find_fault(allgather(), blocks), std::nullopt);
+}
+
+TEST(verifier, refuses_terms_that_do_not_fit_the_schedules) {
+    expect_fault(broadcast(), {.root = 2, .blocks = {}}, "no such root as 2");
+    expect_fault(allgather(), "there are 0 blocks of 0 elements together, but 2 ranks and 4 elements");
+    expect_fault(allgather(), {.root = 0, .blocks = {{0, 2}, {1, 3}}}, "blocks overlap");
+    expect_fault({broadcast()[0], reduce_to_zero()[1]}, "rank 1 runs reduce, but rank 0 broadcast");
+}
+
+TEST(verifier, only_the_root_passes_in_what_is_broadcast) {
+    expect_fault(broadcast(), {.root = 1, .blocks = {}}, "lies outside of what the caller passes in");
+    program p = broadcast();
+    p[1].instrs[0].dst.part = {0, 3};
+    p[0].instrs[0].src.part = {0, 3};
+    expect_fault(p, "rank 1: nothing is written in recv[3, 4)");
+}
+
+TEST(verifier, only_the_root_gets_what_is_reduced) {
+    expect_fault(reduce_to_zero(), {.root = 1, .blocks = {}}, "lies outside of what the caller gets");
+    program p = reduce_to_zero();
+    p[0].instrs[0].what = action::recv;
+    expect_fault(p, "rank 0: contributions are missing in recv[0, 4)");
+}
+
+TEST(verifier, finds_a_block_reduced_for_another_rank) {
+    program p = reduce_scatter();
+    p[1].instrs[send].src = block_in(buffer::send, 1);
+    expect_fault(p, blocks, "adds element 0 to element 5");
+    p[0].instrs[reduce].sources = 1;
+    p[0].sources[p[0].instrs[reduce].first_source] = p[0].instrs[recv].dst;
+    expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 2)");
+}
+
+TEST(verifier, finds_blocks_that_change_places) {
+    program p = allgather();
+    std::swap(p[0].instrs[recv_block].dst, p[0].instrs[keep].dst);
+    expect_fault(p, blocks, "elements of another place arrive");
+}
+
+TEST(verifier, finds_writes_between_the_callers_blocks) {
+    program p = allgather();
+    p[0].instrs[recv_block].dst.part = {2, 4};
+    expect_fault(p, blocks, "recv[2, 4) lies outside of what the caller gets");
+}
+
+// Right out of place: rank 1's block replaces this rank's own input only if both are the same memory.
+TEST(verifier, finds_an_own_block_overwritten_in_place) {
+    program p = reduce_scatter();
+    for (schedule& s : p) {
+        s.instrs[recv].dst = own(buffer::recv);
+        s.sources[s.instrs[reduce].first_source + 1] = own(buffer::recv);
+    }
+    expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): counts a rank's contribution twice");
+}
+
+// Likewise: nothing but the place in the buffer of all connects what is sent with what is written.
+TEST(verifier, finds_a_race_for_an_own_block_in_place) {
+    program p = allgather();
+    p[1].instrs[send_block].src = own(buffer::send);
+    p[1].instrs[keep].src = own(buffer::send);
+    EXPECT_EQ(find_fault(p, blocks),
+              "rank 1, instruction 3 (copy, step 1): may run before instruction 1, which uses the same elements, is over");
 }
 
 }  // namespace

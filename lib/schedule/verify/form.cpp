@@ -24,7 +24,7 @@ bool same_memory(buffer a, buffer b) { return (a == buffer::scratch) == (b == bu
 
 class form {
 public:
-    explicit form(const schedule& s) : s_(s), waits_(s.instrs.size(), 0) {}
+    form(const schedule& s, const stake& mine) : s_(s), mine_(mine), waits_(s.instrs.size(), 0) {}
 
     void check() {
         for (std::size_t n = 0; n < s_.instrs.size(); ++n) check_instr(n);
@@ -74,35 +74,31 @@ private:
             if (o.part.count() != i.dst.part.count())
                 refuse(s_, n, fmt::format("{} and {} differ in count", text(o), text(i.dst)));
             // Element by element in any order: an operand may be the destination itself, but not a part of it.
-            if (same_memory(o.where, i.dst.where) && o.part.overlaps(i.dst.part) && o.part != i.dst.part)
+            const range from = mine_.place(o), to = mine_.place(i.dst);
+            if (same_memory(o.where, i.dst.where) && from.overlaps(to) && from != to)
                 refuse(s_, n, fmt::format("{} overlaps {}", text(o), text(i.dst)));
         });
     }
 
     void check_bounds(std::size_t n, const operand& o) {
         if (o.where > buffer::scratch) refuse(s_, n, "no such buffer");
-        const std::int64_t end = o.where == buffer::scratch ? s_.scratch : s_.count;
+        const std::int64_t end = std::array{s_.send, s_.recv, s_.scratch}[static_cast<std::size_t>(o.where)];
         if (o.part.begin < 0 || o.part.end < o.part.begin || o.part.end > end)
             refuse(s_, n, fmt::format("{} lies outside of the buffer's {} elements", text(o), end));
+        if (!mine_.holds(o))
+            refuse(s_, n, fmt::format("{} lies outside of what the caller {}", text(o),
+                                      o.where == buffer::send ? "passes in" : "gets"));
     }
 
     const schedule& s_;
+    const stake& mine_;
     std::vector<std::uint32_t> waits_;  // as the successor lists have it
 };
 
 }  // namespace
 
-void check_form(std::span<const schedule> all) {
-    if (all.empty()) throw fault{"no schedules"};
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        const schedule& s = all[r];
-        if (s.what != collective::allreduce)
-            throw fault{fmt::format("rank {}: no proof is known for {}", r, to_string(s.what))};
-        if (at(s.rank) != r || at(s.ranks) != all.size() || s.count != all[0].count || s.count < 0 || s.scratch < 0)
-            throw fault{fmt::format("schedule {} is rank {} of {} with {} elements, but there are {} schedules of {}",
-                                    r, s.rank, s.ranks, s.count, all.size(), all[0].count)};
-        form(s).check();
-    }
+void check_form(std::span<const schedule> all, const contract& terms) {
+    for (const schedule& s : all) form(s, terms.of(s.rank)).check();
 }
 
 }  // namespace terrace::proof

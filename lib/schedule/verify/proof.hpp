@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedule/schedule.hpp"
+#include "schedule/verify.hpp"
 
 // What the parts of the proof share. Each throws a fault, which find_fault catches, and relies on those before it.
 
@@ -34,10 +35,36 @@ void for_each_read(const schedule& s, const instr& i, F&& f) {
         for (const operand& o : s.sources_of(i)) f(o);
 }
 
-/// 1. Every schedule by itself is well-formed.
-void check_form(std::span<const schedule> all);
+/// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks. In
+/// place the same place is the same memory, and what stands at a place is due at the same place.
+struct stake {
+    std::int64_t send_at = 0, recv_at = 0;  // places of the buffers' first elements
+    std::vector<range> given, due;          // what send holds and what recv is to hold, ascending and apart
 
-/// 2. The ends of all messages match. All instructions of all ranks under one numbering, and which receive takes which
+    /// An operand's places; of scratch, its elements.
+    range place(const operand& o) const;
+    /// Whether all of an operand of send is given, of recv due.
+    bool holds(const operand& o) const;
+};
+
+/// 1. The schedules are those of one collective, and the caller's terms fit it. What each rank passes in and gets.
+class contract {
+public:
+    contract(std::span<const schedule> all, const expectation& of);
+
+    const stake& of(int rank) const { return stakes_[at(rank)]; }
+    /// Whether the results are sums of what all ranks are given at a place, or what the one rank is that is given it.
+    bool adds() const { return adds_; }
+
+private:
+    bool adds_;
+    std::vector<stake> stakes_;
+};
+
+/// 2. Every schedule by itself is well-formed.
+void check_form(std::span<const schedule> all, const contract& terms);
+
+/// 3. The ends of all messages match. All instructions of all ranks under one numbering, and which receive takes which
 /// send.
 class network {
 public:
@@ -76,14 +103,14 @@ private:
     std::vector<std::size_t> partner_;  // by id, of messages
 };
 
-/// 3. No deadlock. Returns the instructions in an order in which they may complete; a message stands there once, as its
+/// 4. No deadlock. Returns the instructions in an order in which they may complete; a message stands there once, as its
 /// send.
 std::vector<std::size_t> completion_order(const network& net);
 
-/// 4. No race.
-void check_races(const network& net);
+/// 5. No race.
+void check_races(const network& net, const contract& terms);
 
-/// 5. The postcondition, in place and out of place, given an order in which everything may complete.
-void check_result(const network& net, std::span<const std::size_t> order);
+/// 6. The postcondition, in place and out of place, given an order in which everything may complete.
+void check_result(const network& net, const contract& terms, std::span<const std::size_t> order);
 
 }  // namespace terrace::proof

@@ -52,13 +52,13 @@ private:
 };
 
 // Every access must come after the last write before it in program order, and a write after the reads since then.
-// Chains of these order all pairs that conflict.
-void check_races(const network& net, const schedule& s) {
+// Chains of these order all pairs that conflict. What conflicts out of place does in place.
+void check_races(const network& net, const schedule& s, const stake& mine) {
     struct accesses {
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
     };
-    std::array<interval_map<accesses>, 2> memory;  // the vector, scratch
+    std::array<interval_map<accesses>, 2> memory;  // the caller's by place, scratch
     happens_before order(net);
     std::vector<std::int64_t> before;
     for (std::size_t n = 0; n < s.instrs.size(); ++n) {
@@ -66,13 +66,13 @@ void check_races(const network& net, const schedule& s) {
         const auto me = static_cast<std::int64_t>(n);
         before.clear();
         for_each_read(s, i, [&](const operand& o) {
-            memory[o.where == buffer::scratch].update(o.part, [&](accesses& a) {
+            memory[o.where == buffer::scratch].update(mine.place(o), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 if (a.readers.empty() || a.readers.back() != me) a.readers.push_back(me);
             });
         });
         if (writes(i.what))
-            memory[i.dst.where == buffer::scratch].update(i.dst.part, [&](accesses& a) {
+            memory[i.dst.where == buffer::scratch].update(mine.place(i.dst), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 before.insert(before.end(), a.readers.begin(), a.readers.end());
                 a.writer = me;
@@ -88,8 +88,8 @@ void check_races(const network& net, const schedule& s) {
 
 }  // namespace
 
-void check_races(const network& net) {
-    for (const schedule& s : net.schedules()) check_races(net, s);
+void check_races(const network& net, const contract& terms) {
+    for (const schedule& s : net.schedules()) check_races(net, s, terms.of(s.rank));
 }
 
 }  // namespace terrace::proof

@@ -2,7 +2,7 @@
 #include <array>
 #include <bit>
 #include <map>
-#include <string_view>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -60,7 +60,7 @@ private:
 struct piece {
     range part;
     int value = -1;           // an expression; -1: nothing has been written here
-    std::int64_t origin = 0;  // where the caller passed the first of them in
+    std::int64_t origin = 0;  // the place where the caller passed the first of them in
 };
 using pieces = std::vector<piece>;
 
@@ -87,10 +87,11 @@ void for_each_column(std::span<const pieces> rows, F&& f) {
 // other a read of `recv` before it was written.
 class execution {
 public:
-    execution(const network& net, expressions& sums, bool in_place)
-        : net_(net), sums_(sums), in_place_(in_place), memory_(net.schedules().size()) {
+    execution(const network& net, const contract& terms, expressions& sums, bool in_place)
+        : net_(net), terms_(terms), sums_(sums), in_place_(in_place), memory_(net.schedules().size()) {
         for (const schedule& s : net.schedules())
-            buffer_of(s.rank, buffer::send).update({0, s.count}, [&](cell& c) { c = {expressions::input(s.rank), 0}; });
+            for (range given : terms.of(s.rank).given)
+                buffer_of(s.rank, buffer::send).update(given, [&](cell& c) { c = {expressions::input(s.rank), 0}; });
     }
 
     void run(std::span<const std::size_t> order) {
@@ -103,19 +104,15 @@ public:
     }
 
     void check_result() {
-        const pieces first = result(0);
+        if (!terms_.adds())
+            for (const schedule& s : net_.schedules())
+                for (range given : terms_.of(s.rank).given)
+                    agreed_.update(given, [&](answer& a) { a = {expressions::input(s.rank), s.rank}; });
         for (const schedule& s : net_.schedules())
-            for_each_column(std::array{first, result(s.rank)}, [&](range part, const pieces& column) {
-                const auto [reference, mine] = std::pair(column[0], column[1]);
-                const auto wrong = [&](std::string_view what) {
-                    throw fault{fmt::format("rank {}: {} in {}, {}", s.rank, what, text({buffer::recv, part}),
-                                            in_place_ ? "in place" : "out of place")};
-                };
-                if (mine.value < 0) wrong("nothing is written");
-                if (mine.origin != part.begin) wrong("elements of another place arrive");
-                if (!sums_.complete(mine.value)) wrong("contributions are missing");
-                if (mine.value != reference.value) wrong("the order of additions differs from rank 0's");
-            });
+            for (range due : terms_.of(s.rank).due)
+                buffer_of(s.rank, buffer::recv).visit(due, [&](range part, const cell& mine) {
+                    agreed_.visit(part, [&](range common, answer& agreed) { check(s.rank, common, mine, agreed); });
+                });
     }
 
 private:
@@ -123,6 +120,27 @@ private:
         int value = -1;
         std::int64_t shift = 0;  // origin minus place
     };
+    struct answer {
+        int value = -1;
+        int rank = -1;  // the first to have it; -1: nobody yet
+    };
+
+    // One part of one rank's result, of equal history and of equal history on the ranks before it.
+    void check(int rank, range part, const cell& mine, answer& agreed) {
+        const auto wrong = [&](const std::string& what) {
+            const std::int64_t first = terms_.of(rank).recv_at;
+            throw fault{fmt::format("rank {}: {} in {}, {}", rank, what,
+                                    text({buffer::recv, {part.begin - first, part.end - first}}),
+                                    in_place_ ? "in place" : "out of place")};
+        };
+        if (mine.value < 0) wrong("nothing is written");
+        if (mine.shift != 0) wrong("elements of another place arrive");
+        if (terms_.adds() && !sums_.complete(mine.value)) wrong("contributions are missing");
+        if (agreed.rank < 0) agreed = {mine.value, rank};
+        if (mine.value != agreed.value)
+            wrong(terms_.adds() ? fmt::format("the order of additions differs from rank {}'s", agreed.rank)
+                                : fmt::format("something else than rank {} passed in arrives", agreed.rank));
+    }
 
     interval_map<cell>& buffer_of(int rank, buffer where) {
         if (in_place_ && where == buffer::send) where = buffer::recv;
@@ -131,13 +149,12 @@ private:
 
     pieces look(int rank, const operand& o) {
         pieces result;
-        buffer_of(rank, o.where).visit(o.part, [&](range part, const cell& c) {
-            result.push_back({{part.begin - o.part.begin, part.end - o.part.begin}, c.value, part.begin + c.shift});
+        const range place = terms_.of(rank).place(o);
+        buffer_of(rank, o.where).visit(place, [&](range part, const cell& c) {
+            result.push_back({{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift});
         });
         return result;
     }
-
-    pieces result(int rank) { return look(rank, {buffer::recv, {0, net_.schedules()[at(rank)].count}}); }
 
     pieces read(std::size_t id, const operand& o) {
         pieces values = look(net_.rank(id), o);
@@ -176,24 +193,27 @@ private:
 
     void write(std::size_t id, const pieces& values) {
         const operand& dst = net_.instruction(id).dst;
+        const range place = terms_.of(net_.rank(id)).place(dst);
         for (const piece& p : values) {
-            const range part{dst.part.begin + p.part.begin, dst.part.begin + p.part.end};
+            const range part{place.begin + p.part.begin, place.begin + p.part.end};
             buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) { c = {p.value, p.origin - part.begin}; });
         }
     }
 
     const network& net_;
+    const contract& terms_;
     expressions& sums_;
     bool in_place_;
-    std::vector<std::array<interval_map<cell>, 3>> memory_;  // by rank and buffer
+    std::vector<std::array<interval_map<cell>, 3>> memory_;  // by rank and buffer; the caller's by place
+    interval_map<answer> agreed_;                       // by place
 };
 
 }  // namespace
 
-void check_result(const network& net, std::span<const std::size_t> order) {
+void check_result(const network& net, const contract& terms, std::span<const std::size_t> order) {
     expressions sums(static_cast<int>(net.schedules().size()));
     for (bool in_place : {false, true}) {
-        execution run(net, sums, in_place);
+        execution run(net, terms, sums, in_place);
         run.run(order);
         run.check_result();
     }

@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "schedule/verify/proof.hpp"
+
+namespace terrace::proof {
+
+namespace {
+
+// Ascending, without empty ones, neighbours joined: an operand may span several.
+std::vector<range> joined(std::vector<range> parts) {
+    std::erase_if(parts, [](range r) { return r.empty(); });
+    std::sort(parts.begin(), parts.end(), [](range a, range b) { return a.begin < b.begin; });
+    std::vector<range> result;
+    for (range r : parts) {
+        if (!result.empty() && r.begin < result.back().end) throw fault{"blocks overlap"};
+        if (!result.empty() && r.begin == result.back().end) result.back().end = r.end;
+        else result.push_back(r);
+    }
+    return result;
+}
+
+void check_heads(std::span<const schedule> all) {
+    if (all.empty()) throw fault{"no schedules"};
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        const schedule& s = all[r];
+        if (s.what != all[0].what)
+            throw fault{fmt::format("rank {} runs {}, but rank 0 {}", r, to_string(s.what), to_string(all[0].what))};
+        if (at(s.rank) != r || at(s.ranks) != all.size() || s.count != all[0].count || s.count < 0)
+            throw fault{fmt::format("schedule {} is rank {} of {} with {} elements, but there are {} schedules of {}",
+                                    r, s.rank, s.ranks, s.count, all.size(), all[0].count)};
+    }
+}
+
+void check_blocks(const schedule& s, std::span<const range> blocks) {
+    std::int64_t total = 0;
+    for (range b : blocks) {
+        if (b.begin < 0 || b.end < b.begin) throw fault{fmt::format("no such block as [{}, {})", b.begin, b.end)};
+        total += b.count();
+    }
+    if (blocks.size() != at(s.ranks) || total != s.count)
+        throw fault{fmt::format("there are {} blocks of {} elements together, but {} ranks and {} elements", blocks.size(),
+                                total, s.ranks, s.count)};
+}
+
+}  // namespace
+
+range stake::place(const operand& o) const {
+    const std::int64_t by = o.where == buffer::send ? send_at : o.where == buffer::recv ? recv_at : 0;
+    return {o.part.begin + by, o.part.end + by};
+}
+
+bool stake::holds(const operand& o) const {
+    if (o.where == buffer::scratch || o.part.empty()) return true;
+    const std::vector<range>& parts = o.where == buffer::send ? given : due;
+    const range r = place(o);
+    const auto after = std::upper_bound(parts.begin(), parts.end(), r.begin,
+                                        [](std::int64_t begin, range part) { return begin < part.begin; });
+    return after != parts.begin() && std::prev(after)->contains(r);
+}
+
+contract::contract(std::span<const schedule> all, const expectation& of) {
+    check_heads(all);
+    const collective what = all[0].what;
+    adds_ = goes_up(what);
+    if (has_blocks(what)) check_blocks(all[0], of.blocks);
+    if (has_root(what) && (of.root < 0 || of.root >= all[0].ranks))
+        throw fault{fmt::format("no such root as {}", of.root)};
+
+    const std::vector<range> whole = joined(has_blocks(what) ? of.blocks : std::vector{range{0, all[0].count}});
+    for (int rank = 0; rank < all[0].ranks; ++rank) {
+        stake& mine = stakes_.emplace_back(stake{.given = whole, .due = whole});
+        if (what == collective::broadcast && rank != of.root) mine.given.clear();
+        if (what == collective::reduce && rank != of.root) mine.due.clear();
+        if (!has_blocks(what)) continue;
+        const range own = of.blocks[at(rank)];
+        (what == collective::allgather ? mine.send_at : mine.recv_at) = own.begin;
+        (what == collective::allgather ? mine.given : mine.due) = joined({own});
+    }
+}
+
+}  // namespace terrace::proof

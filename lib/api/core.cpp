@@ -1,12 +1,8 @@
 #include "api/core.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/version.hpp>
 
@@ -18,45 +14,16 @@ namespace {
 
 constexpr std::size_t cached_programs = 32;
 
-// What all ranks must have in common, in a form that travels.
-using identity = std::array<char, 64>;
-
-identity identity_of(const std::string& plan_id) {
-    identity i{};
-    const std::string text = fmt::format("{}, plan {}", version(), plan_id);
-    std::copy_n(text.begin(), std::min(text.size(), i.size() - 1), i.begin());
-    return i;
-}
-
 }  // namespace
 
 communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
     : plan_(p), net_(std::move(net)), rank_(rank), options_(std::move(o)) {
-    agree_on_plan();
     check_rules();
     if (options_.log)
         options_.log(log_level::info,
                      fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}; allreduce of 1 MiB: {}", version(),
                                  plan_.id(), plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
                                  shape(1 << 20)));
-}
-
-// The value most ranks have is taken to be the right one; the others are named.
-void communicator::core::agree_on_plan() {
-    const identity mine = identity_of(plan_.id());
-    std::vector<identity> all(static_cast<std::size_t>(size()));
-    net_->gather_all(mine.data(), all.data(), sizeof(identity));
-    std::map<identity, std::vector<int>> ranks;
-    for (int r = 0; r < size(); ++r) ranks[all[static_cast<std::size_t>(r)]].push_back(r);
-    if (ranks.size() == 1) return;
-    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-        return a.second.size() < b.second.size();
-    });
-    std::string others;
-    for (const auto& [value, who] : ranks)
-        if (value != most->first) others += fmt::format("; rank {} has terrace {}", fmt::join(who, ", "), value.data());
-    throw plan_error(fmt::format("ranks differ in plan or version: most have terrace {}{} (ranks in the plan's order)",
-                                 most->first.data(), others));
 }
 
 // A plan that names an algorithm nobody knows is refused now, not at the first message of that size.

@@ -14,8 +14,8 @@ namespace terrace {
 /// What is behind a communicator: a plan, a transport, and programs bound so far.
 class communicator::core {
 public:
-    /// Compares plan and version over all ranks. Collective. `rank` is the caller's own numbering.
-    /// @throws plan_error, transport_error
+    /// `rank` is the caller's own numbering. All ranks have the same plan, which whoever made `net` has made sure of.
+    /// @throws plan_error
     core(const plan& p, std::unique_ptr<transport> net, int rank, options o);
 
     void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
@@ -36,7 +36,6 @@ private:
         program run;
     };
 
-    void agree_on_plan();
     void check_rules() const;
     program& find_or_bind(const key& k);
     program bind(const key& k);

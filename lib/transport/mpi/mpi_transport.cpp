@@ -65,6 +65,11 @@ MPI_Comm split(MPI_Comm world, int key) {
     return made;
 }
 
+void gather(const owned_comm& comm, const void* mine, void* all, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm.get()), "MPI_Allgather");
+}
+
 // Every rank's lowest fellow on its machine node, by rank of `world`.
 std::vector<int> node_leaders(const owned_comm& world) {
     MPI_Comm raw = MPI_COMM_NULL;
@@ -73,7 +78,7 @@ std::vector<int> node_leaders(const owned_comm& world) {
     int leader = world.rank();
     check(MPI_Bcast(&leader, 1, MPI_INT, 0, node.get()), "MPI_Bcast");
     std::vector<int> leaders(static_cast<std::size_t>(world.size()));
-    check(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, world.get()), "MPI_Allgather");
+    gather(world, &leader, leaders.data(), sizeof(int));
     return leaders;
 }
 
@@ -158,8 +163,7 @@ public:
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
-        const int n = static_cast<int>(bytes);
-        check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm_.get()), "MPI_Allgather");
+        gather(comm_, mine, all, bytes);
     }
 
 private:
@@ -188,9 +192,13 @@ private:
 
 }  // namespace
 
-std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const hierarchy& machine, options::placement place) {
+std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine, const hierarchy& machine,
+                                              options::placement place) {
     const int me = mpi_rank(world);
     const owned_comm own(split(world, me));
+    std::vector<identity> all(static_cast<std::size_t>(own.size()));
+    gather(own, mine.data(), all.data(), sizeof(identity));
+    require_agreement(all);
     if (own.size() != machine.ranks())
         throw plan_error(fmt::format("topology.levels: the plan is for {} ranks ({}), but the MPI communicator has {}",
                                      machine.ranks(), shape_text(machine.shape), own.size()));

@@ -17,7 +17,7 @@ constexpr std::size_t cached_programs = 32;
 }  // namespace
 
 communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
-    : plan_(p), net_(std::move(net)), rank_(rank), options_(std::move(o)) {
+    : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)) {
     check_rules();
     if (options_.log)
         options_.log(log_level::info,
@@ -38,9 +38,12 @@ void communicator::core::allreduce(const void* send, void* recv, std::int64_t co
     if (count > 0 && (send == nullptr || recv == nullptr))
         throw usage_error(fmt::format("allreduce: the buffer is null, but count is {}", count));
     if (count == 0) return;
+    if (broken_) throw usage_error("allreduce: an earlier call failed, and the communicator is broken; make a new one");
     program& p = find_or_bind({count, type, op});
+    broken_ = true;
     p.start(send, recv);
     run_to_end(p, *net_);
+    broken_ = false;
 }
 
 program& communicator::core::find_or_bind(const key& k) {

@@ -41,10 +41,11 @@ private:
     program bind(const key& k);
 
     plan plan_;
-    std::unique_ptr<transport> net_;
     int rank_;
     options options_;
-    std::list<bound> cache_;  // most recently used first
+    std::list<bound> cache_;  // most recently used first; must outlive what the transport still has in flight
+    std::unique_ptr<transport> net_;
+    bool broken_ = false;     // a call has failed: some ranks may have gone on, so that no later one can match
 };
 
 }  // namespace terrace

@@ -114,6 +114,20 @@ public:
         tag_bound_ = found ? *bound : 32767;
     }
 
+    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more.
+    ~mpi_transport() override {
+        int finalized = 0;
+        MPI_Finalized(&finalized);
+        for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
+            if (slot_of_[i].receives) {
+                MPI_Cancel(&requests_[i]);
+                MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
+            } else {
+                MPI_Request_free(&requests_[i]);
+            }
+        }
+    }
+
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     std::string_view name() const noexcept override { return "mpi"; }
@@ -129,13 +143,13 @@ public:
     }
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override {
-        post(slot, tag, "MPI_Isend", [&](MPI_Request* request) {
+        post({slot, false}, tag, "MPI_Isend", [&](MPI_Request* request) {
             return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
     }
 
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
-        post(slot, tag, "MPI_Irecv", [&](MPI_Request* request) {
+        post({slot, true}, tag, "MPI_Irecv", [&](MPI_Request* request) {
             return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
     }
@@ -151,7 +165,7 @@ public:
         std::sort(completed_.begin(), completed_.begin() + count, std::greater<>());
         for (int i = 0; i < count; ++i) {
             const auto gap = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
-            done_.push_back(slot_of_[gap]);
+            done_.push_back(slot_of_[gap].slot);
             requests_[gap] = requests_.back();
             slot_of_[gap] = slot_of_.back();
             requests_.pop_back();
@@ -167,14 +181,19 @@ public:
     }
 
 private:
+    struct posted {
+        int slot;
+        bool receives;
+    };
+
     template <class Start>
-    void post(int slot, int tag, const char* call, Start start) noexcept {
+    void post(posted what, int tag, const char* call, Start start) noexcept {
         if (fault_) return;
         if (tag > tag_bound_) return latch(call, MPI_ERR_TAG);
         MPI_Request request = MPI_REQUEST_NULL;
         if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
         requests_.push_back(request);
-        slot_of_.push_back(slot);
+        slot_of_.push_back(what);
     }
 
     void latch(const char* call, int code) noexcept {
@@ -185,7 +204,7 @@ private:
     int rank_, size_;
     int tag_bound_ = std::numeric_limits<int>::max();
     std::vector<MPI_Request> requests_;  // active ones, packed
-    std::vector<int> slot_of_;           // beside them
+    std::vector<posted> slot_of_;        // beside them
     std::vector<int> completed_, done_;
     std::optional<transport_fault> fault_;
 };

@@ -112,9 +112,12 @@ void check_together(const settings& s) {
 std::vector<std::int64_t> settings::counts() const {
     const auto element = static_cast<std::int64_t>(size_of(type));
     std::vector<std::int64_t> all;
-    for (std::int64_t bytes = begin; bytes <= end; bytes = step > 0 ? bytes + step : bytes * factor)
+    for (std::int64_t bytes = begin;;) {
         if (all.empty() || bytes / element > all.back()) all.push_back(bytes / element);
-    return all;
+        // Whether the next size is still within reach, without computing one that is not representable.
+        if (step > 0 ? bytes > end - step : bytes > end / factor) return all;
+        bytes = step > 0 ? bytes + step : bytes * factor;
+    }
 }
 
 std::variant<settings, answer> parse_settings(int argc, const char* const* argv) {

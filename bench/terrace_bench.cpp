@@ -48,7 +48,10 @@ void expect_writable(const std::filesystem::path& file) {
 plan load(const world& w, const settings& s) {
     return w.together([&] {
         if (w.first() && !s.json_file.empty()) expect_writable(s.json_file);
-        return plan::load(s.plan_file);
+        plan p = plan::load(s.plan_file);
+        if (!p.get().rules.contains(collective::allreduce))
+            throw input_error(s.plan_file.string(), 0, 0, "the plan has no rules for allreduce; plan again");
+        return p;
     });
 }
 

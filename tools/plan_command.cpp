@@ -1,5 +1,6 @@
 #include "tools/plan_command.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -23,6 +24,13 @@ namespace {
 // What a plan may spend on proofs, in instructions of all ranks: a few seconds. Counted, not timed, so that the same
 // cluster gives the same file everywhere.
 constexpr std::int64_t proof_budget = 2'000'000;
+
+// A cluster's name as the name of a file in this directory.
+std::string file_name(std::string name) {
+    std::replace(name.begin(), name.end(), '/', '_');
+    if (name.starts_with('.')) name.front() = '_';
+    return name;
+}
 
 // Proves what fits the budget and says so in the plan. Returns the fault if there is one.
 std::optional<std::string> verify(recipe& plan) {
@@ -101,7 +109,7 @@ int run(const arguments& a) {
         fmt::print("{}", plan.text);
         return 0;
     }
-    const std::string output = a.output.empty() ? plan.name + ".plan.yaml" : a.output;
+    const std::string output = a.output.empty() ? file_name(plan.name) + ".plan.yaml" : a.output;
     write_atomically(output, plan.text);
     print_summary(plan);
     fmt::print("plan: {}\n", output);

@@ -33,5 +33,9 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "{}\n", e.what());
         return 2;
     }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        fmt::print(stderr, "terrace: the output could not be written; is the device full?\n");
+        return 2;
+    }
     return status;
 }

@@ -1,13 +1,9 @@
 #include "api/core.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/version.hpp>
 
@@ -19,21 +15,10 @@ namespace {
 
 constexpr std::size_t cached_programs = 32;
 
-// What all ranks must have in common, in a form that travels.
-using identity = std::array<char, 64>;
-
-identity identity_of(const std::string& plan_id) {
-    identity i{};
-    const std::string text = fmt::format("{}, plan {}", version(), plan_id);
-    std::copy_n(text.begin(), std::min(text.size(), i.size() - 1), i.begin());
-    return i;
-}
-
 }  // namespace
 
 communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
-    : plan_(p), net_(std::move(net)), rank_(rank), options_(std::move(o)) {
-    agree_on_plan();
+    : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)) {
     number_ranks();
     check_rules();
     if (options_.log)
@@ -41,24 +26,6 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
                      fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}; allreduce of 1 MiB: {}", version(),
                                  plan_.id(), plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
                                  shape(1 << 20)));
-}
-
-// The value most ranks have is taken to be the right one; the others are named.
-void communicator::core::agree_on_plan() {
-    const identity mine = identity_of(plan_.id());
-    std::vector<identity> all(static_cast<std::size_t>(size()));
-    net_->gather_all(mine.data(), all.data(), sizeof(identity));
-    std::map<identity, std::vector<int>> ranks;
-    for (int r = 0; r < size(); ++r) ranks[all[static_cast<std::size_t>(r)]].push_back(r);
-    if (ranks.size() == 1) return;
-    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-        return a.second.size() < b.second.size();
-    });
-    std::string others;
-    for (const auto& [value, who] : ranks)
-        if (value != most->first) others += fmt::format("; rank {} has terrace {}", fmt::join(who, ", "), value.data());
-    throw plan_error(fmt::format("ranks differ in plan or version: most have terrace {}{} (ranks in the plan's order)",
-                                 most->first.data(), others));
 }
 
 // A plan that names an algorithm nobody knows is refused now, not at the first message of that size.
@@ -84,9 +51,12 @@ void communicator::core::run(const shape_of_call& call, const void* send, void* 
     const bool receives = call.what != collective::reduce || call.root == rank_;
     if (call.counts.empty() && (send == nullptr || (receives && recv == nullptr)))
         refuse(fmt::format("a buffer is null, but count is {}", call.count));
+    if (broken_) refuse("an earlier call failed, and the communicator is broken; make a new one");
     program& p = find_or_bind(call);
+    broken_ = true;
     p.start(send, recv);
     run_to_end(p, *net_);
+    broken_ = false;
 }
 
 program& communicator::core::find_or_bind(const shape_of_call& call) {
@@ -103,15 +73,15 @@ program& communicator::core::find_or_bind(const shape_of_call& call) {
 program communicator::core::bind(const shape_of_call& call) {
     const recipe& r = plan_.get();
     const std::size_t element = size_of(call.type);
-    const bool has_blocks = call.what == collective::reduce_scatter || call.what == collective::allgather;
-    const int blocks = has_blocks ? size() : 1;
+    const bool in_blocks = has_blocks(call.what);
+    const int blocks = in_blocks ? size() : 1;
     const std::int64_t total =
         call.counts.empty() ? call.count * blocks : std::reduce(call.counts.begin(), call.counts.end());
     const rule& chosen = r.choose(call.what, total * static_cast<std::int64_t>(element));
     // Blocks of different counts have no common part; they go in one chunk.
     const slicing chunks = call.counts.empty() ? slice(call.count, element, chosen, blocks) : slicing{};
     const auto schedule_of = [&](std::int64_t count) {
-        return lower(has_blocks ? block_program_of(call, chosen, count) : program_of(call, chosen, count), net_->can());
+        return lower(in_blocks ? block_program_of(call, chosen, count) : program_of(call, chosen, count), net_->can());
     };
     schedule tail = schedule_of(chunks.tail);
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
@@ -128,10 +98,9 @@ program communicator::core::bind(const shape_of_call& call) {
 }
 
 schedule communicator::core::program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const {
-    const bool rooted = call.what == collective::broadcast || call.what == collective::reduce;
     const auto root = std::find(callers_rank_.begin(), callers_rank_.end(), call.root) - callers_rank_.begin();
     const composition c = compose(plan_.get().machine, chosen.stages, count, quantum_of(size_of(call.type)),
-                                  rooted ? static_cast<int>(root) : -1);
+                                  has_root(call.what) ? static_cast<int>(root) : -1);
     return generate(c, call.what, net_->rank());
 }
 

@@ -15,8 +15,8 @@ namespace terrace {
 /// What is behind a communicator: a plan, a transport, and programs bound so far.
 class communicator::core {
 public:
-    /// Compares plan and version over all ranks. Collective. `rank` is the caller's own numbering.
-    /// @throws plan_error, transport_error
+    /// `rank` is the caller's own numbering. All ranks have the same plan, which whoever made `net` has made sure of.
+    /// @throws plan_error
     core(const plan& p, std::unique_ptr<transport> net, int rank, options o);
 
     /// A call, but for its addresses.
@@ -41,7 +41,6 @@ private:
         program run;
     };
 
-    void agree_on_plan();
     void check_rules() const;
     void number_ranks();
     program& find_or_bind(const shape_of_call& call);
@@ -50,11 +49,12 @@ private:
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
 
     plan plan_;
-    std::unique_ptr<transport> net_;
     int rank_;
     std::vector<int> callers_rank_;  // by rank of the plan
     options options_;
-    std::list<bound> cache_;  // most recently used first
+    std::list<bound> cache_;  // most recently used first; must outlive what the transport still has in flight
+    std::unique_ptr<transport> net_;
+    bool broken_ = false;     // a call has failed: some ranks may have gone on, so that no later one can match
 };
 
 }  // namespace terrace

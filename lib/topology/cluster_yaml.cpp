@@ -75,7 +75,10 @@ void check_fits(const document& map, const hierarchy& above, const hierarchy& no
 hierarchy read_machine(const document& map, const std::filesystem::path& directory, const node_importer& import_node) {
     if (!map.has("node")) return read_hierarchy(map);
     const hierarchy node = read_node(map.at("node"), directory, import_node);
-    if (!map.has("levels")) return node;
+    if (!map.has("levels")) {
+        if (map.has("tree")) map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
+        return node;
+    }
     const hierarchy above = read_hierarchy(map);
     check_fits(map, above, node);
     return with_nodes(above, node);

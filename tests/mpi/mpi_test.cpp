@@ -80,6 +80,11 @@ void misfits_are_refused(int ranks, int rank) {
     const plan mine = plan_of(machine, {{{0}, ranks, mode::scatter, rank == 1 ? "halving" : "ring"}});
     const std::string differs = refusal(MPI_COMM_WORLD, mine, anywhere());
     check(differs.find("rank 1 has") != std::string::npos, "the rank with another plan is named: " + differs);
+    // A plan of another shape on one rank must not leave the others waiting.
+    const hierarchy wider = machine_of(tree::uniform(std::vector{ranks * (rank == 2 ? 2 : 1)}));
+    const plan theirs = plan_of(wider, {{{0}, wider.ranks(), mode::scatter, "ring"}});
+    const std::string shape = refusal(MPI_COMM_WORLD, theirs, {});
+    check(shape.find("rank 2 has") != std::string::npos, "the rank with a plan of another shape is named: " + shape);
 }
 
 }  // namespace

@@ -300,16 +300,26 @@ TEST(verifier, only_the_root_gets_what_is_reduced) {
 TEST(verifier, finds_a_block_reduced_for_another_rank) {
     program p = reduce_scatter();
     p[1].instrs[send].src = block_in(buffer::send, 1);
-    expect_fault(p, blocks, "adds element 0 to element 5");
+    expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): adds element 0 to element 5");
+    p = reduce_scatter();
+    for (operand& o : p[0].sources) o = block_in(buffer::send, 1);
     p[0].instrs[reduce].sources = 1;
-    p[0].sources[p[0].instrs[reduce].first_source] = p[0].instrs[recv].dst;
-    expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 2)");
+    expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 2), out of place");
 }
 
-TEST(verifier, finds_blocks_that_change_places) {
+TEST(verifier, finds_elements_of_a_block_that_change_places) {
     program p = allgather();
-    std::swap(p[0].instrs[recv_block].dst, p[0].instrs[keep].dst);
-    expect_fault(p, blocks, "elements of another place arrive");
+    builder one(1, 2, collective::allgather, count, {buffer::scratch, false});
+    const operand second = one.scratch(1), first = one.scratch(1);
+    one.copy(first, operand{buffer::send, {0, 1}});
+    one.copy(second, operand{buffer::send, {1, 2}});
+    const operand reversed{buffer::scratch, {second.part.begin, first.part.end}};
+    one.send(0, reversed);
+    one.recv(0, block_in(buffer::recv, 0));
+    one.next_step();
+    one.copy(block_in(buffer::recv, 1), reversed);
+    p[1] = one.finish();
+    expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 1), out of place");
 }
 
 TEST(verifier, finds_writes_between_the_callers_blocks) {
@@ -325,7 +335,7 @@ TEST(verifier, finds_an_own_block_overwritten_in_place) {
         s.instrs[recv].dst = own(buffer::recv);
         s.sources[s.instrs[reduce].first_source + 1] = own(buffer::recv);
     }
-    expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): counts a rank's contribution twice");
+    expect_fault(p, blocks, "instruction 2 (reduce, step 1): counts a rank's contribution twice");
 }
 
 // Likewise: nothing but the place in the buffer of all connects what is sent with what is written.

@@ -65,6 +65,11 @@ MPI_Comm split(MPI_Comm world, int key) {
     return made;
 }
 
+void gather(const owned_comm& comm, const void* mine, void* all, std::size_t bytes) {
+    const int n = static_cast<int>(bytes);
+    check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm.get()), "MPI_Allgather");
+}
+
 // Every rank's lowest fellow on its machine node, by rank of `world`.
 std::vector<int> node_leaders(const owned_comm& world) {
     MPI_Comm raw = MPI_COMM_NULL;
@@ -73,7 +78,7 @@ std::vector<int> node_leaders(const owned_comm& world) {
     int leader = world.rank();
     check(MPI_Bcast(&leader, 1, MPI_INT, 0, node.get()), "MPI_Bcast");
     std::vector<int> leaders(static_cast<std::size_t>(world.size()));
-    check(MPI_Allgather(&leader, 1, MPI_INT, leaders.data(), 1, MPI_INT, world.get()), "MPI_Allgather");
+    gather(world, &leader, leaders.data(), sizeof(int));
     return leaders;
 }
 
@@ -109,6 +114,20 @@ public:
         tag_bound_ = found ? *bound : 32767;
     }
 
+    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more.
+    ~mpi_transport() override {
+        int finalized = 0;
+        MPI_Finalized(&finalized);
+        for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
+            if (slot_of_[i].receives) {
+                MPI_Cancel(&requests_[i]);
+                MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
+            } else {
+                MPI_Request_free(&requests_[i]);
+            }
+        }
+    }
+
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     std::string_view name() const noexcept override { return "mpi"; }
@@ -124,13 +143,13 @@ public:
     }
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override {
-        post(slot, tag, "MPI_Isend", [&](MPI_Request* request) {
+        post({slot, false}, tag, "MPI_Isend", [&](MPI_Request* request) {
             return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
     }
 
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
-        post(slot, tag, "MPI_Irecv", [&](MPI_Request* request) {
+        post({slot, true}, tag, "MPI_Irecv", [&](MPI_Request* request) {
             return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
     }
@@ -146,7 +165,7 @@ public:
         std::sort(completed_.begin(), completed_.begin() + count, std::greater<>());
         for (int i = 0; i < count; ++i) {
             const auto gap = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
-            done_.push_back(slot_of_[gap]);
+            done_.push_back(slot_of_[gap].slot);
             requests_[gap] = requests_.back();
             slot_of_[gap] = slot_of_.back();
             requests_.pop_back();
@@ -158,19 +177,23 @@ public:
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
-        const int n = static_cast<int>(bytes);
-        check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm_.get()), "MPI_Allgather");
+        gather(comm_, mine, all, bytes);
     }
 
 private:
+    struct posted {
+        int slot;
+        bool receives;
+    };
+
     template <class Start>
-    void post(int slot, int tag, const char* call, Start start) noexcept {
+    void post(posted what, int tag, const char* call, Start start) noexcept {
         if (fault_) return;
         if (tag > tag_bound_) return latch(call, MPI_ERR_TAG);
         MPI_Request request = MPI_REQUEST_NULL;
         if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
         requests_.push_back(request);
-        slot_of_.push_back(slot);
+        slot_of_.push_back(what);
     }
 
     void latch(const char* call, int code) noexcept {
@@ -181,16 +204,20 @@ private:
     int rank_, size_;
     int tag_bound_ = std::numeric_limits<int>::max();
     std::vector<MPI_Request> requests_;  // active ones, packed
-    std::vector<int> slot_of_;           // beside them
+    std::vector<posted> slot_of_;        // beside them
     std::vector<int> completed_, done_;
     std::optional<transport_fault> fault_;
 };
 
 }  // namespace
 
-std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const hierarchy& machine, options::placement place) {
+std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine, const hierarchy& machine,
+                                              options::placement place) {
     const int me = mpi_rank(world);
     const owned_comm own(split(world, me));
+    std::vector<identity> all(static_cast<std::size_t>(own.size()));
+    gather(own, mine.data(), all.data(), sizeof(identity));
+    require_agreement(all);
     if (own.size() != machine.ranks())
         throw plan_error(fmt::format("topology.levels: the plan is for {} ranks ({}), but the MPI communicator has {}",
                                      machine.ranks(), shape_text(machine.shape), own.size()));

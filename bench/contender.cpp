@@ -25,7 +25,7 @@ public:
         return {comm_.shape(bytes), cut ? r.lanes : 1, cut ? r.chunk : 0};
     }
 
-    void run(const call& c) override { comm_.allreduce(c.recv, c.count, c.type, c.op); }
+    void run(const call& c) override { comm_.allreduce(c.recv, c.recv, c.count, c.type, c.op); }
 
 private:
     plan plan_;

@@ -105,7 +105,7 @@ operand builder::scratch(std::int64_t count) {
 void builder::repeat(const schedule& from, const instr& i) {
     // What the first builder redirected or filled is redirected or filled again at the end, where it is still needed.
     const bool redirects = from.home.starts_in_send;
-    if (redirects && i.what == action::copy && i.src == operand{buffer::send, i.dst.part}) return;
+    if (redirects && i.what == action::copy && in_vector(i.dst) && i.src == operand{buffer::send, i.dst.part}) return;
     const auto original = [&](operand o) {
         return redirects && o.where == buffer::send ? operand{from.home.where, o.part} : o;
     };

@@ -16,8 +16,9 @@ struct expectation {
 };
 
 /// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered: no stage instructions), for one
-/// chunk, in place and out of place. In place, send and recv are one buffer; with blocks, the buffer of a rank's own block
-/// is that block in the buffer of all. In a broadcast only the root has a `send`, in a reduce only the root has a `recv`.
+/// chunk, in place and out of place. In place, send and recv are one buffer; with blocks, the buffer of a rank's own
+/// block is that block in the buffer of all. In a broadcast only the root has a `send`, in a reduce only the root has a
+/// `recv`.
 /// * well-formed: operands inside their buffers, and there inside of what the caller passes in or gets; nothing writes
 ///   `send`, no message is empty, the order graph points forward in program order;
 /// * ends matched: the n-th message from a to b is the n-th that b expects from a, equal in count and step;

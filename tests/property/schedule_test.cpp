@@ -1,5 +1,6 @@
-// Every algorithm of the registry at every stage of every shape, proved by the verifier for every collective that it can do. TERRACE_TEST_ALL=1 takes all
-// cases; without it, all up to 12 ranks (7 with sanitizers) and a fixed sample above.
+// Every algorithm of the registry at every stage of every shape, for every collective that it can do, proved by the
+// verifier. TERRACE_TEST_ALL=1 takes all cases; without it, all up to 12 ranks (7 with sanitizers) and a fixed sample
+// above.
 
 #include <algorithm>
 #include <cstdlib>

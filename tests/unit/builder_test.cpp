@@ -267,6 +267,16 @@ TEST(lower, ranks_with_and_without_a_native_stage_keep_the_same_steps) {
     EXPECT_EQ(find_fault(all), std::nullopt);
 }
 
+TEST(lower, keeps_copies_of_the_callers_buffer_to_scratch) {
+    builder out = two_ranks(4);
+    const operand kept = out.scratch(4);
+    out.copy(kept, range{0, 4});
+    const schedule s = lower(out.finish(), {});
+    ASSERT_EQ(actions(s), (std::vector{action::copy, action::copy}));
+    EXPECT_EQ(s.instrs[0].dst, kept);
+    EXPECT_EQ(s.instrs[1].dst, result(0, 4));
+}
+
 TEST(lower, keeps_the_stages_that_the_transport_runs) {
     const hierarchy machine = test::machine_of(tree::uniform(std::vector{4}));
     const std::vector<stage> stages{{.levels = {0}, .group = 4, .how = mode::scatter, .algorithm = "native"}};

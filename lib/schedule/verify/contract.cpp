@@ -40,8 +40,8 @@ void check_blocks(const schedule& s, std::span<const range> blocks) {
         total += b.count();
     }
     if (blocks.size() != at(s.ranks) || total != s.count)
-        throw fault{fmt::format("there are {} blocks of {} elements together, but {} ranks and {} elements", blocks.size(),
-                                total, s.ranks, s.count)};
+        throw fault{fmt::format("there are {} blocks of {} elements together, but {} ranks and {} elements",
+                                blocks.size(), total, s.ranks, s.count)};
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ void for_each_read(const schedule& s, const instr& i, F&& f) {
         for (const operand& o : s.sources_of(i)) f(o);
 }
 
-/// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks. In
-/// place the same place is the same memory, and what stands at a place is due at the same place.
+/// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks.
+/// In place the same place is the same memory, and what is given at a place is due at the same place.
 struct stake {
     std::int64_t send_at = 0, recv_at = 0;  // places of the buffers' first elements
     std::vector<range> given, due;          // what send holds and what recv is to hold, ascending and apart

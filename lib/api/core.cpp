@@ -23,9 +23,11 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     check_rules();
     if (options_.log)
         options_.log(log_level::info,
-                     fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}; allreduce of 1 MiB: {}", version(),
-                                 plan_.id(), plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
-                                 shape(1 << 20)));
+                     fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}{}", version(), plan_.id(),
+                                 plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
+                                 plan_.get().rules.contains(collective::allreduce)
+                                     ? "; allreduce of 1 MiB: " + shape(1 << 20)
+                                     : ""));
 }
 
 // A plan that names an algorithm nobody knows is refused now, not at the first message of that size.

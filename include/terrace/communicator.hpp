@@ -29,13 +29,14 @@ public:
     /// data[i] = reduction over all ranks of data[i]; `data` has the same count on every rank and may be empty.
     /// Bitwise equal on all ranks, and from run to run for the same plan and count.
     ///
-    /// All collectives throw usage_error where a call is wrong in itself, plan_error where the plan has no rules for them,
-    /// and transport_error where a library below fails.
+    /// All collectives throw usage_error where a call is wrong in itself, plan_error where the plan has no rules for
+    /// them, and transport_error where a library below fails.
     template <element T>
     void allreduce(std::span<T> data, reduce_op op = reduce_op::sum) {
         allreduce(data.data(), data.data(), count_of(data), element_type_of<T>, op);
     }
-    /// recv[i] = reduction over all ranks of send[i]. The buffers have the same count, and are the same or do not overlap.
+    /// recv[i] = reduction over all ranks of send[i]. The buffers have the same count, and are the same or do not
+    /// overlap.
     template <element T>
     void allreduce(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
         expect(send.size() == recv.size(), "allreduce", send.size(), recv.size());
@@ -46,7 +47,8 @@ public:
     /// size() * n elements. In place, recv is the rank's own block of send.
     template <element T>
     void reduce_scatter(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
-        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(), recv.size());
+        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(),
+               recv.size());
         reduce_scatter(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
     }
     /// The same for blocks of counts[r] elements, by rank; `counts` is the same on every rank.
@@ -88,7 +90,8 @@ public:
     // The same by address, count (of a block, where there are blocks) and type.
     void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
     void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
-    void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, reduce_op op);
+    void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                        reduce_op op);
     void allgather(const void* send, void* recv, std::int64_t count, element_type type);
     void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
     void broadcast(void* data, std::int64_t count, element_type type, int root);
@@ -108,7 +111,8 @@ private:
     }
     // Throw usage_error naming the counts.
     static void expect(bool fits, const char* call, std::size_t send, std::size_t recv);
-    void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all, std::int64_t own) const;
+    void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
+                       std::int64_t own) const;
 
     std::unique_ptr<core> core_;
 };

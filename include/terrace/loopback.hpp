@@ -6,9 +6,9 @@
 
 namespace terrace::loopback {
 
-/// Tries a plan without MPI: runs `body` once per rank of the plan, each in a thread of its own with a communicator over
-/// the process's memory, and returns when all have returned. If any throws, one of those exceptions is rethrown here;
-/// the other ranks' collectives then fail with transport_error rather than hang.
+/// Tries a plan without MPI: runs `body` once per rank of the plan, each in a thread of its own with a communicator
+/// over the process's memory, and returns when all have returned. If any throws, one of those exceptions is rethrown
+/// here; the other ranks' collectives then fail with transport_error rather than hang.
 void run(const plan& p, const std::function<void(communicator&)>& body, const options& o = {});
 
 }  // namespace terrace::loopback

@@ -7,8 +7,8 @@
 namespace terrace::mpi {
 
 /// A communicator of all ranks of `world`, which it duplicates; MPI must outlive it. Collective over `world`. All ranks
-/// must pass the same plan and run the same version of Terrace: this is compared. The ranks of each machine node must be
-/// as many as the plan says, nodes in the order of their lowest rank.
+/// must pass the same plan and run the same version of Terrace: this is compared. The ranks of each machine node must
+/// be as many as the plan says, nodes in the order of their lowest rank.
 /// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and values
 /// @throws transport_error if MPI reports an error
 communicator create(MPI_Comm world, const plan& p, const options& o = {});

@@ -8,8 +8,8 @@
 
 namespace terrace {
 
-/// IEEE 754 binary16. Storage and conversion only: arithmetic is done in float. Conversion from float rounds to nearest,
-/// ties to even.
+/// IEEE 754 binary16. Storage and conversion only: arithmetic is done in float. Conversion from float rounds to
+/// nearest, ties to even.
 struct float16 {
     std::uint16_t bits = 0;
 

@@ -48,7 +48,8 @@ void communicator::reduce(const void* send, void* recv, std::int64_t count, elem
 }
 
 void communicator::expect(bool fits, const char* call, std::size_t send, std::size_t recv) {
-    if (!fits) throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, send, recv));
+    if (!fits)
+        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, send, recv));
 }
 
 void communicator::expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
@@ -60,8 +61,8 @@ void communicator::expect_blocks(const char* call, std::span<const std::int64_t>
     const std::int64_t sum = std::reduce(counts.begin(), counts.end());
     const std::int64_t mine = counts[static_cast<std::size_t>(rank())];
     if (all != sum || own != mine)
-        throw usage_error(fmt::format("{}: counts add up to {} with {} for rank {}, but the buffers hold {} and {}", call,
-                                      sum, mine, rank(), all, own));
+        throw usage_error(fmt::format("{}: counts add up to {} with {} for rank {}, but the buffers hold {} and {}",
+                                      call, sum, mine, rank(), all, own));
 }
 
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }

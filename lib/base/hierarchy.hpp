@@ -32,8 +32,8 @@ struct level {
     bool overhead_assumed = true;
 };
 
-/// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level has
-/// exactly one domain, the whole machine. Domains of a level need not have equally many children. Immutable.
+/// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level
+/// has exactly one domain, the whole machine. Domains of a level need not have equally many children. Immutable.
 class tree {
 public:
     tree() = default;

@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// Part i of `whole` cut into `parts` consecutive parts whose counts differ by at most one quantum. Cuts lie on multiples
-/// of `quantum` from element 0 (not from whole.begin) where they fall inside `whole`, so that cuts of nested and
-/// neighbouring ranges coincide. Parts may be empty. This is the only place where elements are divided among ranks.
+/// Part i of `whole` cut into `parts` consecutive parts whose counts differ by at most one quantum. Cuts lie on
+/// multiples of `quantum` from element 0 (not from whole.begin) where they fall inside `whole`, so that cuts of nested
+/// and neighbouring ranges coincide. Parts may be empty. This is the only place where elements are divided among ranks.
 /// Requires parts >= 1, 0 <= i < parts, quantum >= 1.
 range partition(range whole, int parts, int i, std::int64_t quantum = 1) noexcept;
 

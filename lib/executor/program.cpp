@@ -44,7 +44,8 @@ program::program(schedule full, schedule tail, const shape& s, transport& net, i
         }
     }
     inputs_.resize(inputs);
-    scratch_bytes_ = static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), 64)) * s.element;
+    scratch_bytes_ =
+        static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), 64)) * s.element;
     scratch_ = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes_ * lanes_.size());
     if (stages_input)
         staging_ = std::make_unique_for_overwrite<std::byte[]>(segment_ * slots_each_way * lanes_.size());
@@ -80,7 +81,8 @@ void program::start_chunk(lane& l, std::int64_t chunk) noexcept {
         const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * shape_.element;
         l.base[static_cast<int>(buffer::send)] = send_ + begin;
         l.base[static_cast<int>(buffer::recv)] = recv_ + begin;
-        l.base[static_cast<int>(buffer::scratch)] = scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l));
+        l.base[static_cast<int>(buffer::scratch)] =
+            scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l));
         std::copy(l.code->waits.begin(), l.code->waits.end(), l.waits.begin());
         std::fill(l.segments.begin(), l.segments.end(), 0u);
         l.left = l.code->waits.size();

@@ -91,7 +91,9 @@ private:
     int divisor_of(const instr& i) const noexcept { return i.completes ? shape_.divisor : 1; }
     int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }
     int slot_number(int lane, int i) const noexcept { return first_slot_ + lane * slots_per_lane + i; }
-    std::byte* staging(int slot) noexcept { return staging_.get() + static_cast<std::size_t>(slot - first_slot_) / 2 * segment_; }
+    std::byte* staging(int slot) noexcept {
+        return staging_.get() + static_cast<std::size_t>(slot - first_slot_) / 2 * segment_;
+    }
 
     transport& net_;
     shape shape_;
@@ -109,7 +111,8 @@ private:
     int lanes_left_ = 0;
 };
 
-/// Runs a program that has been started to its end on `net`, where nothing else is in flight. Spins briefly, then yields.
+/// Runs a program that has been started to its end on `net`, where nothing else is in flight. Spins briefly, then
+/// yields.
 /// @throws transport_error as latched
 void run_to_end(program& p, transport& net);
 

@@ -33,7 +33,8 @@ using ring_t = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsign
 struct sum {
     template <class T>
     static T of(T a, T b) noexcept {
-        if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<ring_t<T>>(a) + static_cast<ring_t<T>>(b));
+        if constexpr (std::is_integral_v<T>)
+            return static_cast<T>(static_cast<ring_t<T>>(a) + static_cast<ring_t<T>>(b));
         else return a + b;
     }
 };
@@ -41,7 +42,8 @@ struct sum {
 struct prod {
     template <class T>
     static T of(T a, T b) noexcept {
-        if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<ring_t<T>>(a) * static_cast<ring_t<T>>(b));
+        if constexpr (std::is_integral_v<T>)
+            return static_cast<T>(static_cast<ring_t<T>>(a) * static_cast<ring_t<T>>(b));
         else return a * b;
     }
 };
@@ -108,7 +110,8 @@ void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, wi
         const std::int64_t n = std::min(tile, count - begin);
         const T* first = sources[0] + begin;
         const T* second = sources[1] + begin;
-        for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(static_cast<wide>(first[i]), static_cast<wide>(second[i]));
+        for (std::int64_t i = 0; i < n; ++i)
+            result[i] = Op::of(static_cast<wide>(first[i]), static_cast<wide>(second[i]));
         for (int s = 2; s < k; ++s) {
             const T* next = sources[s] + begin;
             for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(result[i], static_cast<wide>(next[i]));

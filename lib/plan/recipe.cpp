@@ -86,8 +86,9 @@ private:
         // Children of each domain of the last level, in terms of the domains so far: those whose ranks it holds.
         const int first = s.levels.front();
         if (part_ > 1)
-            bad(fmt::format("{} children a domain are left of level {}: combine them first, in a stage of that level alone",
-                            part_, name(first)));
+            bad(fmt::format(
+                "{} children a domain are left of level {}: combine them first, in a stage of that level alone", part_,
+                name(first)));
         std::vector<int> sizes;
         for (int d = 0; d < machine_.shape.domains(last); ++d) {
             int low = d, high = d + 1;
@@ -132,7 +133,8 @@ std::optional<mode> parse_mode(std::string_view text) noexcept { return find_nam
 
 const rule& recipe::choose(collective c, std::int64_t bytes) const {
     const auto found = rules.find(c);
-    if (found == rules.end()) throw plan_error(fmt::format("the plan for {} has no rules for {}; plan again", name, to_string(c)));
+    if (found == rules.end())
+        throw plan_error(fmt::format("the plan for {} has no rules for {}; plan again", name, to_string(c)));
     const std::vector<rule>& list = found->second;
     return *std::find_if(list.begin(), list.end(), [&](const rule& r) { return bytes <= r.up_to; });
 }

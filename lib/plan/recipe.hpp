@@ -82,8 +82,8 @@ struct recipe {
     const rule& choose(collective c, std::int64_t bytes) const;
 };
 
-/// The hierarchy that stages make of a machine: one level per stage. @throws plan_error naming the stage where the stages
-/// do not fit the machine: levels left out, out of order or repeated, or a group that does not match
+/// The hierarchy that stages make of a machine: one level per stage. @throws plan_error naming the stage where the
+/// stages do not fit the machine: levels left out, out of order or repeated, or a group that does not match
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
 
 /// "node:4 scatter direct > core:2 scatter ring"; merged levels as "node+core:8".

@@ -25,8 +25,9 @@ int group::wrapped(int i) const noexcept { return wrap(i, size()); }
 std::array<range, 2> group::shards_from(int first, int n) const noexcept {
     const int begin = wrapped(first), end = std::min(begin + n, size());
     const auto join = [&](int from, int to) {
-        return from == to ? range{whole.begin, whole.begin}
-                          : range{shards[static_cast<std::size_t>(from)].begin, shards[static_cast<std::size_t>(to - 1)].end};
+        return from == to
+                   ? range{whole.begin, whole.begin}
+                   : range{shards[static_cast<std::size_t>(from)].begin, shards[static_cast<std::size_t>(to - 1)].end};
     };
     return {join(begin, end), join(0, begin + n - end)};
 }
@@ -93,7 +94,8 @@ void builder::native(action stage, const group& g) {
     if (g.whole.empty() || g.size() < 2) return;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
     i.dst = i.src = at(g.whole);
-    out_.groups.push_back({{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
+    out_.groups.push_back(
+        {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
 }
 
 operand builder::scratch(std::int64_t count) {
@@ -176,8 +178,8 @@ void builder::read_caller_until_written() {
     out_.instrs = std::move(program);
 }
 
-// What was written last on the way up is what the rank owns; where a reduction wrote it, that one completed it. (Ranks that
-// folded into another receive it.)
+// What was written last on the way up is what the rank owns; where a reduction wrote it, that one completed it. (Ranks
+// that folded into another receive it.)
 void builder::mark_completions() {
     interval_set settled;
     for (auto i = out_.instrs.rbegin(); i != out_.instrs.rend(); ++i) {
@@ -191,8 +193,8 @@ void builder::mark_completions() {
 }
 
 // An instruction waits for the last writer of what it reads, and for the last writer and all later readers of what it
-// writes. Where the vector starts in send, send and recv count as one: they are the same memory in place. Else they meet in
-// scratch alone.
+// writes. Where the vector starts in send, send and recv count as one: they are the same memory in place. Else they
+// meet in scratch alone.
 void builder::infer_order() {
     struct accesses {
         std::int64_t writer = -1;

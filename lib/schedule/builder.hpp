@@ -28,9 +28,9 @@ struct group {
     int prev() const noexcept { return rank(this->position - 1); }
 };
 
-/// Writes the program of one rank. Generators say what moves in which step; the builder orders instructions whose operands
-/// overlap when one of them writes, leaves empty messages out, and reads the caller's buffer until something is written.
-/// A range as an operand means that part of the vector.
+/// Writes the program of one rank. Generators say what moves in which step; the builder orders instructions whose
+/// operands overlap when one of them writes, leaves empty messages out, and reads the caller's buffer until something
+/// is written. A range as an operand means that part of the vector.
 class builder {
 public:
     struct place {
@@ -43,7 +43,8 @@ public:
 
     builder(int rank, int ranks, collective what, std::int64_t count, vector_home home = {});
 
-    /// Messages from here on belong to the next step. Instructions of one step must not depend on one another's messages.
+    /// Messages from here on belong to the next step. Instructions of one step must not depend on one another's
+    /// messages.
     void next_step() noexcept { ++step_; }
     int step() const noexcept { return step_; }
     /// Stages that run side by side begin at the same step.

@@ -60,7 +60,8 @@ int steps_of(algorithm::generator g, int size) {
 
 class composer {
 public:
-    composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum, int root)
+    composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
+             int root)
         : shape_(stage_tree(machine, stages)), stages_(stages), quantum_(quantum), root_(root) {
         result_.ranks = machine.ranks();
         result_.count = count;
@@ -74,7 +75,8 @@ public:
             begin_stage(l);
             std::vector<ownership> next(at(shape_.domains(l)));
             for (int d = 0; d < shape_.domains(l); ++d)
-                next[at(d)] = combine(std::span(domains).subspan(at(shape_.first_child(l, d)), at(shape_.children(l, d))));
+                next[at(d)] =
+                    combine(std::span(domains).subspan(at(shape_.first_child(l, d)), at(shape_.children(l, d))));
             domains = std::move(next);
             finish_stage();
         }
@@ -102,18 +104,19 @@ private:
         if (siblings.size() == 1) return siblings.front();
         ownership after;
         int ordinal = 0;
-        for_each_segment(siblings, result_.count, [&](range segment, const std::vector<const std::vector<int>*>& owners) {
-            const std::size_t replicas = owners.front()->size();
-            std::vector<std::vector<int>> members(replicas);
-            for (const std::vector<int>* each : owners) {
-                if (each->size() != replicas)
-                    fail(fmt::format("mode replicate below siblings of unequal size ({} and {} ranks)", replicas,
-                                     each->size()));
-                for (std::size_t replica = 0; replica < replicas; ++replica)
-                    members[replica].push_back((*each)[replica]);
-            }
-            add_cohorts(segment, std::move(members), ordinal++, after);
-        });
+        for_each_segment(siblings, result_.count,
+                         [&](range segment, const std::vector<const std::vector<int>*>& owners) {
+                             const std::size_t replicas = owners.front()->size();
+                             std::vector<std::vector<int>> members(replicas);
+                             for (const std::vector<int>* each : owners) {
+                                 if (each->size() != replicas)
+                                     fail(fmt::format("mode replicate below siblings of unequal size ({} and {} ranks)",
+                                                      replicas, each->size()));
+                                 for (std::size_t replica = 0; replica < replicas; ++replica)
+                                     members[replica].push_back((*each)[replica]);
+                             }
+                             add_cohorts(segment, std::move(members), ordinal++, after);
+                         });
         return after;
     }
 
@@ -208,9 +211,10 @@ composition compose(const hierarchy& machine, std::span<const stage> stages, std
     return composer(machine, stages, count, quantum, root).run();
 }
 
-// Composes a vector so fine that every rank owns a part of it, and lets each rank's block stand for a point of the rank's
-// largest part. A cut through the fine vector is a cut between the blocks before it and those behind.
-block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages, std::span<const std::int64_t> counts) {
+// Composes a vector so fine that every rank owns a part of it, and lets each rank's block stand for a point of the
+// rank's largest part. A cut through the fine vector is a cut between the blocks before it and those behind.
+block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
+                            std::span<const std::int64_t> counts) {
     for (const stage& s : stages)
         if (s.how != mode::scatter)
             throw plan_error(fmt::format("stages: mode {} cannot leave every rank with its own block; only scatter can",

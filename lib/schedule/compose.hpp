@@ -41,12 +41,12 @@ struct composition {
     std::vector<owned> owners;  ///< after the last stage; consecutive, covering the vector
 };
 
-/// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner in
-/// it; the vector is cut wherever an owner changes in any sibling, and each segment's owners, one per sibling, form a
-/// group of the next stage. Shards are cut at multiples of `quantum` elements.
-/// In mode root a domain's root is `root` where the domain has it; else (and for root -1) successive segments take
-/// successive siblings.
-/// @throws plan_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal siblings
+/// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner
+/// in it; the vector is cut wherever an owner changes in any sibling, and each segment's owners, one per sibling, form
+/// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
+/// where the domain has it; else (and for root -1) successive segments take successive siblings.
+/// @throws plan_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
+/// siblings
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
 
@@ -56,17 +56,18 @@ struct block_layout {
     std::vector<range> blocks;  ///< of the vector, by rank
 };
 
-/// The same groups over blocks of the given counts, by rank. Blocks stand in the order in which stages divide a vector, so
-/// that what a stage moves is consecutive.
+/// The same groups over blocks of the given counts, by rank. Blocks stand in the order in which stages divide a vector,
+/// so that what a stage moves is consecutive.
 /// @throws plan_error as above, or if a stage's mode is not scatter
-block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages, std::span<const std::int64_t> counts);
+block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
+                            std::span<const std::int64_t> counts);
 
 /// The program of one rank for allreduce; for broadcast and reduce (all stages in mode root), from and to the rank that
 /// owns the vector after the last stage.
 schedule generate(const composition& c, collective what, int rank);
 
-/// The program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r begins at element
-/// `begins[r]`; the other buffer holds the rank's own block alone.
+/// The program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r begins at
+/// element `begins[r]`; the other buffer holds the rank's own block alone.
 schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins);
 
 /// Programs of all ranks.

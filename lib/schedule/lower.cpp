@@ -20,8 +20,8 @@ algorithm::generator expansion(action a) {
 }  // namespace
 
 schedule lower(const schedule& s, const capabilities& can) {
-    // No expansion takes more steps than there are ranks, plus one. Ranks with nothing to expand leave the same room: the
-    // steps of their messages must agree with the others'.
+    // No expansion takes more steps than there are ranks, plus one. Ranks with nothing to expand leave the same room:
+    // the steps of their messages must agree with the others'.
     const int room = s.ranks + 2;
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));

@@ -8,9 +8,9 @@
 
 namespace terrace {
 
-/// A way to run one stage over one group. A generator emits the part of the group's position `g.position`, ends on a step
-/// of its own (it calls next_step before each exchange) and takes the same number of steps on every position. Null where
-/// the algorithm does not do that collective.
+/// A way to run one stage over one group. A generator emits the part of the group's position `g.position`, ends on a
+/// step of its own (it calls next_step before each exchange) and takes the same number of steps on every position. Null
+/// where the algorithm does not do that collective.
 struct algorithm {
     using generator = void (*)(builder& out, const group& g);
 

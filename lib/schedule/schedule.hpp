@@ -73,8 +73,8 @@ struct vector_home {
     bool starts_in_send = true;   ///< element i is send[i] until it is written; else it is written before it is read
 };
 
-/// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand in
-/// program order, by ascending step. Immutable once built.
+/// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand
+/// in program order, by ascending step. Immutable once built.
 struct schedule {
     int rank = 0;
     int ranks = 1;

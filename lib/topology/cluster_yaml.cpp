@@ -76,7 +76,8 @@ hierarchy read_machine(const document& map, const std::filesystem::path& directo
     if (!map.has("node")) return read_hierarchy(map);
     const hierarchy node = read_node(map.at("node"), directory, import_node);
     if (!map.has("levels")) {
-        if (map.has("tree")) map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
+        if (map.has("tree"))
+            map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
         return node;
     }
     const hierarchy above = read_hierarchy(map);

@@ -87,14 +87,16 @@ TEST(loopback_allreduce, all_ranks_get_the_same_bits) {
             loopback::run(plan_of(machine, stages, 2, 4096), [&](communicator& comm) {
                 dice random(static_cast<std::uint64_t>(comm.rank()));
                 std::vector<float> data(count);
-                for (float& x : data) x = std::ldexp(static_cast<float>(random.below(1000)), static_cast<int>(random.below(40)) - 20);
+                for (float& x : data)
+                    x = std::ldexp(static_cast<float>(random.below(1000)), static_cast<int>(random.below(40)) - 20);
                 if (comm.rank() == machine.ranks() - 1) data[7] = std::numeric_limits<float>::quiet_NaN();
                 comm.allreduce(std::span(data));
                 results[static_cast<std::size_t>(comm.rank())] = data;
             });
             EXPECT_TRUE(std::isnan(results[0][7]));
             for (const std::vector<float>& r : results)
-                ASSERT_EQ(std::memcmp(r.data(), results[0].data(), count * sizeof(float)), 0) << describe(machine, stages);
+                ASSERT_EQ(std::memcmp(r.data(), results[0].data(), count * sizeof(float)), 0)
+                    << describe(machine, stages);
         }
     }
 }

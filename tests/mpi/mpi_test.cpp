@@ -48,7 +48,8 @@ void results_are_exact(int ranks) {
                 const std::vector<stage> stages = with_choice(bare, choice);
                 if (!fits(machine, stages)) continue;
                 communicator comm = mpi::create(MPI_COMM_WORLD, plan_of(machine, stages, 2, 65536), anywhere());
-                for (std::int64_t count : {std::int64_t{0}, std::int64_t{1}, std::int64_t{2 * ranks + 3}, std::int64_t{70001}})
+                for (std::int64_t count :
+                     {std::int64_t{0}, std::int64_t{1}, std::int64_t{2 * ranks + 3}, std::int64_t{70001}})
                     check(wrong_elements<float>(comm, count, 1) == 0 && wrong_elements<double>(comm, count, 2) == 0,
                           fmt::format("{} of {}", describe(machine, stages), count));
             }
@@ -67,14 +68,17 @@ void nodes_are_checked(int ranks, int rank) {
     hierarchy separate = machine_of(tree::uniform(std::vector{1, ranks}));
     separate.levels[1].medium = fabric::ethernet;
     const std::string why = refusal(MPI_COMM_WORLD, plan_of(separate, ring), {});
-    check(why.find("1 in the plan") != std::string::npos && why.find(fmt::format("MPI finds {};", ranks)) != std::string::npos,
+    check(why.find("1 in the plan") != std::string::npos &&
+              why.find(fmt::format("MPI finds {};", ranks)) != std::string::npos,
           "wrong nodes are refused on every rank: " + why);
 }
 
 void misfits_are_refused(int ranks, int rank) {
     const hierarchy larger = machine_of(tree::uniform(std::vector{ranks + 1}));
-    const std::string size = refusal(MPI_COMM_WORLD, plan_of(larger, {{{0}, ranks + 1, mode::scatter, "ring"}}), anywhere());
-    check(size.find(fmt::format("{} ranks", ranks + 1)) != std::string::npos, "a plan for more ranks is refused: " + size);
+    const std::string size =
+        refusal(MPI_COMM_WORLD, plan_of(larger, {{{0}, ranks + 1, mode::scatter, "ring"}}), anywhere());
+    check(size.find(fmt::format("{} ranks", ranks + 1)) != std::string::npos,
+          "a plan for more ranks is refused: " + size);
     if (ranks < 3) return;
     const hierarchy machine = machine_of(tree::uniform(std::vector{ranks}));
     const plan mine = plan_of(machine, {{{0}, ranks, mode::scatter, rank == 1 ? "halving" : "ring"}});

@@ -11,7 +11,9 @@ namespace terrace::test {
 namespace {
 
 // Small enough that sums over a thousand ranks are exact in float32; differs between ranks and neighbours.
-std::int64_t input(std::int64_t i, int rank, int salt) { return (i * 31 + rank * 17 + salt * 7 + i * rank % 5) % 97 - 48; }
+std::int64_t input(std::int64_t i, int rank, int salt) {
+    return (i * 31 + rank * 17 + salt * 7 + i * rank % 5) % 97 - 48;
+}
 
 }  // namespace
 

@@ -18,7 +18,8 @@ template <element T>
 std::int64_t wrong_elements(communicator& comm, std::int64_t count, int salt);
 
 /// Runs every collective that the plan has rules for, in place and out of place, with blocks (or vectors) of `count`
-/// elements, with counts per rank, and from and to the roots 0 and P - 1; returns how many elements are wrong on this rank.
+/// elements, with counts per rank, and from and to the roots 0 and P - 1; returns how many elements are wrong on this
+/// rank.
 template <element T>
 std::int64_t wrong_elements_of_all(communicator& comm, const plan& p, std::int64_t count, int salt);
 

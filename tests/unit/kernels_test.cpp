@@ -60,8 +60,8 @@ void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
         for (int s = 1; s < k; ++s) expected = plain<T>(op, expected, input(static_cast<std::size_t>(i) + 1, s));
         expected /= divisor;
         if (std::is_integral_v<T>) expected = std::trunc(expected);
-        ASSERT_EQ(value(out[i]), expected) << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << k << " x "
-                                           << count << " at " << i;
+        ASSERT_EQ(value(out[i]), expected)
+            << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << k << " x " << count << " at " << i;
     }
     EXPECT_EQ(value(fresh.front()), 99);
     EXPECT_EQ(value(fresh.back()), 99);

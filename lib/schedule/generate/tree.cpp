@@ -1,8 +1,8 @@
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
 
-// A binomial tree over positions counted from the root: in the exchange of distance d = 1, 2, 4, ..., position i + d sends
-// to i for every i that is a multiple of 2d.
+// A binomial tree over positions counted from the root: in the exchange of distance d = 1, 2, 4, ..., position i + d
+// sends to i for every i that is a multiple of 2d.
 
 namespace terrace {
 

@@ -33,7 +33,8 @@ struct loopback_world::state {
     explicit state(int n) : ranks(n), channels(static_cast<std::size_t>(n) * static_cast<std::size_t>(n)) {}
 
     channel& between(int from, int to) {
-        return channels[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) + static_cast<std::size_t>(to)];
+        return channels[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
+                        static_cast<std::size_t>(to)];
     }
 
     int ranks;
@@ -185,7 +186,9 @@ private:
 loopback_world::loopback_world(int ranks) : state_(std::make_unique<state>(ranks)) {}
 loopback_world::~loopback_world() = default;
 
-std::unique_ptr<transport> loopback_world::join(int rank) { return std::make_unique<loopback_transport>(*state_, rank); }
+std::unique_ptr<transport> loopback_world::join(int rank) {
+    return std::make_unique<loopback_transport>(*state_, rank);
+}
 
 void loopback_world::fail(const std::string& why) {
     {

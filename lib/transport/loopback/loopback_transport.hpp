@@ -8,8 +8,8 @@
 
 namespace terrace {
 
-/// Ranks that are threads of one process. A message is one copy, made by the receiver once both ends are there: nothing is
-/// buffered, so that what relies on buffering shows.
+/// Ranks that are threads of one process. A message is one copy, made by the receiver once both ends are there: nothing
+/// is buffered, so that what relies on buffering shows.
 class loopback_world {
 public:
     explicit loopback_world(int ranks);

@@ -73,7 +73,8 @@ void gather(const owned_comm& comm, const void* mine, void* all, std::size_t byt
 // Every rank's lowest fellow on its machine node, by rank of `world`.
 std::vector<int> node_leaders(const owned_comm& world) {
     MPI_Comm raw = MPI_COMM_NULL;
-    check(MPI_Comm_split_type(world.get(), MPI_COMM_TYPE_SHARED, world.rank(), MPI_INFO_NULL, &raw), "MPI_Comm_split_type");
+    check(MPI_Comm_split_type(world.get(), MPI_COMM_TYPE_SHARED, world.rank(), MPI_INFO_NULL, &raw),
+          "MPI_Comm_split_type");
     const owned_comm node(raw);
     int leader = world.rank();
     check(MPI_Bcast(&leader, 1, MPI_INT, 0, node.get()), "MPI_Bcast");

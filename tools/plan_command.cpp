@@ -12,6 +12,7 @@
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
+#include "schedule/registry.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
@@ -131,7 +132,10 @@ void add_plan_command(CLI::App& app, int& status) {
         ->check([](const std::string& text) {
             return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
         });
-    command->footer("Examples:\n"
+    std::string considered;
+    for (const algorithm& each : algorithms()) considered += fmt::format("  {:<10}{}\n", each.name, each.summary);
+    command->footer("Algorithms of a stage:\n" + considered +
+                    "\nExamples:\n"
                     "  terrace plan cluster.yaml\n"
                     "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
                     "  terrace plan cluster.yaml -o -");

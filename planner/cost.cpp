@@ -20,7 +20,7 @@ constexpr std::int64_t virtual_count = std::int64_t{1} << 40;
 double overheads(const std::vector<message_load>& messages, double bytes) {
     double time = 0;
     for (const message_load& m : messages)
-        time += m.count * m.overhead * (m.whole ? 1 : std::ceil(m.part * bytes / wire_segment));
+        time += m.count * m.overhead * (m.whole ? 1 : std::ceil(m.part * bytes / static_cast<double>(wire_segment)));
     return time;
 }
 

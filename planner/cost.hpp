@@ -7,16 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/wire.hpp"
 #include "plan/recipe.hpp"
 #include "planner/pattern.hpp"
 #include "planner/planner.hpp"
 #include "schedule/compose.hpp"
 
 namespace terrace {
-
-/// Messages are at most this long [bytes], longer ones go as several (docs/architecture.md, section 7); but not between
-/// GPUs over NVLink or PCIe.
-inline constexpr double wire_segment = 48 << 10;
 
 /// Time to reduce one byte into an accumulator on one rank (gamma) [s/B]. A processor core streams about 22 GB/s
 /// (docs/performance.md), and a reduction reads two operands and writes one; a GPU (a rank whose own link is NVLink or

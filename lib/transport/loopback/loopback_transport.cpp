@@ -8,6 +8,8 @@
 
 #include <terrace/error.hpp>
 
+#include "base/wire.hpp"
+
 namespace terrace {
 
 namespace {
@@ -61,7 +63,7 @@ public:
     int size() const noexcept override { return world_.ranks; }
     std::string_view name() const noexcept override { return "loopback"; }
     // As on the wire, so that messages are cut as they are there.
-    std::size_t segment() const noexcept override { return 48 * 1024; }
+    std::size_t segment() const noexcept override { return wire_segment; }
 
     void reserve(int slots) override {
         const auto n = static_cast<std::size_t>(slots);

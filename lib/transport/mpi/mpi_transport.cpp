@@ -10,13 +10,11 @@
 
 #include <terrace/error.hpp>
 
+#include "base/wire.hpp"
+
 namespace terrace {
 
 namespace {
-
-// Open MPI's TCP turns to a rendezvous at 64 KiB (less a header), and then carries messages one way at a time; 48 KiB
-// keeps clear of that, and costs less than 1 % in start-ups on a 1 Gbit/s link.
-constexpr std::size_t wire_segment = 48 * 1024;
 
 std::string error_text(int code) {
     char text[MPI_MAX_ERROR_STRING];

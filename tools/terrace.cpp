@@ -7,6 +7,7 @@
 #include <terrace/version.hpp>
 
 #include "tools/explain_command.hpp"
+#include "tools/info_command.hpp"
 #include "tools/plan_command.hpp"
 #include "tools/topo_command.hpp"
 #include "tools/verify_command.hpp"
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
     terrace::add_explain_command(app, status);
     terrace::add_verify_command(app, status);
     terrace::add_topo_command(app);
+    terrace::add_info_command(app, status);
     app.footer("Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
                "Examples:\n"
                "  terrace plan cluster.yaml -o cluster.plan.yaml\n"

@@ -5,14 +5,22 @@
 
 #include <terrace/mpi.hpp>
 
+// Sums a vector over all ranks by the plan named on the command line.
+static void sum_gradients(const char* plan_file) {
+    const terrace::plan plan = terrace::plan::load(plan_file);
+    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, plan);
+    std::vector<float> gradients(1 << 20, 1.0f);
+    comm.allreduce(std::span(gradients));
+    std::printf("rank %d of %d: %g\n", comm.rank(), comm.size(), gradients[0]);
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    {
-        const terrace::plan plan = terrace::plan::load(argc > 1 ? argv[1] : "plan.yaml");
-        terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, plan);
-        std::vector<float> gradients(1 << 20, 1.0f);
-        comm.allreduce(std::span(gradients));
-        std::printf("rank %d of %d: %g\n", comm.rank(), comm.size(), gradients[0]);
+    try {
+        sum_gradients(argc > 1 ? argv[1] : "plan.yaml");
+    } catch (const terrace::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);  // other ranks may still wait for this one
     }
     MPI_Finalize();
 }

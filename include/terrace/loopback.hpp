@@ -11,4 +11,7 @@ namespace terrace::loopback {
 /// here; the other ranks' collectives then fail with transport_error rather than hang.
 void run(const plan& p, const std::function<void(communicator&)>& body, const options& o = {});
 
+/// The same by the plan in `o.plan_file`. @throws usage_error if that is empty, input_error
+void run(const std::function<void(communicator&)>& body, const options& o);
+
 }  // namespace terrace::loopback

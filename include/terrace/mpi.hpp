@@ -13,4 +13,8 @@ namespace terrace::mpi {
 /// @throws transport_error if MPI reports an error
 communicator create(MPI_Comm world, const plan& p, const options& o = {});
 
+/// The same by the plan in `o.plan_file`, which every rank reads. A rank that cannot read it throws input_error, and
+/// the others plan_error, naming it. @throws usage_error if `o.plan_file` is empty
+communicator create(MPI_Comm world, const options& o);
+
 }  // namespace terrace::mpi

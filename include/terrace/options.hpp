@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string_view>
 
@@ -7,15 +9,32 @@ namespace terrace {
 
 enum class log_level { warn, info, debug };
 
-/// How a communicator behaves. The defaults suit production.
+/// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
 struct options {
     /// Receives one line without a newline. Null: silent. Called from the thread that uses the communicator.
     std::function<void(log_level, std::string_view)> log;
+
+    /// The plan of communicators that are created without one. Each rank may have a copy of its own.
+    std::filesystem::path plan_file;
+
+    /// How long creating a communicator, and each call, may wait for other ranks [s]; 0: for ever.
+    std::chrono::duration<double> timeout = std::chrono::minutes(10);
+
+    /// Whether calls are compared between ranks before they run, so that ranks that differ in count, type, op, root or
+    /// order get an error rather than wrong data: never, where a call is the first of its shape, or always
+    /// (docs/bad-calls.md says what each level finds, and what it costs).
+    enum class checking { off, first, every };
+    checking check = checking::first;
 
     /// Where ranks must be: the plan's nodes are the machine's nodes, or (for tests, and to try a plan on one machine)
     /// wherever they happen to run.
     enum class placement { by_node, anywhere };
     placement place = placement::by_node;
+
+    /// The options that the TERRACE_* variables of the environment say (docs/environment.md); `log` writes to standard
+    /// error. Warns there of TERRACE_* variables that mean nothing. Terrace reads the environment nowhere else.
+    /// @throws input_error naming the variable, its value, and what is allowed
+    static options from_environment();
 };
 
 }  // namespace terrace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/core.hpp"
+#include "api/environment.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::loopback {
@@ -31,5 +32,7 @@ void run(const plan& p, const std::function<void(communicator&)>& body, const op
     ranks.clear();  // joins
     if (first) std::rethrow_exception(first);
 }
+
+void run(const std::function<void(communicator&)>& body, const options& o) { run(load_plan(o), body, o); }
 
 }  // namespace terrace::loopback

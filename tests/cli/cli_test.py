@@ -3,6 +3,8 @@
 
 usage: cli_test.py TERRACE SOURCE_ROOT
 """
+import json
+import os
 import pathlib
 import re
 import shutil
@@ -34,7 +36,7 @@ terrace_topology: 1
 name: one
 levels: [{name: node, size: 1, fabric: shm}]
 """
-COMMANDS = ["plan", "explain", "verify", "topo"]
+COMMANDS = ["plan", "explain", "verify", "topo", "info"]
 
 
 class Command(unittest.TestCase):
@@ -50,8 +52,10 @@ class Command(unittest.TestCase):
     def read(self, name):
         return (self.directory / name).read_text()
 
-    def terrace(self, *arguments, status=0):
-        done = subprocess.run([TERRACE, *arguments], cwd=self.directory, text=True, capture_output=True, timeout=120)
+    def terrace(self, *arguments, status=0, environment={}):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TERRACE_")}
+        done = subprocess.run([TERRACE, *arguments], cwd=self.directory, text=True, capture_output=True, timeout=120,
+                              env={**inherited, **environment})
         called = f"terrace {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}"
         self.assertEqual(done.returncode, status, called)
         if status == 0:
@@ -189,6 +193,38 @@ class Verify(Command):
         text = self.read("cluster.plan.yaml")
         self.write("bad.yaml", text[: len(text) // 2])
         self.assertRegex(self.terrace("verify", "bad.yaml", status=2), r"^bad\.yaml:\d+:\d+: ")
+
+
+class Info(Command):
+    def test_says_what_there_is_and_why_not(self):
+        text = self.terrace("info")
+        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  loopback +yes ",
+                        r"^  cuda +no +\S", r"^  nccl +no +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
+                        r"^  TERRACE_PLAN +- +default ", r"^  TERRACE_CHECK +first +default "]:
+            self.assertRegex(text, re.compile(pattern, re.M))
+
+    def test_says_where_a_value_comes_from(self):
+        text = self.terrace("info", environment={"TERRACE_TIMEOUT": "2.5", "TERRACE_LOG": ""})
+        self.assertRegex(text, r"TERRACE_TIMEOUT +2\.5 +environment ")
+        self.assertRegex(text, r"TERRACE_LOG +warn +default ")
+
+    def test_json(self):
+        info = json.loads(self.terrace("info", "--json", environment={"TERRACE_CHECK": "every"}))
+        self.assertEqual({b["name"]: b["available"] for b in info["backends"]}["mpi"], True)
+        variables = {v["name"]: v for v in info["variables"]}
+        self.assertEqual(variables["TERRACE_CHECK"]["value"], "every")
+        self.assertEqual(variables["TERRACE_CHECK"]["source"], "environment")
+        self.assertIsNone(variables["TERRACE_PLAN"]["value"])
+        self.assertEqual(variables["TERRACE_LOG"]["source"], "default")
+        self.assertEqual(info["problems"], [])
+
+    def test_reports_what_is_wrong_with_the_environment(self):
+        for wrong, message in [({"TERRACE_TIMEOUT": "soon"}, 'TERRACE_TIMEOUT is "soon"; allowed: seconds'),
+                               ({"TERRACE_LOGG": "info"}, "TERRACE_LOGG .*did you mean TERRACE_LOG")]:
+            done = subprocess.run([TERRACE, "info"], text=True, capture_output=True, timeout=60,
+                                  env={**os.environ, **wrong})
+            self.assertEqual(done.returncode, 1)
+            self.assertRegex(done.stdout, message)
 
 
 class Links(unittest.TestCase):

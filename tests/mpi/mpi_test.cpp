@@ -1,6 +1,7 @@
 // Run under mpirun with any number of ranks, all on one machine. Every rank checks; exit code 1 if any found something.
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include <terrace/mpi.hpp>
 
+#include "base/document.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
@@ -91,6 +93,31 @@ void misfits_are_refused(int ranks, int rank) {
     check(shape.find("rank 2 has") != std::string::npos, "the rank with a plan of another shape is named: " + shape);
 }
 
+// Every rank reads the plan that the options name; one that cannot must not leave the others waiting.
+void plans_are_taken_from_the_options(int ranks, int rank) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{ranks}));
+    const std::string file = fmt::format("mpi_test.{}.plan.yaml", ranks);
+    if (rank == 0) write_atomically(file, plan_of(machine, {{{0}, ranks, mode::scatter, "ring"}}).get().text);
+    MPI_Barrier(MPI_COMM_WORLD);
+    options o = anywhere();
+    o.plan_file = file;
+    communicator comm = mpi::create(MPI_COMM_WORLD, o);
+    check(wrong_elements<float>(comm, 1000, 4) == 0, "a plan from a file");
+    const int culprit = ranks - 1;
+    if (rank == culprit) o.plan_file = "no such plan.yaml";
+    std::string why;
+    try {
+        mpi::create(MPI_COMM_WORLD, o);
+    } catch (const input_error& e) {
+        why = rank == culprit ? e.what() : "";
+    } catch (const plan_error& e) {
+        why = rank == culprit ? "" : e.what();
+    }
+    check(why.find("no such plan.yaml") != std::string::npos, "a rank without a plan is told, and named: " + why);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) std::filesystem::remove(file);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +128,7 @@ int main(int argc, char** argv) {
     results_are_exact(ranks);
     nodes_are_checked(ranks, rank);
     misfits_are_refused(ranks, rank);
+    plans_are_taken_from_the_options(ranks, rank);
     int total = 0;
     MPI_Allreduce(&failures, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (rank == 0) std::printf("mpi: %d ranks, %d failures\n", ranks, total);

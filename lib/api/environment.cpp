@@ -1,0 +1,159 @@
+#include "api/environment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace {
+
+namespace {
+
+constexpr std::string_view prefix = "TERRACE_";
+
+// An empty variable counts as not set, so that a script can switch one off.
+std::string_view value_of(std::string_view entry, std::string_view name) {
+    const bool is_it = entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
+    return is_it ? entry.substr(name.size() + 1) : std::string_view{};
+}
+
+void write_line(std::string_view level, std::string_view line) {
+    const std::string text = fmt::format("terrace: {}: {}\n", level, line);
+    std::fwrite(text.data(), 1, text.size(), stderr);  // in one piece: ranks may share the terminal
+}
+
+constexpr std::array<std::string_view, 3> level_names{"warn", "info", "debug"};
+constexpr std::array<std::string_view, 3> check_names{"off", "first", "every"};
+
+template <std::size_t N>
+std::optional<int> index_in(const std::array<std::string_view, N>& names, std::string_view text) {
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) return {};
+    return static_cast<int>(found - names.begin());
+}
+
+bool set_log(options& o, std::string_view value) {
+    o.log = nullptr;
+    if (value == "off") return true;
+    const std::optional<int> most = index_in(level_names, value);
+    if (!most) return false;
+    o.log = [most](log_level level, std::string_view line) {
+        const int number = static_cast<int>(level);
+        if (number <= *most) write_line(level_names[static_cast<std::size_t>(number)], line);
+    };
+    return true;
+}
+
+bool set_plan(options& o, std::string_view value) {
+    o.plan_file = value;
+    return true;
+}
+
+bool set_timeout(options& o, std::string_view value) {
+    double seconds = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), seconds);
+    if (problem != std::errc{} || end != value.data() + value.size() || !(seconds >= 0) || seconds > 1e9) return false;
+    o.timeout = std::chrono::duration<double>(seconds);
+    return true;
+}
+
+bool set_check(options& o, std::string_view value) {
+    const std::optional<int> level = index_in(check_names, value);
+    if (level) o.check = static_cast<options::checking>(*level);
+    return level.has_value();
+}
+
+constexpr std::array variables{
+    variable{"TERRACE_CHECK", "first", "off, first or every",
+             "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
+    variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
+    variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one", set_plan},
+    variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
+             "how long creating a communicator, and each call, may wait for other ranks", set_timeout},
+};
+
+// Insertions, deletions and replacements that make one text of the other.
+std::size_t edits(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+std::string unknown(std::string_view name) {
+    const auto nearest = std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
+        return edits(name, a.name) < edits(name, b.name);
+    });
+    const bool near = edits(name, nearest->name) <= 3;
+    return fmt::format("{} is no variable of Terrace and does nothing{}", name,
+                       near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists them");
+}
+
+}  // namespace
+
+std::span<const variable> environment_variables() noexcept { return variables; }
+
+const char* value_in(std::span<const std::string> environment, std::string_view name) noexcept {
+    for (const std::string& entry : environment)
+        if (const std::string_view value = value_of(entry, name); !value.empty()) return value.data();
+    return nullptr;
+}
+
+options options_from(std::span<const std::string> environment, std::vector<std::string>& warnings) {
+    options o;
+    for (const variable& v : variables) {
+        const char* set = value_in(environment, v.name);
+        if (set == nullptr && v.fallback.empty()) continue;
+        if (!v.apply(o, set != nullptr ? set : v.fallback))
+            throw input_error("environment", 0, 0,
+                              fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
+    }
+    for (const std::string& entry : environment) {
+        const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
+        const auto is_it = [&](const variable& v) { return v.name == name; };
+        if (name.starts_with(prefix) && std::none_of(variables.begin(), variables.end(), is_it))
+            warnings.push_back(unknown(name));
+    }
+    return o;
+}
+
+plan load_plan(const options& o) {
+    if (o.plan_file.empty())
+        throw usage_error("no plan: options::plan_file is empty; set TERRACE_PLAN to a plan file and pass "
+                          "options::from_environment(), or pass a plan (`terrace plan` makes one)");
+    return plan::load(o.plan_file);
+}
+
+std::vector<std::string> process_environment() {
+    std::vector<std::string> entries;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+        if (std::string_view(*entry).starts_with(prefix)) entries.emplace_back(*entry);
+    return entries;
+}
+
+options options::from_environment() {
+    std::vector<std::string> warnings;
+    options o = options_from(process_environment(), warnings);
+    for (const std::string& warning : warnings)
+        if (o.log) o.log(log_level::warn, warning);
+    return o;
+}
+
+}  // namespace terrace

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+#include <terrace/loopback.hpp>
+
+#include "api/environment.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+options parsed(const std::vector<std::string>& environment) {
+    std::vector<std::string> warnings;
+    options o = options_from(environment, warnings);
+    EXPECT_TRUE(warnings.empty());
+    return o;
+}
+
+std::string refusal(const std::string& entry) {
+    try {
+        parsed({entry});
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return {};
+}
+
+std::vector<std::string> warnings_of(const std::string& entry) {
+    std::vector<std::string> warnings;
+    options_from(std::vector{entry}, warnings);
+    return warnings;
+}
+
+bool says(const std::string& text, const std::vector<std::string>& parts) {
+    return std::all_of(parts.begin(), parts.end(), [&](const auto& p) { return text.find(p) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST(environment, without_variables_it_says_what_options_say_by_themselves) {
+    const options plain, empty = parsed({}), unset = parsed({"TERRACE_TIMEOUT=", "TERRACE_CHECK=", "HOME=/"});
+    for (const options& o : {empty, unset}) {
+        EXPECT_EQ(o.timeout, plain.timeout);
+        EXPECT_EQ(o.check, plain.check);
+        EXPECT_EQ(o.plan_file, plain.plan_file);
+        EXPECT_TRUE(o.log);  // to standard error, from warnings up
+    }
+}
+
+TEST(environment, values) {
+    EXPECT_EQ(parsed({"TERRACE_PLAN=a b.yaml"}).plan_file, "a b.yaml");
+    EXPECT_EQ(parsed({"TERRACE_TIMEOUT=2.5"}).timeout, std::chrono::milliseconds(2500));
+    EXPECT_EQ(parsed({"TERRACE_TIMEOUT=0"}).timeout, std::chrono::seconds(0));
+    EXPECT_EQ(parsed({"TERRACE_CHECK=off"}).check, options::checking::off);
+    EXPECT_EQ(parsed({"TERRACE_CHECK=every"}).check, options::checking::every);
+    EXPECT_FALSE(parsed({"TERRACE_LOG=off"}).log);
+}
+
+TEST(environment, the_log_has_the_lines_asked_for) {
+    for (const auto& [level, lines] : {std::pair{"warn", 1}, {"info", 2}, {"debug", 3}}) {
+        const options o = parsed({fmt::format("TERRACE_LOG={}", level)});
+        testing::internal::CaptureStderr();
+        o.log(log_level::warn, "one");
+        o.log(log_level::info, "two");
+        o.log(log_level::debug, "three");
+        const std::string text = testing::internal::GetCapturedStderr();
+        EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), lines) << level;
+        EXPECT_EQ(text.find("terrace: warn: one\n"), 0u);
+    }
+}
+
+TEST(environment, bad_values_are_refused_with_what_is_allowed) {
+    for (const std::string value : {"soon", "-1", "nan", "inf", "1e10", "5s", " 5", "0x10", "1,5"})
+        EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"})) << value;
+    EXPECT_TRUE(says(refusal("TERRACE_LOG=loud"), {"TERRACE_LOG", "\"loud\"", "off, warn, info or debug"}));
+    EXPECT_TRUE(says(refusal("TERRACE_CHECK=First"), {"TERRACE_CHECK", "\"First\"", "off, first or every"}));
+}
+
+TEST(environment, unknown_variables_are_warned_of_with_the_nearest_name) {
+    for (const auto& [wrong, right] : {std::pair{"TERRACE_TIMEOUTS", "TERRACE_TIMEOUT"}, {"TERRACE_PLN", "TERRACE_PLAN"},
+                                       {"TERRACE_LOGLEVEL", nullptr}, {"TERRACE_CHEKC", "TERRACE_CHECK"}}) {
+        const std::vector<std::string> warnings = warnings_of(fmt::format("{}=1", wrong));
+        ASSERT_EQ(warnings.size(), 1u) << wrong;
+        EXPECT_TRUE(says(warnings[0], {wrong, right != nullptr ? fmt::format("did you mean {}?", right) : "terrace info"}))
+            << warnings[0];
+    }
+    EXPECT_TRUE(warnings_of("TERRAIN=1").empty());
+}
+
+TEST(environment, from_environment_reads_this_process) {
+    ASSERT_EQ(setenv("TERRACE_CHECK", "every", 1), 0);
+    ASSERT_EQ(setenv("TERRACE_CHEK", "every", 1), 0);
+    testing::internal::CaptureStderr();
+    const options o = options::from_environment();
+    const std::string text = testing::internal::GetCapturedStderr();
+    unsetenv("TERRACE_CHECK");
+    unsetenv("TERRACE_CHEK");
+    EXPECT_EQ(o.check, options::checking::every);
+    EXPECT_TRUE(says(text, {"warn", "TERRACE_CHEK ", "did you mean TERRACE_CHECK?"})) << text;
+}
+
+TEST(environment, a_communicator_without_a_plan_is_refused) {
+    const auto nothing = [](communicator&) {};
+    try {
+        loopback::run(nothing, options{});
+        FAIL();
+    } catch (const usage_error& e) {
+        EXPECT_TRUE(says(e.what(), {"options::plan_file", "TERRACE_PLAN"})) << e.what();
+    }
+    options o;
+    o.plan_file = "no such file";
+    EXPECT_THROW(loopback::run(nothing, o), input_error);
+}
+
+TEST(environment, a_communicator_takes_the_plan_from_the_options) {
+    options o;
+    o.plan_file = TERRACE_SOURCE_ROOT "/tests/golden/two-by-four.plan.yaml";
+    std::atomic<int> ranks{0};
+    loopback::run([&](communicator& comm) { ranks += comm.size() == 8; }, o);
+    EXPECT_EQ(ranks, 8);
+}
+
+// docs/environment.md and the table that parses cannot differ.
+TEST(environment, the_documentation_has_every_variable_as_it_is) {
+    std::ifstream file(TERRACE_SOURCE_ROOT "/docs/environment.md");
+    const std::string page{std::istreambuf_iterator<char>(file), {}};
+    std::set<std::string_view> names;
+    for (const variable& v : environment_variables()) {
+        const std::string fallback = v.fallback.empty() ? "–" : fmt::format("`{}`", v.fallback);
+        const std::string row = fmt::format("| `{}` | {} | {} | {} |", v.name, fallback, v.allowed, v.meaning);
+        EXPECT_NE(page.find(row + '\n'), std::string::npos) << "docs/environment.md lacks the line\n" << row;
+        names.insert(v.name);
+    }
+    EXPECT_EQ(names.size(), environment_variables().size());
+    const auto rows = [&] {
+        std::size_t count = 0;
+        for (std::size_t at = 0; (at = page.find("\n| `TERRACE_", at)) != std::string::npos; ++at) ++count;
+        return count;
+    }();
+    EXPECT_EQ(rows, names.size()) << "docs/environment.md has a variable that does not exist";
+}
+
+}  // namespace terrace::test

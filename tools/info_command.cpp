@@ -1,0 +1,118 @@
+#include "tools/info_command.hpp"
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <terrace/error.hpp>
+#include <terrace/version.hpp>
+
+#include "api/environment.hpp"
+#include "tools/build_config.hpp"
+#include "tools/table.hpp"
+
+namespace terrace {
+
+namespace {
+
+struct backend {
+    std::string_view name;
+    bool available;
+    std::string_view detail;  // which, or why not
+};
+constexpr std::array backends{
+    backend{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION},
+    backend{"loopback", true, "ranks are threads of one process"},
+    backend{"cuda", false, "not compiled in: this version reduces and moves buffers of the host only"},
+    backend{"nccl", false, "not compiled in: it needs cuda"},
+};
+
+struct library {
+    std::string_view name, version;
+};
+constexpr std::array libraries{
+    library{"hwloc", TERRACE_HWLOC_VERSION},
+    library{"yaml-cpp", TERRACE_YAML_VERSION},
+    library{"pugixml", TERRACE_PUGIXML_VERSION},
+    library{"compiler", TERRACE_COMPILER},
+};
+
+struct setting {
+    const variable* what;
+    std::string value;
+    bool from_environment;
+};
+
+struct findings {
+    std::vector<setting> settings;
+    std::vector<std::string> problems;
+};
+
+findings look_around() {
+    findings found;
+    const std::vector<std::string> environment = process_environment();
+    for (const variable& v : environment_variables()) {
+        const char* set = value_in(environment, v.name);
+        found.settings.push_back({&v, std::string(set != nullptr ? set : v.fallback), set != nullptr});
+    }
+    try {
+        options_from(environment, found.problems);
+    } catch (const error& e) {
+        found.problems.push_back(e.what());
+    }
+    return found;
+}
+
+std::string as_text(const findings& found) {
+    table ends("<<<"), parts("<<"), settings("<<<<");
+    for (const backend& b : backends)
+        ends.add({std::string(b.name), b.available ? "yes" : "no", std::string(b.detail)});
+    for (const library& l : libraries) parts.add({std::string(l.name), std::string(l.version)});
+    for (const setting& s : found.settings)
+        settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value,
+                      s.from_environment ? "environment" : "default",
+                      fmt::format("{} ({})", s.what->meaning, s.what->allowed)});
+    std::string text = fmt::format("terrace {}\n\nback ends\n{}\nbuilt with\n{}\nvariables\n{}", version(), ends.text(),
+                                   parts.text(), settings.text());
+    for (const std::string& problem : found.problems) text += fmt::format("\n{}\n", problem);
+    return text;
+}
+
+std::string as_json(const findings& found) {
+    using nlohmann::ordered_json;
+    ordered_json info{{"version", version()}};
+    for (const backend& b : backends)
+        info["backends"].push_back({{"name", b.name}, {"available", b.available}, {"detail", b.detail}});
+    for (const library& l : libraries) info["built_with"][std::string(l.name)] = l.version;
+    for (const setting& s : found.settings)
+        info["variables"].push_back({{"name", s.what->name},
+                                     {"value", s.value.empty() ? ordered_json() : ordered_json(s.value)},
+                                     {"source", s.from_environment ? "environment" : "default"},
+                                     {"allowed", s.what->allowed},
+                                     {"meaning", s.what->meaning}});
+    info["problems"] = found.problems;
+    return info.dump(2) + '\n';
+}
+
+}  // namespace
+
+void add_info_command(CLI::App& app, int& status) {
+    auto* command = app.add_subcommand("info", "Say what this Terrace is, was built with, and reads from the environment");
+    const auto json = std::make_shared<bool>(false);
+    command->add_flag("--json", *json, "Print JSON");
+    command->footer("Exit code 1 if the environment has a TERRACE_* variable that is unknown or has a bad value.\n\n"
+                    "Examples:\n"
+                    "  terrace info\n"
+                    "  terrace info --help");
+    command->callback([json, &status] {
+        const findings found = look_around();
+        fmt::print("{}", *json ? as_json(found) : as_text(found));
+        if (!found.problems.empty()) status = 1;
+    });
+}
+
+}  // namespace terrace

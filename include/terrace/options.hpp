@@ -11,7 +11,7 @@ enum class log_level { warn, info, debug };
 
 /// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
 struct options {
-    /// Receives one line without a newline. Null: silent. Called from the thread that uses the communicator.
+    /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from the thread that uses the communicator.
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan of communicators that are created without one. Each rank may have a copy of its own.

@@ -5,8 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <terrace/version.hpp>
-
+#include "api/log_line.hpp"
 #include "schedule/compose.hpp"
 
 namespace terrace {
@@ -21,13 +20,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)) {
     number_ranks();
     check_rules();
-    if (options_.log)
-        options_.log(log_level::info,
-                     fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}{}", version(), plan_.id(),
-                                 plan_.name(), size(), shape_text(plan_.get().machine.shape), net_->name(),
-                                 plan_.get().rules.contains(collective::allreduce)
-                                     ? "; allreduce of 1 MiB: " + shape(1 << 20)
-                                     : ""));
+    if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
 }
 
 // A plan that names an algorithm nobody knows is refused now, not at the first message of that size.

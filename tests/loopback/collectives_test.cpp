@@ -148,7 +148,26 @@ TEST(loopback_communicator, says_what_it_is) {
         EXPECT_EQ(moved.size(), 4);
         comm = std::move(moved);
     }, o);
-    EXPECT_EQ(lines, 4);
+    EXPECT_EQ(lines, 1);  // one per communicator, not per rank
+}
+
+TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_runs_by_size) {
+    options o;
+    std::string line;
+    o.log = [&](log_level level, std::string_view text) {
+        if (level == log_level::info) line += text;
+    };
+    o.plan_file = TERRACE_SOURCE_ROOT "/tests/golden/two-by-four.plan.yaml";
+    loopback::run([](communicator&) {}, o);
+    const plan p = plan::load(o.plan_file);
+    const recipe& r = p.get();
+    for (const std::string& part :
+         {"plan " + p.id() + " \"two-by-four\", 8 ranks (4 x 2), transport loopback; allreduce up to ",
+          fmt::format("; broadcast {} rules", r.rules.at(collective::broadcast).size())})
+        EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
+    for (const rule& each : r.rules.at(collective::allreduce))
+        EXPECT_NE(line.find(": " + describe(r.machine, each.stages)), std::string::npos) << line;
+    EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
 }  // namespace terrace::test

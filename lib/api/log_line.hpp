@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// What a communicator is, in one line: version, plan, shape, transports, allreduce by size, and how many rules the
+/// other collectives have.
+std::string log_line(const recipe& plan, std::string_view transports);
+
+}  // namespace terrace

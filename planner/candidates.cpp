@@ -207,7 +207,7 @@ stage whole_stage(const hierarchy& machine, int first, int last, mode how, std::
 }
 
 // The fastest one at 1 MiB, where two-level is in use: it is one algorithm, not one per size.
-void choose_root_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
+void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     constexpr double bytes = 1 << 20;
     double best = std::numeric_limits<double>::infinity();
     const std::span<const pricer::option> options = prices.price_options(stages).front();
@@ -228,7 +228,7 @@ std::vector<stage> two_level(pricer& prices, collective what) {
     std::vector<stage> stages{whole_stage(machine, 0, inner, in_node, "ring")};
     if (inner < outermost)
         stages.push_back(whole_stage(machine, inner + 1, outermost, between, has_root(what) ? "tree" : "ring"));
-    if (in_node == mode::root) choose_root_algorithm(prices, stages, what);
+    choose_node_algorithm(prices, stages, what);
     return stages;
 }
 

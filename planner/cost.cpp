@@ -26,6 +26,15 @@ double overheads(const std::vector<message_load>& messages, double bytes) {
 
 bool between_gpus(fabric f) { return f == fabric::nvlink || f == fabric::pcie; }
 
+// Ranks are processor cores that copy through memory they share.
+bool through_memory(const hierarchy& machine, int l) {
+    const fabric f = machine.levels[at(l)].medium;
+    return !between_gpus(machine.levels.front().medium) && (f == fabric::shm || f == fabric::bus);
+}
+
+// Time to read or write one byte [s/B]: a reduction reads two and writes one.
+double access_time(const hierarchy& machine) { return reduce_time(machine) / 3; }
+
 double slowest(const std::vector<cpu_load>& loads, double bytes) {
     double time = 0;
     for (const cpu_load& l : loads) time = std::max(time, l.time(bytes));
@@ -34,8 +43,9 @@ double slowest(const std::vector<cpu_load>& loads, double bytes) {
 
 // A chain busies nobody for long, but what its processors do adds up along it.
 double time_of(const phase_cost& p, double bytes) {
-    const double processors = std::max(slowest(p.loads, bytes), overheads(p.path, bytes) + p.path_reduction * bytes);
-    return p.latency + p.data * bytes + processors;
+    const double processors = std::max(slowest(p.loads, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
+    const double wire = p.data * bytes;
+    return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
 }
 
 double chunks_of(double bytes, std::int64_t chunk) {
@@ -101,6 +111,7 @@ public:
         : machine_(machine), stage_(s), adds_(!down && s.how != mode::replicate), links_(machine),
           now_(at(links_.size())), ranks_(at(machine.ranks())) {
         made_.links.resize(at(links_.size()));
+        made_.in_memory = true;
     }
 
     phase_cost measure(const std::vector<const pattern*>& patterns) {
@@ -119,6 +130,19 @@ public:
             begin = end;
         }
         for (std::size_t c = 0; c < patterns.size(); ++c) add_reductions(stage_.cohorts[c], *patterns[c]);
+        sort_ranks();
+        return std::move(made_);
+    }
+
+    // A native stage in shared memory: ranks read their peers' copies, or the root's, and write nobody else's.
+    phase_cost measure_native(bool down, bool innermost) {
+        for (const cohort& c : stage_.cohorts) {
+            add_native(c, down, innermost);
+            const int level = machine_.shape.common_level(c.members.front(), c.members.back());
+            const int waits = stage_.how == mode::replicate ? 2 : 1;  // up: all have arrived; down: the result has
+            made_.latency = std::max(made_.latency, waits * machine_.levels[at(level)].latency);
+        }
+        close_span(1);
         sort_ranks();
         return std::move(made_);
     }
@@ -150,12 +174,12 @@ private:
         p.for_each_message(e, [&](int from, int to, double part) {
             const double load = part * share(c);
             const int sender = c.members[at(from)], receiver = c.members[at(to)];
-            const int level = links_.cross(sender, receiver, [&](int link) {
-                if (now_[at(link)] == 0) touched_.push_back(link);
-                now_[at(link)] += load;
-            });
+            const int level = cross(sender, receiver, load);
             latency = std::max(latency, machine_.levels[at(level)].latency);
             if (load > largest_.first) largest_ = {load, level};
+            made_.in_memory &= through_memory(machine_, level);
+            ranks_[at(sender)].memory += static_cast<float>(load * steps * copying(level));
+            ranks_[at(receiver)].memory += static_cast<float>(load * steps * copying(level));
             made_.largest_part = std::max(made_.largest_part, load);
             if (between_nodes(machine_.levels[at(level)].medium))
                 made_.network_part = std::max(made_.network_part, load);
@@ -163,6 +187,45 @@ private:
             count(ranks_[at(receiver)].received, load, level, steps);
         });
         return latency;
+    }
+
+    int cross(int from, int to, double load) {
+        return links_.cross(from, to, [&](int link) { occupy(link, load); });
+    }
+
+    void occupy(int link, double load) {
+        if (now_[at(link)] == 0) touched_.push_back(link);
+        now_[at(link)] += load;
+    }
+
+    // The transport copies a message in at one end and out at the other [s/B].
+    double copying(int level) const {
+        return through_memory(machine_, level) ? 2 * access_time(machine_) : 0;
+    }
+
+    // In vectors: what ranks read and write, and what crosses links. What one rank reads of the root's copy another
+    // finds in the cache.
+    void add_native(const cohort& c, bool down, bool innermost) {
+        const double whole = share(c), ranks = static_cast<double>(c.members.size());
+        const bool has_root = stage_.how == mode::root;
+        const double reduced = has_root ? whole : whole / ranks;  // by each rank that reduces
+        const double copied_in = !down && innermost ? 2 * whole : 0;  // not by the root: nobody reads its copy
+        const double copied_out = down || stage_.how == mode::replicate ? 2 * whole : 0;
+        const int root = c.members[at(c.root)];
+        std::set<int> from_root;
+        for (const int rank : c.members) {
+            const double added_up = !down && (!has_root || rank == root) ? (ranks + 1) * reduced : 0;
+            const double copied = (has_root && rank == root ? 0 : copied_in) + copied_out;
+            ranks_[at(rank)].memory += static_cast<float>((added_up + copied) * access_time(machine_));
+            for (const int peer : c.members) {
+                if (peer == rank) continue;
+                if (!has_root) cross(peer, rank, (stage_.how == mode::replicate ? 2 : 1) * whole / ranks);
+                else if (!down && rank == root) cross(peer, rank, whole);
+            }
+            if (has_root && down && rank != root) links_.cross(root, rank, [&](int link) { from_root.insert(link); });
+        }
+        for (const int link : from_root) occupy(link, whole);
+        made_.largest_part = std::max(made_.largest_part, reduced);
     }
 
     void count(std::vector<message_load>& messages, double load, int level, int steps) const {
@@ -193,12 +256,12 @@ private:
     void extend_path(int steps) {
         const auto [load, level] = std::exchange(largest_, {});
         count(made_.path, load, level, steps);
-        if (adds_) made_.path_reduction += load * steps * reduce_time(machine_);
+        made_.path_memory += load * steps * ((adds_ ? reduce_time(machine_) : 0) + 2 * copying(level));
     }
 
     void add_reductions(const cohort& c, const pattern& p) {
         for (std::size_t i = 0; i < p.reduced.size(); ++i)
-            ranks_[at(c.members[i])].reduction += static_cast<float>(p.reduced[i] * share(c) * reduce_time(machine_));
+            ranks_[at(c.members[i])].memory += static_cast<float>(p.reduced[i] * share(c) * reduce_time(machine_));
     }
 
     void sort_ranks() {
@@ -230,7 +293,7 @@ double reduce_time(const hierarchy& machine) noexcept {
 }
 
 double cpu_load::time(double bytes) const {
-    return std::max(overheads(sent, bytes), overheads(received, bytes)) + reduction * bytes;
+    return std::max(overheads(sent, bytes), overheads(received, bytes)) + memory * bytes;
 }
 
 std::vector<const phase_cost*> stage_price::phases(collective what) const {
@@ -261,22 +324,30 @@ std::string key_of(std::span<const stage> stages) {
     return key;
 }
 
-bool available(const algorithm& a) { return a.name != "native"; }
+bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
+    if (!a.supports(s.how)) return false;
+    return a.name != "native" || std::all_of(s.levels.begin(), s.levels.end(), [&](int l) {
+        return through_memory(machine, l);
+    });
+}
 
 pricer::pricer(const hierarchy& machine) : machine_(machine) {}
 
 composition pricer::lay_out(std::span<const stage> stages) const { return compose(machine_, stages, virtual_count, 1); }
 
-phase_cost pricer::price_phase(const composed_stage& s, const algorithm& a, bool down) {
+phase_cost pricer::price_phase(const composition& c, std::size_t number, const algorithm& a, bool down) {
+    const composed_stage& s = c.stages[number];
     std::vector<const pattern*> patterns;
-    for (const cohort& c : s.cohorts)
-        patterns.push_back(&book_.of(a, s.how, down, static_cast<int>(c.members.size()), c.root));
-    return phase_meter(machine_, s, down).measure(patterns);
+    for (const cohort& k : s.cohorts)
+        patterns.push_back(&book_.of(a, s.how, down, static_cast<int>(k.members.size()), k.root));
+    phase_meter meter(machine_, s, down);
+    const bool native = !patterns.empty() && patterns.front()->native;
+    return native ? meter.measure_native(down, number == 0) : meter.measure(patterns);
 }
 
 std::shared_ptr<const stage_price> pricer::price_stage(const composition& c, std::size_t number, const algorithm& a) {
-    const composed_stage& s = c.stages[number];
-    return std::make_shared<const stage_price>(stage_price{price_phase(s, a, false), price_phase(s, a, true)});
+    return std::make_shared<const stage_price>(
+        stage_price{price_phase(c, number, a, false), price_phase(c, number, a, true)});
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {
@@ -292,7 +363,7 @@ std::vector<std::span<const pricer::option>> pricer::price_options(std::vector<s
     for (stage& s : stages) {
         able.emplace_back();
         for (const algorithm& a : algorithms())
-            if (available(a) && a.supports(s.how)) able.back().push_back({&a, nullptr});
+            if (available(machine_, s, a)) able.back().push_back({&a, nullptr});
         s.algorithm = able.back().front().by->name;
     }
     std::optional<composition> laid_out;

@@ -15,7 +15,7 @@
 
 namespace terrace {
 
-/// Time to reduce one byte into an accumulator on one rank (gamma) [s/B]. A processor core streams about 22 GB/s
+/// Time to reduce one byte into an accumulator on one rank (gamma) [s/B]. A processor core streams about 24 GB/s
 /// (docs/performance.md), and a reduction reads two operands and writes one; a GPU (a rank whose own link is NVLink or
 /// PCIe) streams at least 600 GB/s.
 double reduce_time(const hierarchy& machine) noexcept;
@@ -33,7 +33,7 @@ struct message_load {
 /// What a rank's processor does in one phase.
 struct cpu_load {
     std::vector<message_load> sent, received;  ///< sorted
-    float reduction = 0;                       ///< time to add up what arrives, per byte of the vector [s/B]
+    float memory = 0;  ///< time to add up what arrives and to copy inside a node, per byte of the vector [s/B]
 
     /// For a vector of `bytes` [s]. Sending and receiving go hand in hand: an exchange of one message each way costs o.
     double time(double bytes) const;
@@ -49,7 +49,8 @@ struct phase_cost {
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_rank;     ///< index into `loads`
     std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
-    double path_reduction = 0;         ///< time to add them up, per byte of the vector [s/B]
+    double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
+    bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
     double network_part = 0;           ///< the largest message between nodes, of the vector
     double largest_part = 0;           ///< the largest message
 };
@@ -111,8 +112,8 @@ private:
 /// "0-1:8:scatter:ring;": the same text for equal stages and for no others.
 std::string key_of(std::span<const stage> stages);
 
-/// Whether plans may use it: no transport offers native stages yet.
-bool available(const algorithm& a);
+/// Whether plans may run a stage by it. A native stage runs where ranks share memory.
+bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 
 /// Prices stages on one machine. Section 6 of docs/architecture.md: every message is charged to each physical link that
 /// it crosses, for any grouping, aligned with the levels or not.
@@ -134,7 +135,7 @@ public:
     const hierarchy& machine() const noexcept { return machine_; }
 
 private:
-    phase_cost price_phase(const composed_stage& s, const algorithm& a, bool down);
+    phase_cost price_phase(const composition& c, std::size_t number, const algorithm& a, bool down);
 
     const hierarchy& machine_;
     pattern_book book_;

@@ -23,12 +23,15 @@ public:
         }
     }
 
-    sent run(int position, double& reduced) const {
+    schedule program(int position) const {
         builder out(position, size_, collective::allreduce, size_);
         emit_(out, {members_, shards_, {0, size_}, position, root_});
-        const schedule program = out.finish();
+        return out.finish();
+    }
+
+    sent run(int position, double& reduced) const {
         sent messages;
-        for (const instr& i : program.instrs) {
+        for (const instr& i : program(position).instrs) {
             if (i.what == action::send) add(messages[i.step], position, i.peer, share(i.src));
             if (i.what == action::recv_reduce) reduced += share(i.dst);
             if (i.what == action::reduce) reduced += share(i.dst) * (i.sources - 1);
@@ -87,6 +90,8 @@ std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
 pattern read_off(algorithm::generator emit, int size, int root, int rounds) {
     const recorder run(emit, size, root);
     pattern made;
+    const std::vector<instr> first = run.program(0).instrs;
+    made.native = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
     made.reduced.resize(static_cast<std::size_t>(size));
     made.circulant = size > large_group && looks_circulant(run, size);
     sent messages;

@@ -28,6 +28,7 @@ struct pattern {
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;
+    bool native = false;  ///< handed to the transport: it has no exchanges of its own
 
     template <class F>
     void for_each_message(const exchange& e, F&& f) const {

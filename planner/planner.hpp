@@ -45,11 +45,12 @@ std::vector<candidate> candidates(const hierarchy& machine, collective what = co
 ///
 ///             | allreduce                     | reduce_scatter, allgather | broadcast, reduce
 ///   flat-ring | ring over all ranks           | ring over all ranks       | chain over all ranks, origin "flat-chain"
-///   two-level | root in the node, ring among  | ring in the node, ring    | root in the node, tree among nodes
+///   two-level | root in the node, ring among  | scatter in the node, ring | root in the node, tree among nodes
 ///             | the roots                     | over the rest             |
 ///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
 ///
-/// "Root in the node" is direct, tree or chain, whichever is fastest at 1 MiB. @throws usage_error for other names
+/// What runs in the node is whatever is fastest at 1 MiB: native where ranks share memory.
+/// @throws usage_error for other names
 candidate baseline(const hierarchy& machine, std::string_view name, collective what = collective::allreduce);
 
 /// Section 6 of the design: time of a call with `lanes` chunks of `chunk` bytes in flight (chunk 0: all).

@@ -125,6 +125,25 @@ TEST(predict, meets_the_closed_forms) {
     EXPECT_NEAR(one_stage(8, mode::replicate, "doubling", 48000), 3 * (alpha + o + bytes * (beta + gamma)), 1e-9);
 }
 
+// Flags instead of messages, and bytes read and written instead of links: 24 GB/s.
+TEST(predict, native_stages_stream_through_memory) {
+    const double alpha = 0.5e-6, access = reduce_time(two_nodes()) / 3, bytes = 48000;
+    for (const int p : {2, 3, 4}) {
+        const hierarchy node = machine(tree::uniform(std::vector{p}));
+        const auto time = [&](mode how, collective what) {
+            return predict(node, {{{0}, p, how, "native"}}, 48000, 1, 0, what).time;
+        };
+        const double in = 2 * bytes * access, out = 2 * bytes * access, shard = (p + 1) * bytes / p * access;
+        const double link = bytes / 10e9, most = link * (p - 1) / p;
+        EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter), alpha + in + shard, 1e-9);
+        EXPECT_NEAR(time(mode::scatter, collective::allreduce), 2 * alpha + in + shard + std::max(out, most), 1e-9);
+        EXPECT_NEAR(time(mode::replicate, collective::allreduce), 2 * alpha + in + shard + out, 1e-9);
+        EXPECT_NEAR(time(mode::root, collective::reduce), alpha + std::max((p + 1) * bytes * access, (p - 1) * link),
+                    1e-9);
+        EXPECT_NEAR(time(mode::root, collective::broadcast), alpha + link, 1e-9);
+    }
+}
+
 TEST(predict, counts_wire_segments) {
     const double whole = one_stage(2, mode::replicate, "direct", 480 << 10);
     const double bytes = 480 << 10, gamma = reduce_time(network(2));
@@ -205,8 +224,34 @@ TEST(candidates, are_different_and_include_the_baselines) {
         std::set<std::string> seen;
         for (std::size_t i = 3; i < all.size(); ++i) {
             EXPECT_TRUE(seen.insert(describe(h, all[i].stages)).second) << describe(h, all[i].stages);
-            for (const stage& s : all[i].stages) EXPECT_NE(s.algorithm, "native");
         }
+    }
+}
+
+// Natively where ranks share memory; GPUs do not.
+TEST(candidates, are_native_inside_nodes_of_processors_only) {
+    std::set<mode> modes;
+    for (const hierarchy& h : machines())
+        for (const candidate& c : candidates(h))
+            for (const stage& s : c.stages) {
+                if (s.algorithm != "native") continue;
+                modes.insert(s.how);
+                EXPECT_EQ(s.levels, std::vector{0}) << describe(h, c.stages);
+            }
+    EXPECT_EQ(modes.size(), 2U);  // replicate in a node would stand below other stages
+    for (const fabric inner : {fabric::nvlink, fabric::pcie}) {
+        const hierarchy gpus{{link("pair", inner, 20e9, 2e-6, 1e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
+                             tree::uniform(std::vector{2, 2})};
+        for (const candidate& c : candidates(gpus))
+            for (const stage& s : c.stages) EXPECT_NE(s.algorithm, "native");
+    }
+    const hierarchy sockets{
+        {link("numa", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
+        tree::uniform(std::vector{4, 2})};
+    for (const auto& [what, rules] : make_plan("x", sockets).rules) {
+        if (what == collective::reduce) continue;  // one rank that reads all others is slower than a pipeline
+        for (const rule& r : rules)
+            for (const stage& s : r.stages) EXPECT_EQ(s.algorithm, "native") << to_string(what) << ' ' << r.at;
     }
 }
 
@@ -278,7 +323,7 @@ TEST(baseline, exists_for_every_collective) {
     };
     for (const collective what : {collective::reduce_scatter, collective::allgather}) {
         EXPECT_EQ(text("flat-ring", what), "node+rack+core:12 scatter ring");
-        EXPECT_EQ(text("two-level", what), "node:3 scatter ring > rack+core:4 scatter ring");
+        EXPECT_EQ(text("two-level", what), "node:3 scatter native > rack+core:4 scatter ring");
         EXPECT_THROW(text("central", what), usage_error);
     }
     for (const collective what : {collective::broadcast, collective::reduce}) {

@@ -117,6 +117,28 @@ std::vector<hierarchy> uneven_machines() {
     return result;
 }
 
+std::vector<hierarchy> machines_of_size(int ranks) {
+    std::vector<hierarchy> result = uniform_machines(ranks);
+    for (hierarchy& machine : uneven_machines())
+        if (machine.ranks() == ranks) result.push_back(std::move(machine));
+    return result;
+}
+
+hierarchy random_machine(int ranks, dice& d) {
+    std::vector<std::vector<int>> children;
+    int members = ranks;
+    for (std::size_t inner = d.below(4); inner > 0; --inner) {
+        std::vector<int>& sizes = children.emplace_back();
+        const int even = 1 + static_cast<int>(d.below(at(members))), most = 1 + static_cast<int>(d.below(at(members)));
+        const bool uniform = members % even == 0 && d.coin();
+        for (int left = members; left > 0; left -= sizes.back())
+            sizes.push_back(uniform ? even : 1 + static_cast<int>(d.below(at(std::min(left, most)))));
+        members = static_cast<int>(sizes.size());
+    }
+    children.push_back({members});
+    return machine_of(tree(std::move(children)));
+}
+
 std::string text(const tree& shape) {
     std::string result;
     for (const std::vector<int>& sizes : shape.children())
@@ -145,6 +167,17 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
         s.algorithm = c.algorithm;
     }
     return stages;
+}
+
+std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d) {
+    const auto all = stagings(machine);
+    for (;;) {
+        const std::vector<stage>& bare = all[d.below(all.size())];
+        std::vector<stage> stages = with_choice(bare, d.below(choices(bare.size())));
+        for (stage& s : stages)
+            while (!can(s.how, what)) s = with_choice({s}, d.below(stage_choices().size())).front();
+        if (fits(machine, stages)) return stages;
+    }
 }
 
 bool fits(const hierarchy& machine, const std::vector<stage>& stages) {

@@ -6,6 +6,7 @@
 
 #include "base/hierarchy.hpp"
 #include "plan/recipe.hpp"
+#include "support/dice.hpp"
 
 namespace terrace::test {
 
@@ -18,6 +19,12 @@ std::vector<hierarchy> uniform_machines(int ranks);
 
 /// Machines with unequal domains, up to 24 ranks.
 std::vector<hierarchy> uneven_machines();
+
+/// All of them with so many ranks.
+std::vector<hierarchy> machines_of_size(int ranks);
+
+/// Any machine of so many ranks, up to four levels deep.
+hierarchy random_machine(int ranks, dice& d);
 
 /// "[4,2] [2]": children per domain, innermost level first.
 std::string text(const tree& shape);
@@ -34,5 +41,8 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice);
 
 /// Whether replicate stands only where it may: outermost, or below siblings of equal size.
 bool fits(const hierarchy& machine, const std::vector<stage>& stages);
+
+/// Stages that fit the machine and can do the collective.
+std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d);
 
 }  // namespace terrace::test

@@ -1,0 +1,274 @@
+// What every transport must do, written once. worlds() says which transports this program has.
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "conformance/world.hpp"
+#include "support/dice.hpp"
+#include "support/effort.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+constexpr std::array all_types{element_type::int8,    element_type::int16,    element_type::int32,
+                               element_type::int64,   element_type::uint8,    element_type::uint16,
+                               element_type::uint32,  element_type::uint64,   element_type::float16,
+                               element_type::bfloat16, element_type::float32, element_type::float64};
+constexpr std::array float_types{element_type::float16, element_type::bfloat16, element_type::float32,
+                                 element_type::float64};
+constexpr std::array all_ops{reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg};
+
+/// How a machine is used.
+struct setting {
+    hierarchy machine;
+    std::vector<stage> stages;
+    int lanes = 1;
+    std::int64_t chunk = 0;
+};
+
+std::string describe(const setting& s) {
+    return fmt::format("{}: {}, {} lanes of {} bytes", text(s.machine.shape), terrace::describe(s.machine, s.stages),
+                       s.lanes, s.chunk);
+}
+
+bool can(const setting& s, collective what) {
+    return std::all_of(s.stages.begin(), s.stages.end(), [&](const stage& each) { return terrace::can(each.how, what); });
+}
+
+// One stage over everything.
+setting flat(const hierarchy& machine, mode how, const char* algorithm) {
+    std::vector<int> all;
+    for (int l = 0; l < machine.depth(); ++l) all.push_back(l);
+    return {machine, {{all, machine.ranks(), how, algorithm}}};
+}
+
+// A few settings of a size that between them do everything: each mode, an algorithm with one reduction of many inputs
+// and one of two at a time, chunks in lanes, and uneven domains where the suite's machines have any.
+std::vector<setting> typical(int ranks) {
+    std::vector<setting> result;
+    const std::vector<hierarchy> machines = machines_of_size(ranks);
+    result.push_back(flat(machines.front(), mode::scatter, "ring"));
+    result.push_back(flat(machines.front(), mode::root, "tree"));
+    result.push_back(flat(machines.front(), mode::replicate, "doubling"));
+    dice d(static_cast<std::uint64_t>(ranks));
+    setting deep{machines.back(), {}, 2, 256};
+    for (int l = 0; l < deep.machine.depth(); ++l)
+        deep.stages.push_back(
+            {{l}, deep.machine.shape.uniform_size(l).value_or(0), mode::scatter, l % 2 == 0 ? "direct" : "halving"});
+    result.push_back(deep);
+    for (stage& s : deep.stages) s = {s.levels, s.group, mode::root, "native"};
+    result.push_back(deep);
+    return result;
+}
+
+class conformance : public testing::TestWithParam<world> {
+protected:
+    // Makes the calls one after the other on one communicator.
+    void expect_right(const setting& s, const std::vector<call>& calls, std::uint64_t salt = 1) {
+        const auto main = [&](communicator& comm) {
+            std::vector<outcome> seen;
+            for (std::size_t n = 0; n < calls.size(); ++n) seen.push_back(make(comm, calls[n], salt + n));
+            return seen;
+        };
+        const report seen = GetParam().run(plan_of(s.machine, s.stages, s.lanes, s.chunk), main);
+        for (std::size_t n = 0; n < calls.size(); ++n) {
+            for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+                const outcome& o = seen[rank][n];
+                EXPECT_EQ(o.wrong, 0) << "wrong on rank " << rank << where(s, calls[n], salt + n);
+                EXPECT_EQ(o.digest, seen[0][n].digest)
+                    << "rank " << rank << " has other bits than rank 0" << where(s, calls[n], salt + n);
+            }
+            if (HasFailure()) return;  // the first says enough
+        }
+    }
+
+    static std::string where(const setting& s, const call& c, std::uint64_t salt) {
+        return fmt::format("\n  plan {}\n  call {}, salt {}", describe(s), test::describe(c), salt);
+    }
+};
+
+std::vector<std::int64_t> hard_counts(int ranks) {
+    return {0, 1, ranks - 1, ranks, 2 * ranks + 3, 16 * ranks + 5, 1009};
+}
+
+// Equal blocks, then blocks of which some are empty, then one block that is everything.
+std::vector<call> with_blocks(call c, int ranks) {
+    std::vector<call> result{c};
+    if (!has_blocks(c.what)) return result;
+    for (int r = 0; r < ranks; ++r) c.counts.push_back(r % 3 * c.count / 2);
+    result.push_back(c);
+    std::fill(c.counts.begin(), c.counts.end(), 0);
+    c.counts[static_cast<std::size_t>(ranks / 2)] = c.count;
+    result.push_back(c);
+    return result;
+}
+
+// Every collective that the setting can do, in place and out of place, of every count; types, operations, roots and
+// offsets take turns.
+std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& counts, dice& d) {
+    const int ranks = s.machine.ranks();
+    std::vector<call> calls;
+    for (collective what : all_collectives) {
+        if (!can(s, what)) continue;
+        for (std::int64_t count : counts)
+            for (bool in_place : {false, true}) {
+                call c{.what = what, .count = count, .counts = {}, .in_place = in_place};
+                for (call& each : with_blocks(c, ranks)) {
+                    each.type = d.pick(all_types);
+                    each.op = d.pick(all_ops);
+                    each.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
+                    each.offset = static_cast<int>(d.below(3)) * static_cast<int>(d.below(17));
+                    calls.push_back(std::move(each));
+                }
+            }
+    }
+    return calls;
+}
+
+}  // namespace
+
+// Flat rings, every algorithm as one stage, and a sample of stagings of machines with this many ranks.
+TEST_P(conformance, shapes_and_counts) {
+    for (int ranks : GetParam().sizes) {
+        dice d(static_cast<std::uint64_t>(ranks));
+        std::vector<setting> settings = typical(ranks);
+        const std::vector<hierarchy> machines = machines_of_size(ranks);
+        for (int n = share(fmt::format("sampled plans of {} ranks", ranks), 60); n > 0; --n) {
+            const hierarchy& machine = d.pick(machines);
+            const collective what = d.pick(all_collectives);
+            settings.push_back({machine, random_stages(machine, what, d), 1 + static_cast<int>(d.below(4)),
+                                static_cast<std::int64_t>(d.below(4)) * 1024});
+        }
+        for (const setting& s : settings) {
+            expect_right(s, all_shapes(s, hard_counts(ranks), d));
+            if (HasFailure()) return;
+        }
+    }
+}
+
+TEST_P(conformance, types_and_operations) {
+    for (int ranks : GetParam().sizes) {
+        for (const setting& s : typical(ranks)) {
+            std::vector<call> calls;
+            for (collective what : all_collectives) {
+                if (!can(s, what)) continue;
+                for (element_type type : all_types)
+                    for (reduce_op op : all_ops) {
+                        if (!goes_up(what) && op != reduce_op::sum) continue;
+                        call c{.what = what, .type = type, .op = op, .count = 2 * ranks + 3, .counts = {},
+                               .root = ranks - 1, .in_place = calls.size() % 2 == 0, .offset = 1};
+                        for (const call& each : with_blocks(c, ranks)) calls.push_back(each);
+                    }
+            }
+            expect_right(s, calls);
+            if (HasFailure()) return;
+        }
+    }
+}
+
+// Longer than a segment on the wire and than a chunk, and twice, since a bound program runs again.
+TEST_P(conformance, long_messages) {
+    for (int ranks : GetParam().sizes) {
+        dice d(static_cast<std::uint64_t>(ranks));
+        for (setting s : typical(ranks))
+            for (std::int64_t chunk : {0, 65536}) {
+                s.chunk = chunk;
+                s.lanes = chunk > 0 ? 3 : 1;
+                std::vector<call> calls;
+                for (collective what : all_collectives) {
+                    if (!can(s, what)) continue;
+                    call c{.what = what, .type = d.pick(all_types), .count = 40009, .counts = {},
+                           .root = ranks / 2, .in_place = d.coin(), .offset = 3};
+                    if (has_blocks(what)) c.count /= ranks;
+                    calls.insert(calls.end(), {c, c});
+                }
+                expect_right(s, calls);
+                if (HasFailure()) return;
+            }
+    }
+}
+
+// Sums and products whose bits depend on the order of operations.
+TEST_P(conformance, all_ranks_get_the_same_bits) {
+    for (int ranks : GetParam().sizes) {
+        for (const setting& s : typical(ranks)) {
+            std::vector<call> calls;
+            for (element_type type : float_types)
+                for (reduce_op op : all_ops)
+                    for (std::int64_t count : {2 * ranks + 3, 1009})
+                        calls.push_back({.type = type, .op = op, .count = count, .counts = {},
+                                         .in_place = calls.size() % 2 == 0, .data = contents::rough});
+            expect_right(s, calls);
+            if (HasFailure()) return;
+        }
+    }
+}
+
+TEST_P(conformance, nan_propagates) {
+    for (int ranks : GetParam().sizes) {
+        if (ranks > 8) continue;
+        for (const setting& s : typical(ranks)) {
+            std::vector<call> calls;
+            for (collective what : {collective::allreduce, collective::reduce_scatter, collective::reduce}) {
+                if (!can(s, what)) continue;
+                for (element_type type : float_types)
+                    for (reduce_op op : all_ops)
+                        for (int from = 0; from < ranks; ++from)
+                            calls.push_back({.what = what, .type = type, .op = op, .count = 3 * ranks + 1, .counts = {},
+                                             .in_place = calls.size() % 2 == 0, .nan_from = from});
+            }
+            expect_right(s, calls);
+            if (HasFailure()) return;
+        }
+    }
+}
+
+// Machines, stages, lanes, chunks and calls at random, 10,000 in all.
+TEST_P(conformance, random_cases) {
+    constexpr int calls_each = 10;
+    const std::uint64_t from = seed();
+    dice d(from);
+    const int all = GetParam().sizes.size() > 1 ? 1000 : 125;  // one program of mpirun's is for one number of ranks
+    const int communicators = share("communicators of 10 random calls each", all);
+    std::int64_t elements = 0;
+    for (int n = 0; n < communicators && !HasFailure(); ++n) {
+        const int ranks = d.pick(GetParam().sizes);
+        setting s{random_machine(ranks, d), {}, 1 + static_cast<int>(d.below(4)),
+                  d.coin() ? 0 : static_cast<std::int64_t>(64 << d.below(9))};
+        const collective favourite = d.pick(all_collectives);
+        s.stages = random_stages(s.machine, favourite, d);
+        std::vector<call> calls;
+        while (calls.size() < calls_each) {
+            call c{.what = d.coin() ? favourite : d.pick(all_collectives), .counts = {}};
+            if (!can(s, c.what)) continue;
+            c.type = d.pick(all_types);
+            c.op = d.pick(all_ops);
+            const auto some_count = [&] { return static_cast<std::int64_t>(d.below(1u << d.below(13))); };
+            c.count = some_count();
+            if (has_blocks(c.what) && d.coin())
+                for (int r = 0; r < ranks; ++r) c.counts.push_back(d.below(4) == 0 ? 0 : some_count() / 4);
+            c.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
+            c.in_place = d.coin();
+            c.offset = static_cast<int>(d.below(40));
+            c.data = d.below(4) == 0 ? contents::rough : contents::exact;
+            c.nan_from = d.below(8) == 0 ? static_cast<int>(d.below(static_cast<std::size_t>(ranks))) : -1;
+            elements += c.count;
+            calls.push_back(std::move(c));
+        }
+        expect_right(s, calls, d.roll());
+        if (HasFailure()) fmt::print("communicator {} of TERRACE_TEST_SEED={}\n", n, from);
+    }
+    fmt::print("{} random cases, seed {}\n", communicators * calls_each, from);
+    EXPECT_GT(elements, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, conformance, testing::ValuesIn(worlds()),
+                         [](const testing::TestParamInfo<world>& info) { return info.param.name; });
+
+}  // namespace terrace::test

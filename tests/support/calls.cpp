@@ -1,0 +1,269 @@
+#include "support/calls.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <xxhash.h>
+
+namespace terrace::test {
+
+namespace {
+
+template <class T>
+constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
+
+// What the oracle computes in: exact for the values below.
+template <class T>
+using wide = std::conditional_t<is_float<T>, double, std::make_unsigned_t<std::conditional_t<is_float<T>, int, T>>>;
+
+template <class T>
+T narrowed(double x) {
+    return static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x));
+}
+
+template <class T>
+double widened(T x) {
+    return static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x);
+}
+
+std::uint64_t mixed(std::uint64_t z) {
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+template <class T>
+T from_bits(std::uint64_t bits) {
+    T x;
+    std::memcpy(static_cast<void*>(&x), &bits, sizeof x);
+    return x;
+}
+
+template <class Wide>
+bool is_nan(Wide x) {
+    if constexpr (std::is_floating_point_v<Wide>) return std::isnan(x);
+    else return false;
+}
+
+// The input of every rank and the serial oracle, element by element. An element's number is its place in the vector, or
+// in all blocks one after the other.
+template <element T>
+class oracle {
+public:
+    oracle(const call& c, int ranks, std::uint64_t salt) : c_(c), ranks_(ranks), salt_(mixed(salt)) {}
+
+    T input(std::int64_t i, int rank) const {
+        const std::uint64_t dice = mixed(salt_ + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u +
+                                         static_cast<std::uint64_t>(rank) * 0xd1342543de82ef95u);
+        if (!goes_up(c_.what)) return from_bits<T>(dice);  // moved as it is, NaN and all
+        if constexpr (is_float<T>) {
+            if (rank == c_.nan_from && i % 3 == rank % 3)
+                return narrowed<T>(std::bit_cast<double>(dice | std::uint64_t{0x7ff8} << 48));
+            return narrowed<T>(c_.data == contents::rough ? rough(dice) : exact(dice));
+        } else {
+            return static_cast<T>(dice);  // integers wrap around
+        }
+    }
+
+    T sum_of_all(std::int64_t i) const {
+        wide<T> total = up(input(i, 0));
+        bool nan = is_nan(total);
+        for (int r = 1; r < ranks_; ++r) {
+            const wide<T> next = up(input(i, r));
+            nan |= is_nan(next);
+            total = combined(total, next);
+        }
+        if constexpr (is_float<T>) {
+            if (nan) return narrowed<T>(std::numeric_limits<double>::quiet_NaN());
+            if (c_.op != reduce_op::avg) return narrowed<T>(total);
+            if constexpr (std::is_same_v<T, double>) return total / ranks_;
+            else return static_cast<T>(static_cast<float>(total) / static_cast<float>(ranks_));
+        } else {
+            const T whole = static_cast<T>(total);
+            return c_.op == reduce_op::avg ? static_cast<T>(average(whole)) : whole;
+        }
+    }
+
+private:
+    static wide<T> up(T x) {
+        if constexpr (is_float<T>) return widened(x);
+        else return static_cast<wide<T>>(x);
+    }
+
+    auto average(T total) const {
+        if constexpr (std::is_signed_v<T>) return std::int64_t{total} / ranks_;
+        else return std::uint64_t{total} / static_cast<std::uint64_t>(ranks_);
+    }
+
+    // Small whole numbers: no partial sum of up to 64 ranks is rounded, in bfloat16 neither. Powers of two for products,
+    // few enough to stay in range. Both zeros for min and max.
+    double exact(std::uint64_t dice) const {
+        const int n = static_cast<int>(dice >> 40) % 9 - 4;
+        if (c_.op == reduce_op::sum || c_.op == reduce_op::avg) return n == 0 ? 0.0 : n;
+        if (c_.op == reduce_op::prod) return std::ldexp(dice & 1 ? -1 : 1, ranks_ > 8 ? 0 : n % 2);
+        return n == 0 ? std::copysign(0.0, dice & 1 ? -1 : 1) : n == 4 ? std::numeric_limits<double>::infinity() : n;
+    }
+
+    static double rough(std::uint64_t dice) {
+        return std::ldexp(1 + static_cast<double>(dice >> 44) * 0x1p-20, static_cast<int>(dice % 7) - 3) *
+               (dice & 64 ? -1 : 1);
+    }
+
+    wide<T> combined(wide<T> a, wide<T> b) const {
+        // Unsigned arithmetic wraps; short types are promoted to int, where a product must not overflow.
+        using safe = std::conditional_t<is_float<T>, double, std::conditional_t<sizeof(T) < 4, std::uint32_t, wide<T>>>;
+        switch (c_.op) {
+            case reduce_op::prod: return static_cast<wide<T>>(static_cast<safe>(a) * static_cast<safe>(b));
+            case reduce_op::min: return before(b, a) ? b : a;
+            case reduce_op::max: return before(a, b) ? b : a;
+            default: return static_cast<wide<T>>(static_cast<safe>(a) + static_cast<safe>(b));
+        }
+    }
+
+    static bool before(wide<T> a, wide<T> b) {
+        if constexpr (is_float<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+        else return static_cast<T>(a) < static_cast<T>(b);
+    }
+
+    const call& c_;
+    int ranks_;
+    std::uint64_t salt_;
+};
+
+template <element T>
+bool same(T actual, T expected) {
+    if constexpr (is_float<T>)
+        if (is_nan(widened(expected))) return is_nan(widened(actual));
+    return std::memcmp(&actual, &expected, sizeof(T)) == 0;
+}
+
+// Memory with a guard zone on both sides, all of it poisoned.
+template <element T>
+class guarded {
+public:
+    guarded(std::int64_t count, int offset)
+        : bytes_(static_cast<std::size_t>(count) * sizeof(T)),
+          memory_(bytes_ + 2 * guard + 64 + static_cast<std::size_t>(offset) * sizeof(T), poison),
+          data_(reinterpret_cast<T*>(round_up(memory_.data() + guard) + static_cast<std::size_t>(offset) * sizeof(T))) {}
+
+    T* data() { return data_; }
+    T& operator[](std::int64_t i) { return data_[i]; }
+
+    std::int64_t overwritten() const {
+        const auto* begin = reinterpret_cast<const std::byte*>(data_);
+        const auto bad = [](std::byte b) { return b != poison; };
+        return std::count_if(memory_.data(), begin, bad) +
+               std::count_if(begin + bytes_, memory_.data() + memory_.size(), bad);
+    }
+
+private:
+    static constexpr std::size_t guard = 192;
+    static constexpr std::byte poison{0xa5};
+
+    static std::byte* round_up(std::byte* p) {
+        return p + (64 - reinterpret_cast<std::uintptr_t>(p) % 64) % 64;
+    }
+
+    std::size_t bytes_;
+    std::vector<std::byte> memory_;
+    T* data_;
+};
+
+void issue(communicator& comm, const call& c, const void* send, void* recv) {
+    switch (c.what) {
+        case collective::allreduce: return comm.allreduce(send, recv, c.count, c.type, c.op);
+        case collective::reduce_scatter:
+            if (c.counts.empty()) return comm.reduce_scatter(send, recv, c.count, c.type, c.op);
+            return comm.reduce_scatter(send, recv, c.counts, c.type, c.op);
+        case collective::allgather:
+            if (c.counts.empty()) return comm.allgather(send, recv, c.count, c.type);
+            return comm.allgather(send, recv, c.counts, c.type);
+        case collective::broadcast: return comm.broadcast(recv, c.count, c.type, c.root);
+        case collective::reduce: return comm.reduce(send, recv, c.count, c.type, c.root, c.op);
+    }
+}
+
+template <element T>
+outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
+    const int ranks = comm.size(), me = comm.rank();
+    const oracle<T> truth(c, ranks, salt);
+    const std::vector<std::int64_t> counts =
+        c.counts.empty() ? std::vector(static_cast<std::size_t>(ranks), c.count) : c.counts;
+    std::vector<std::int64_t> begins(counts.size());
+    std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
+    const std::int64_t own = counts[static_cast<std::size_t>(me)], begin = begins[static_cast<std::size_t>(me)];
+    const std::int64_t all = has_blocks(c.what) ? begins.back() + counts.back() : c.count;
+
+    // Which elements of the whole each buffer holds.
+    const range given = c.what == collective::allgather ? range{begin, begin + own} : range{0, all};
+    const range due = c.what == collective::reduce_scatter      ? range{begin, begin + own}
+                      : c.what == collective::reduce && me != c.root ? range{0, 0}
+                                                                     : range{0, all};
+    const bool gives = c.what != collective::broadcast || me == c.root;
+    const bool shared = c.in_place || c.what == collective::broadcast;
+
+    guarded<T> first(shared ? all : given.count(), c.offset), second(shared ? 0 : due.count(), 2 * c.offset);
+    T* const send = first.data() + (shared ? given.begin : 0);
+    T* const recv = shared ? first.data() + due.begin : second.data();
+    if (gives)
+        for (std::int64_t i = given.begin; i < given.end; ++i) send[i - given.begin] = truth.input(i, me);
+
+    issue(comm, c, send, recv);
+
+    const auto expected = [&](std::int64_t i) {
+        if (goes_up(c.what)) return truth.sum_of_all(i);
+        const auto after = std::upper_bound(begins.begin(), begins.end(), i) - 1;
+        return truth.input(i, c.what == collective::broadcast ? c.root : static_cast<int>(after - begins.begin()));
+    };
+    outcome result{first.overwritten() + second.overwritten(), 0};
+    if (c.data == contents::exact)
+        for (std::int64_t i = due.begin; i < due.end; ++i) result.wrong += !same(recv[i - due.begin], expected(i));
+    for (std::int64_t i = given.begin; gives && i < given.end; ++i) {  // what was passed in is as it was
+        const T before = truth.input(i, me);
+        const bool kept = !shared || i < due.begin || i >= due.end;
+        result.wrong += kept && std::memcmp(&send[i - given.begin], &before, sizeof(T)) != 0;
+    }
+    if (goes_down(c.what))
+        result.digest = XXH3_64bits(recv, static_cast<std::size_t>(all) * sizeof(T));
+    return result;
+}
+
+}  // namespace
+
+std::string describe(const call& c) {
+    const std::string count =
+        c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)
+                         : fmt::format("blocks [{}]", fmt::join(c.counts, ","));
+    return fmt::format("{} of {}, {}{}{}, {}, offset {}{}{}", to_string(c.what), count, to_string(c.type),
+                       goes_up(c.what) ? " " : "", goes_up(c.what) ? to_string(c.op) : "",
+                       c.in_place ? "in place" : "out of place", c.offset,
+                       has_root(c.what) ? fmt::format(", root {}", c.root) : "",
+                       c.nan_from < 0 ? "" : fmt::format(", NaN from rank {}", c.nan_from));
+}
+
+outcome make(communicator& comm, const call& c, std::uint64_t salt) {
+    switch (c.type) {
+        case element_type::int8: return make_typed<std::int8_t>(comm, c, salt);
+        case element_type::int16: return make_typed<std::int16_t>(comm, c, salt);
+        case element_type::int32: return make_typed<std::int32_t>(comm, c, salt);
+        case element_type::int64: return make_typed<std::int64_t>(comm, c, salt);
+        case element_type::uint8: return make_typed<std::uint8_t>(comm, c, salt);
+        case element_type::uint16: return make_typed<std::uint16_t>(comm, c, salt);
+        case element_type::uint32: return make_typed<std::uint32_t>(comm, c, salt);
+        case element_type::uint64: return make_typed<std::uint64_t>(comm, c, salt);
+        case element_type::float16: return make_typed<float16>(comm, c, salt);
+        case element_type::bfloat16: return make_typed<bfloat16>(comm, c, salt);
+        case element_type::float32: return make_typed<float>(comm, c, salt);
+        case element_type::float64: return make_typed<double>(comm, c, salt);
+    }
+    return {};
+}
+
+}  // namespace terrace::test

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <terrace/communicator.hpp>
+
+#include "plan/recipe.hpp"
+
+namespace terrace::test {
+
+/// What the ranks pass in.
+enum class contents {
+    exact,  ///< every order of reductions gives the same bits, so that a serial oracle tells right from wrong
+    rough,  ///< floats whose sums and products depend on the order: only equal bits on all ranks are asked for
+};
+
+/// One collective call, the same on every rank.
+struct call {
+    collective what = collective::allreduce;
+    element_type type = element_type::float32;
+    reduce_op op = reduce_op::sum;
+    std::int64_t count = 0;            ///< elements of the vector, or of each block
+    std::vector<std::int64_t> counts;  ///< of the blocks, by rank, where they are passed one by one; else empty
+    int root = 0;
+    bool in_place = false;
+    int offset = 0;     ///< the buffers begin so many elements past a 64-byte boundary
+    contents data = contents::exact;
+    int nan_from = -1;  ///< this rank passes in NaN in every third element (floats)
+};
+
+/// "reduce_scatter of blocks [3,0,5], float16 max, in place"
+std::string describe(const call& c);
+
+/// What one rank saw of one call.
+struct outcome {
+    std::int64_t wrong = 0;    ///< elements that are not what the oracle says, inputs that changed, guards overwritten
+    std::uint64_t digest = 0;  ///< of the bits of a result that all ranks get; else 0
+};
+
+/// Makes the call in memory of its own. Results are poisoned before, buffers have guard zones on both sides.
+outcome make(communicator& comm, const call& c, std::uint64_t salt);
+
+}  // namespace terrace::test

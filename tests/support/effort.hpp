@@ -1,0 +1,37 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace terrace::test {
+
+// What a run of the tests does. tools/test --all sets TERRACE_TEST_ALL; sanitizers make everything slower by far.
+
+#if defined(__SANITIZE_THREAD__)
+inline constexpr int slowness = 40;
+#elif defined(__SANITIZE_ADDRESS__)
+inline constexpr int slowness = 10;
+#else
+inline constexpr int slowness = 1;
+#endif
+
+inline bool everything() { return std::getenv("TERRACE_TEST_ALL") != nullptr; }
+
+/// How many of `all` cases to do: with sanitizers a part, unless everything is asked for. Says what it leaves out, in a
+/// line that tools/test repeats at the end.
+inline int share(const std::string& what, int all) {
+    const int done = everything() ? all : std::max(1, all / slowness);
+    if (done < all) std::printf("left out: %d of %d %s\n", all - done, all, what.c_str());
+    return done;
+}
+
+/// TERRACE_TEST_SEED, or a fixed seed.
+inline std::uint64_t seed() {
+    const char* given = std::getenv("TERRACE_TEST_SEED");
+    return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261121;
+}
+
+}  // namespace terrace::test

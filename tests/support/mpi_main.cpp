@@ -1,0 +1,34 @@
+// main() of GoogleTest programs under mpirun. All ranks run all tests; rank 0 prints, the others only what fails.
+
+#include <cstdio>
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+namespace {
+
+class only_failures : public testing::EmptyTestEventListener {
+    void OnTestPartResult(const testing::TestPartResult& result) override {
+        if (result.failed())
+            std::fprintf(stderr, "%s:%d: %s\n", result.file_name(), result.line_number(), result.message());
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    MPI_Init(&argc, &argv);
+    GTEST_FLAG_SET(color, "no");  // mpirun makes any output look like a terminal
+    testing::InitGoogleTest(&argc, argv);
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+    if (rank != 0 && std::freopen("/dev/null", "w", stdout) != nullptr) {
+        delete listeners.Release(listeners.default_result_printer());
+        listeners.Append(new only_failures);
+    }
+    int failed = RUN_ALL_TESTS(), any = 0;
+    MPI_Allreduce(&failed, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return any;
+}

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <terrace/loopback.hpp>

@@ -14,6 +14,7 @@
 
 #include "base/units.hpp"
 #include "bench/contender.hpp"
+#include "tools/pages.hpp"
 
 namespace terrace::bench {
 
@@ -128,6 +129,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
                  "Iterations of all algorithms alternate, results are checked exactly.", "terrace-bench");
     app.footer(footer());
     app.set_version_flag("--version", fmt::format("terrace-bench {}", version()));
+    add_generate_option(app);
     app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
     app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all")
         ->delimiter(',')->check(known_algorithm())->type_name("NAMES");

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <string_view>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -107,6 +108,9 @@ int answer_or_compare(const world& w, int argc, char** argv) {
     return compare(w, std::get<settings>(parsed));
 }
 
+// Pages are made where the build runs, which MPI may not.
+bool asks_for_a_page(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "--generate"; }
+
 }  // namespace
 
 }  // namespace terrace::bench
@@ -114,6 +118,11 @@ int answer_or_compare(const world& w, int argc, char** argv) {
 int main(int argc, char** argv) {
     using namespace terrace::bench;
     try {
+        if (asks_for_a_page(argc, argv)) {
+            const answer page = std::get<answer>(parse_settings(argc, argv));
+            fmt::print("{}", page.text);
+            return page.exit_code;
+        }
         const world w(argc, argv);
         try {
             return answer_or_compare(w, argc, argv);

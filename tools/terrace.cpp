@@ -8,6 +8,7 @@
 
 #include "tools/explain_command.hpp"
 #include "tools/info_command.hpp"
+#include "tools/pages.hpp"
 #include "tools/plan_command.hpp"
 #include "tools/topo_command.hpp"
 #include "tools/verify_command.hpp"
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
     int status = 0;
     CLI::App app("Plans for topology-aware hierarchical collectives", "terrace");
     app.set_version_flag("--version", fmt::format("terrace {}", terrace::version()));
+    terrace::add_generate_option(app);
     app.require_subcommand(1);
     terrace::add_plan_command(app, status);
     terrace::add_explain_command(app, status);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <terrace/error.hpp>
+#include <terrace/export.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/types.hpp>
@@ -16,7 +17,7 @@ namespace terrace {
 /// destroyed. Created by `terrace::mpi::create` or `terrace::loopback::run`. Creation and destruction are collective;
 /// destroying a broken one is local. Belongs to one thread at a time. All ranks call the same collectives in the same
 /// order.
-class communicator {
+class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
     communicator& operator=(communicator&&) noexcept;

@@ -11,10 +11,10 @@ namespace terrace::mpi {
 /// be as many as the plan says, nodes in the order of their lowest rank.
 /// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and values
 /// @throws transport_error if MPI reports an error
-communicator create(MPI_Comm world, const plan& p, const options& o = {});
+TERRACE_API communicator create(MPI_Comm world, const plan& p, const options& o = {});
 
 /// The same by the plan in `o.plan_file`, which every rank reads. A rank that cannot read it throws input_error, and
 /// the others plan_error, naming it. @throws usage_error if `o.plan_file` is empty
-communicator create(MPI_Comm world, const options& o);
+TERRACE_API communicator create(MPI_Comm world, const options& o);
 
 }  // namespace terrace::mpi

@@ -5,12 +5,14 @@
 #include <functional>
 #include <string_view>
 
+#include <terrace/export.hpp>
+
 namespace terrace {
 
 enum class log_level { warn, info, debug };
 
 /// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
-struct options {
+struct TERRACE_API options {
     /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from the thread that uses the communicator.
     std::function<void(log_level, std::string_view)> log;
 

@@ -4,13 +4,15 @@
 #include <memory>
 #include <string>
 
+#include <terrace/export.hpp>
+
 namespace terrace {
 
 struct recipe;
 
 /// What a communicator acts on: the levels of a machine, and per collective and message size the stages to run. Made
 /// by `terrace plan`. Immutable; copies share one recipe, and any number of communicators and threads may use it.
-class plan {
+class TERRACE_API plan {
 public:
     /// Reads a plan file.
     /// @throws input_error if the file is missing, larger than 8 MiB, not a plan of this version, or inconsistent

@@ -13,7 +13,7 @@
 namespace terrace {
 
 /// What is behind a communicator: a plan, a transport, and programs bound so far.
-class communicator::core {
+class [[gnu::visibility("hidden")]] communicator::core {
 public:
     /// `rank` is the caller's own numbering. All ranks have the same plan, which whoever made `net` has made sure of.
     /// @throws plan_error

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What the documentation shows exists: links lead to files, snippets are parts of programs that are built.
+
+usage: docs_test.py SOURCE_ROOT
+"""
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1]).resolve()
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md")])
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
+
+
+def snippets(page):
+    return re.findall(r"^```cpp\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+class Docs(unittest.TestCase):
+    def test_links_lead_to_files(self):
+        links = 0
+        for page in PAGES:
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+                if not re.match(r"[a-z]+:", link):
+                    links += 1
+                    self.assertTrue((page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}")
+        self.assertGreater(links, 10)
+
+    def test_named_files_exist(self):
+        for page in PAGES:
+            if page.stem.startswith("adding-"):  # names files that the reader is to write
+                continue
+            for name in re.findall(r"`((?:bench|docs|include|lib|planner|tests|tools|topologies)/[\w./-]+)`",
+                                   page.read_text()):
+                self.assertTrue((ROOT / name).exists() or (ROOT / (name + ".cpp")).exists(),
+                                f"{page.relative_to(ROOT)}: {name}")
+
+    def test_every_collective_has_a_page_with_a_picture_and_a_program(self):
+        for name in COLLECTIVES:
+            page = ROOT / f"docs/collectives/{name}.md"
+            program = (ROOT / f"docs/examples/{name}.cpp").read_text()
+            self.assertIn("```\nrank 0 ", page.read_text())
+            self.assertTrue(snippets(page), page)
+            for snippet in snippets(page):
+                self.assertIn(snippet, program, f"{page.name}: not in docs/examples/{name}.cpp")
+
+    def test_the_program_of_the_readme_is_an_example(self):
+        program = iter((ROOT / "docs/examples/allreduce.cpp").read_text().splitlines())
+        lines = [line for line in snippets(ROOT / "README.md")[0].splitlines() if line]
+        self.assertIn("int main(int argc, char** argv) {", lines)
+        for line in lines:
+            self.assertIn(line, program)  # goes on where the line before was found
+
+    def test_every_program_is_built(self):
+        for build in ["docs/examples/meson.build", "docs/examples/CMakeLists.txt"]:
+            words = re.findall(r"\w+", (ROOT / build).read_text())
+            for program in ROOT.glob("docs/examples/*.cpp"):
+                self.assertIn(program.stem, words, build)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Installs into an empty directory, uses what is there as a stranger would, and removes it again.
+
+usage: install_test.py CASE BUILD_DIRECTORY SOURCE_ROOT PREFIX LIBDIR COMPILER -- MPIRUN...
+
+Exit status 77: skipped.
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CASE, BUILD, ROOT, PREFIX, LIBDIR, COMPILER = sys.argv[1:7]
+MPIRUN = sys.argv[8:]
+BUILD, ROOT = pathlib.Path(BUILD), pathlib.Path(ROOT)
+COMPILER = shlex.split(COMPILER)
+
+# Levels of one node, so that the ranks of one machine are the plan's.
+CLUSTER = """\
+terrace_topology: 1
+name: two-sockets
+levels:
+  - {name: socket, size: 2, fabric: shm}
+  - {name: node, size: 2, fabric: bus}
+"""
+# What the examples print on 4 ranks, rank by rank.
+PRINTED = {
+    "allreduce": [f"rank {r} of 4: 4" for r in range(4)],
+    "reduce_scatter": [f"rank {r} of 4: 2.5, {7 if r == 3 else 10} times 4" for r in range(4)],
+    "allgather": [f"rank {r} of 4: 0 to 3, abbcccdddd" for r in range(4)],
+    "broadcast": [f"rank {r} of 4: 0.5" for r in range(4)],
+    "reduce": ["of 4 ranks: 0.75 and -1"],
+}
+
+
+def run(*command, **more):
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, stdin=subprocess.DEVNULL,
+                          timeout=240, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{shlex.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    """Everything lies in self.prefix; the build's own record of what it installed is kept."""
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.stage = self.directory / "stage"
+        log = BUILD / "meson-logs/install-log.txt"
+        before = log.read_bytes() if log.exists() else None
+        self.addCleanup(lambda: log.unlink(missing_ok=True) if before is None else log.write_bytes(before))
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", self.stage)
+        self.prefix = self.stage / PREFIX.lstrip("/")
+        self.libraries = self.prefix / LIBDIR
+        self.environment = dict(os.environ, PKG_CONFIG_PATH=str(self.libraries / "pkgconfig"))
+
+    def files(self, directory):
+        return {p.relative_to(self.prefix / directory).as_posix() for p in (self.prefix / directory).rglob("*")
+                if not p.is_dir()}
+
+    def plan(self):
+        (self.directory / "cluster.yaml").write_text(CLUSTER)
+        run(self.prefix / "bin/terrace", "plan", "cluster.yaml", "-o", "plan.yaml", cwd=self.directory)
+        return self.directory / "plan.yaml"
+
+    def run_examples(self, programs):
+        plan = self.plan()
+        for name, lines in PRINTED.items():
+            with self.subTest(name):
+                out = run(*MPIRUN, "-np", "4", programs / name, plan, env=self.environment)
+                self.assertEqual(sorted(out.splitlines()), lines)
+        self.assertRegex(run(programs / "loopback", plan), r"^4 ranks: 4 by socket.*\n$")
+
+
+class Files(Installed):
+    def test_installs_everything_and_removes_it_again(self):
+        own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").glob("*.hpp")}
+        self.assertEqual(self.files("include"), own | {"terrace/version.hpp"})
+        self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
+        self.assertEqual({f for f in self.files("share") if not f.startswith(("doc/", "terrace/"))},
+                         {"man/man1/terrace.1", "man/man1/terrace-bench.1",
+                          "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench"})
+        for file in ["README.md", "architecture.md", "collectives/allreduce.md", "examples/allreduce.cpp",
+                     "examples/CMakeLists.txt"]:
+            self.assertIn(file, self.files("share/doc/terrace"))
+        self.assertIn("two-by-four/cluster.yaml", self.files("share/terrace/topologies"))
+        libraries = self.files(LIBDIR)
+        self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
+                         {"pkgconfig/terrace.pc", "cmake/terrace/terrace-config.cmake",
+                          "cmake/terrace/terrace-config-version.cmake"})
+        self.assertNotIn("meson.build", {pathlib.Path(f).name for f in self.files(".")})
+        run("ninja", "-C", BUILD, "uninstall")
+        self.assertEqual(sorted(self.stage.rglob("*")), [])
+
+    def test_has_one_version(self):
+        text = (self.prefix / "include/terrace/version.hpp").read_text()
+        version = re.search(r'"(\d+\.\d+\.\d+)"', text).group(1)
+        self.assertEqual(run("pkg-config", "--modversion", "terrace", env=self.environment).strip(), version)
+        self.assertEqual(run(self.prefix / "bin/terrace", "--version"), f"terrace {version}\n")
+        compatible = version.rpartition(".")[0] if version.startswith("0.") else version.partition(".")[0]
+        for name in ["libterrace.so", f"libterrace.so.{compatible}"]:
+            self.assertEqual((self.libraries / name).resolve().name, f"libterrace.so.{version}")
+
+    def test_exports_the_public_interface_only(self):
+        if shutil.which("nm") is None:
+            self.skipTest("no nm here")
+        headers = "".join(p.read_text() for p in (self.prefix / "include/terrace").glob("*.hpp"))
+        marked = set(re.findall(r"(?:class|struct) TERRACE_API (\w+)", headers))
+        marked |= set(re.findall(r"^TERRACE_API [^;(]*?(\w+)\(", headers, re.M))
+        self.assertIn("communicator", marked)
+        for unmarked in re.findall(r"^(?!TERRACE_API|#|/|using|constexpr|inline|template)[\w:&*<> ]+ \w+\(", headers, re.M):
+            self.fail(f"{unmarked}: without TERRACE_API")
+        public = set()
+        for line in run("nm", "-DC", "--defined-only", self.libraries / "libterrace.so").splitlines():
+            kind, symbol = line.split(" ", 2)[1:]
+            path = re.sub(r"^(typeinfo|typeinfo name|vtable) for ", "", symbol)
+            path = re.split(r"[(\[<]", path)[0].split("::")
+            if path[0] != "terrace":  # templates of other libraries, as every library has them
+                self.assertIn(kind, "WVu", line)
+                continue
+            self.assertTrue(len(path) <= 3 and marked & set(path[1:]), f"{symbol} is not public")
+            public |= marked & set(path[1:])
+        self.assertLessEqual({"communicator", "plan", "input_error", "create", "run", "version"}, public)
+
+
+class Pages(Installed):
+    def options(self, program, *command):
+        text = run(self.prefix / "bin" / program, *command, "--help")
+        found = set(re.findall(r"(?<![\w-])--[a-z_-]+", text.partition("\n\n")[2].partition("Examples:")[0]))
+        self.assertIn("--help", found)
+        return found
+
+    def complete(self, *words):
+        script = self.prefix / "share/bash-completion/completions" / words[0]
+        function = "_" + words[0].replace("-", "_")
+        return run("bash", "-c", f'. {script}; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; '
+                                 f'{function}; echo "${{COMPREPLY[@]}}"').split()
+
+    def test_say_what_help_says(self):
+        page = (self.prefix / "share/man/man1/terrace.1").read_text().replace("\\-", "-")
+        commands = self.complete("terrace", "")
+        self.assertLessEqual({"plan", "explain", "verify", "topo"}, set(commands))
+        for command in commands:
+            section = re.search(rf"^\.SS terrace {command}\n(.*?)(?=^\.S[SH])", page, re.M | re.S).group(1)
+            self.assertEqual(set(re.findall(r"^\.B .*?(--[a-z_-]+)", section, re.M)), self.options("terrace", command))
+            self.assertEqual(set(self.complete("terrace", command, "--")), self.options("terrace", command))
+
+    def test_complete_words(self):
+        self.assertEqual(self.complete("terrace", "pl"), ["plan"])
+        self.assertEqual(self.complete("terrace", "plan", "--o"), ["--output"])
+        self.assertEqual(self.complete("terrace", "plan", "clu"), [])  # bash then completes names of files
+        self.assertEqual(self.complete("terrace-bench", "--pl"), ["--plan", "--placement"])
+        self.assertEqual(self.complete("terrace-bench", "clu"), [])
+
+    def test_are_well_formed(self):
+        if shutil.which("man") is None:
+            self.skipTest("no man here")
+        for page in (self.prefix / "share/man/man1").iterdir():
+            done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page], capture_output=True, text=True,
+                                  env=dict(os.environ, MANWIDTH="100", MAN_KEEP_FORMATTING=""))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("SYNOPSIS", done.stdout)
+
+
+class PkgConfig(Installed):
+    def test_examples_build_and_run(self):
+        flags = run("pkg-config", "--cflags", "--libs", "terrace", env=self.environment).split()
+        examples = self.prefix / "share/doc/terrace/examples"
+        for source in sorted(examples.glob("*.cpp")):
+            run(*COMPILER, "-std=c++20", "-Wall", "-Wextra", "-Werror", source, "-o", self.directory / source.stem,
+                *flags, f"-Wl,-rpath,{self.libraries}")
+        self.run_examples(self.directory)
+
+
+class CMake(Installed):
+    def test_examples_build_and_run(self):
+        build = self.directory / "build"
+        environment = dict(os.environ, CXX=shlex.join(COMPILER))
+        run("cmake", "-S", self.prefix / "share/doc/terrace/examples", "-B", build,
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", env=environment)
+        run("cmake", "--build", build)
+        self.run_examples(build)
+
+    def test_refuses_another_version(self):
+        (self.directory / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.18)\nproject(p CXX)\nfind_package(terrace 99 REQUIRED)\n")
+        with self.assertRaisesRegex(AssertionError, 'compatible with requested version "99"'):
+            run("cmake", "-S", self.directory, "-B", self.directory / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+
+
+NEEDS = {"PkgConfig": "pkg-config", "CMake": "cmake"}
+
+if __name__ == "__main__":
+    if CASE in NEEDS and shutil.which(NEEDS[CASE]) is None:
+        print(f"skipped: no {NEEDS[CASE]} here")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], CASE])

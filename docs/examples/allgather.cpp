@@ -1,4 +1,3 @@
-// Every rank has updated its own part of the parameters and gets the parts of all others.
 #include <mpi.h>
 
 #include <cstdint>
@@ -7,29 +6,36 @@
 
 #include <terrace/mpi.hpp>
 
+// Every rank has updated its own part of the parameters and gets the parts of all others.
+static void gather_parameters(const char* plan_file) {
+    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(plan_file));
+    const auto ranks = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
+
+    // In place: the own part lies where it belongs already.
+    std::vector<double> parameters(500 * ranks);
+    const std::span mine = std::span(parameters).subspan(500 * rank, 500);
+    for (double& p : mine) p = comm.rank();
+    comm.allgather(std::span<const double>(mine), std::span(parameters));
+
+    // Words of different lengths: rank r brings r + 1 letters.
+    std::vector<std::int64_t> counts;
+    std::int64_t letters = 0;
+    for (int r = 0; r < comm.size(); ++r) letters += counts.emplace_back(r + 1);
+    const std::vector<std::int8_t> word(rank + 1, static_cast<std::int8_t>('a' + rank));
+    std::vector<std::int8_t> text(static_cast<std::size_t>(letters));
+    comm.allgather(std::span(word), std::span(text), counts);
+
+    std::printf("rank %d of %d: %g to %g, %.*s\n", comm.rank(), comm.size(), parameters.front(), parameters.back(),
+                static_cast<int>(text.size()), reinterpret_cast<const char*>(text.data()));
+}
+
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    {
-        terrace::communicator comm =
-            terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(argc > 1 ? argv[1] : "plan.yaml"));
-        const auto ranks = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
-
-        // In place: the own part lies where it belongs already.
-        std::vector<double> parameters(500 * ranks);
-        const std::span mine = std::span(parameters).subspan(500 * rank, 500);
-        for (double& p : mine) p = comm.rank();
-        comm.allgather(std::span<const double>(mine), std::span(parameters));
-
-        // Words of different lengths: rank r brings r + 1 letters.
-        std::vector<std::int64_t> counts;
-        std::int64_t letters = 0;
-        for (int r = 0; r < comm.size(); ++r) letters += counts.emplace_back(r + 1);
-        const std::vector<std::int8_t> word(rank + 1, static_cast<std::int8_t>('a' + rank));
-        std::vector<std::int8_t> text(static_cast<std::size_t>(letters));
-        comm.allgather(std::span(word), std::span(text), counts);
-
-        std::printf("rank %d of %d: %g to %g, %.*s\n", comm.rank(), comm.size(), parameters.front(), parameters.back(),
-                    static_cast<int>(text.size()), reinterpret_cast<const char*>(text.data()));
+    try {
+        gather_parameters(argc > 1 ? argv[1] : "plan.yaml");
+    } catch (const terrace::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);  // other ranks may still wait for this one
     }
     MPI_Finalize();
 }

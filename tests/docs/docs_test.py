@@ -6,6 +6,7 @@ usage: docs_test.py SOURCE_ROOT
 import pathlib
 import re
 import sys
+import textwrap
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
@@ -43,7 +44,7 @@ class Docs(unittest.TestCase):
             self.assertIn("```\nrank 0 ", page.read_text())
             self.assertTrue(snippets(page), page)
             for snippet in snippets(page):
-                self.assertIn(snippet, program, f"{page.name}: not in docs/examples/{name}.cpp")
+                self.assertIn(textwrap.indent(snippet, "    "), program, f"{page.name}: not in docs/examples/{name}.cpp")
 
     def test_the_program_of_the_readme_is_an_example(self):
         program = iter((ROOT / "docs/examples/allreduce.cpp").read_text().splitlines())

@@ -13,7 +13,8 @@ enum class log_level { warn, info, debug };
 
 /// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
 struct TERRACE_API options {
-    /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from the thread that uses the communicator.
+    /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from
+    /// the thread that uses the communicator.
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan of communicators that are created without one. Each rank may have a copy of its own.
@@ -32,6 +33,9 @@ struct TERRACE_API options {
     /// wherever they happen to run.
     enum class placement { by_node, anywhere };
     placement place = placement::by_node;
+
+    /// Whether ranks of one machine node reduce in shared memory; the same on all ranks.
+    bool shared_memory = true;
 
     /// The options that the TERRACE_* variables of the environment say (docs/environment.md); `log` writes to standard
     /// error. Warns there of TERRACE_* variables that mean nothing. Terrace reads the environment nowhere else.

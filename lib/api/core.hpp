@@ -41,12 +41,17 @@ private:
         program run;
     };
 
+    slicing slice_call(const shape_of_call& call, const rule& chosen) const;
+    std::vector<program::place> take_slots(const program& p);
+    void share_memory();
     void check_rules() const;
     void number_ranks();
     program& find_or_bind(const shape_of_call& call);
     program bind(const shape_of_call& call);
     schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
+    std::int64_t elements_of(const shape_of_call& call) const;
+    bool fits_slot(std::int64_t count, const shape_of_call& call) const;
 
     plan plan_;
     int rank_;
@@ -54,6 +59,8 @@ private:
     options options_;
     std::list<bound> cache_;  // most recently used first; must outlive what the transport still has in flight
     std::unique_ptr<transport> net_;
+    std::vector<std::uint64_t> turns_;  // chunks begun so far by lane slot: equal on all ranks
+    int next_slot_ = 0;
     bool broken_ = false;     // a call has failed: some ranks may have gone on, so that no later one can match
 };
 

@@ -98,7 +98,8 @@ std::size_t edits(std::string_view a, std::string_view b) {
 }
 
 std::string unknown(std::string_view name) {
-    const auto nearest = std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
+    const auto nearest =
+        std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
         return edits(name, a.name) < edits(name, b.name);
     });
     const bool near = edits(name, nearest->name) <= 3;

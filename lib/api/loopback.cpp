@@ -12,7 +12,7 @@
 namespace terrace::loopback {
 
 void run(const plan& p, const std::function<void(communicator&)>& body, const options& o) {
-    loopback_world world(p.ranks());
+    loopback_world world(p.get().machine.node_sizes());
     std::mutex guard;
     std::exception_ptr first;
     const auto rank_main = [&](int rank) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include <terrace/types.hpp>
@@ -20,15 +21,15 @@ struct compiled {
 
     schedule code;
     std::vector<std::uint32_t> waits;  ///< by instruction: how many others it still waits for at the start
-    std::vector<std::uint32_t> sends, recvs, locals;  ///< in program order
+    std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
 };
 
 /// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
 ///
 /// A chunk's instructions run in a lane: chunk k in lane k mod lanes, one after the other. Within a lane sends take the
 /// lane's send slots in program order, and receives its receive slots; each kind has slots of its own, so neither can
-/// starve the other, and the verifier's proof for one slot of each holds for any number. Lanes share nothing: they need
-/// no order among themselves.
+/// starve the other, and the verifier's proof for one slot of each holds for any number. Stages of the transport run
+/// one at a time, in program order. Lanes share nothing: they need no order among themselves.
 class program {
 public:
     struct shape {
@@ -37,6 +38,13 @@ public:
         int divisor = 1;           ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
+        bool windowed = false;     ///< a vector at home in scratch lies in the lane's slot of the transport
+    };
+
+    /// Which slot of the transport a lane runs in.
+    struct place {
+        int slot = 0;
+        std::uint64_t turn = 0;  ///< chunks that ran there before
     };
 
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
@@ -46,8 +54,13 @@ public:
     /// Slots a program with so many lanes uses.
     static int slots(int lanes) noexcept { return lanes * slots_per_lane; }
 
+    int lanes() const noexcept { return shape_.lanes; }
+    /// Chunks that run in a lane.
+    std::int64_t chunks_of(int lane) const noexcept;
+
     /// Begins a call. `send` and `recv` may be the same. The program must be idle.
-    void start(const void* send, void* recv) noexcept;
+    /// @param places by lane; empty if the transport has no slots
+    void start(const void* send, void* recv, std::span<const place> places) noexcept;
     /// Issues what can be issued. True if anything was.
     bool advance() noexcept;
     /// A slot of this program has completed.
@@ -56,7 +69,8 @@ public:
 
 private:
     static constexpr int slots_each_way = 8;  // enough to keep a link busy with segments of 48 KiB
-    static constexpr int slots_per_lane = 2 * slots_each_way;
+    static constexpr int stage_slot = 2 * slots_each_way;
+    static constexpr int slots_per_lane = stage_slot + 1;
 
     // Walks the segments of messages in program order.
     struct cursor {
@@ -68,12 +82,15 @@ private:
     struct lane {
         const compiled* code = nullptr;
         std::int64_t chunk = 0;
-        std::byte* base[3] = {};              // by buffer, of the chunk
+        std::byte* base[2] = {};              // of send and recv: the chunk's
         std::vector<std::uint32_t> waits;     // by instruction
         std::vector<std::uint32_t> segments;  // by instruction: segments not yet completed
         std::vector<std::uint32_t> ready;     // stack of local instructions that can run
         std::size_t left = 0;                 // instructions not yet completed
         cursor sends, recvs;
+        place at;
+        std::size_t stage = 0;                // index into compiled::stages: the next to begin, or the one that runs
+        bool stage_runs = false;
     };
 
     struct slot {
@@ -83,16 +100,20 @@ private:
 
     void start_chunk(lane& l, std::int64_t chunk) noexcept;
     bool issue(lane& l, bool receiving) noexcept;
+    bool begin_stage(lane& l) noexcept;
     void complete(lane& l, std::uint32_t instruction) noexcept;
+    void settle(lane& l, std::uint32_t instruction) noexcept;
     void run_ready(lane& l) noexcept;
     void run_local(lane& l, const instr& i) noexcept;
+    std::int64_t elements_in_slot(const schedule& s) const noexcept;
     std::byte* address(const lane& l, operand o) const noexcept;
     std::size_t segment_of(std::size_t bytes) const noexcept;
     int divisor_of(const instr& i) const noexcept { return i.completes ? shape_.divisor : 1; }
     int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }
     int slot_number(int lane, int i) const noexcept { return first_slot_ + lane * slots_per_lane + i; }
-    std::byte* staging(int slot) noexcept {
-        return staging_.get() + static_cast<std::size_t>(slot - first_slot_) / 2 * segment_;
+    std::byte* staging(const lane& l, int slot) noexcept {
+        const int number = slot - slot_number(lane_index(l), slots_each_way) + lane_index(l) * slots_each_way;
+        return staging_.get() + static_cast<std::size_t>(number) * segment_;
     }
 
     transport& net_;
@@ -103,7 +124,7 @@ private:
     std::vector<lane> lanes_;
     std::vector<slot> slots_;
     std::vector<const void*> inputs_;          // of the reduction that runs
-    std::unique_ptr<std::byte[]> scratch_;     // lanes x scratch of a chunk
+    std::unique_ptr<std::byte[]> scratch_;     // lanes x scratch of a chunk that is not in the transport's slots
     std::size_t scratch_bytes_ = 0;            // of one lane
     std::unique_ptr<std::byte[]> staging_;     // a segment per receive slot, for recv_reduce
     std::byte* send_ = nullptr;                // the caller's buffers; send_ is only read

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <sched.h>
+
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "kernels/reduce.hpp"
 #include "schedule/lower.hpp"
 
 namespace terrace {
@@ -14,6 +20,28 @@ struct transport_fault {
     std::string library, call;
     int code = 0;
     std::string message;
+};
+
+/// A stage that a transport runs by itself. Addresses are of element 0 of the vector in the operand's buffer.
+struct stage_call {
+    action what = action::stage_allreduce;
+    const stage_group* group = nullptr;
+    const std::byte* src = nullptr;  ///< what this rank gives
+    const std::byte* own = nullptr;  ///< what it gives to itself
+    std::byte* dst = nullptr;        ///< what it gets
+    std::size_t element = 0;         ///< bytes of one
+    reduce_kernel reduce = nullptr;
+    int divisor = 1;
+    int channel = 0;         ///< instr::channel
+    int lane_slot = 0;       ///< of the lane it runs in
+    std::uint64_t turn = 0;  ///< chunks that ran in the slot before this one: equal on all ranks
+};
+
+/// Memory that each of some ranks has a part of and all can reach. Copies share it.
+struct shared_region {
+    std::size_t bytes = 0;          ///< of one part
+    std::vector<std::byte*> parts;  ///< by position among the ranks, as this process sees them; on cache lines, zeroed
+    std::shared_ptr<void> keep;     ///< parts are valid as long as this
 };
 
 /// What the executor asks of a network, or of whatever stands in for one. One per communicator, used by one thread at a
@@ -26,7 +54,10 @@ public:
     virtual int rank() const noexcept = 0;
     virtual int size() const noexcept = 0;
     virtual std::string_view name() const noexcept = 0;
-    virtual capabilities can() const noexcept { return {}; }
+    virtual const capabilities& can() const noexcept {
+        static const capabilities none;
+        return none;
+    }
     /// Messages longer than this [bytes] are cut into pieces of about equal length, since they would travel slower.
     virtual std::size_t segment() const noexcept = 0;
 
@@ -35,13 +66,28 @@ public:
     /// Starts a message in a free slot. The memory must stay as it is until the slot is reported done.
     virtual void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept = 0;
     virtual void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept = 0;
+    /// Starts a stage in a free slot: one that can() runs, with memory that all members can reach. Of one lane slot,
+    /// one at a time, in the order of turns and channels.
+    virtual void stage(int /*slot*/, const stage_call&) noexcept {}
+    /// The memory of a lane slot, at the same place on all ranks that share memory; empty if there are no slots.
+    virtual std::span<std::byte> lane_memory(int /*lane_slot*/) noexcept { return {}; }
+
     /// Moves messages along and returns the slots that have completed, at most once each; valid until the next call.
     virtual std::span<const int> poll() noexcept = 0;
+    /// Messages that have been started and have not been reported done.
+    virtual std::size_t in_flight() const noexcept = 0;
+    /// Gives the core away: ranks may outnumber cores. Returns soon.
+    virtual void idle() noexcept { sched_yield(); }
     /// The first failure, if any. After it nothing is guaranteed to complete.
     virtual const std::optional<transport_fault>& fault() const noexcept = 0;
 
     /// Set-up: everybody's `bytes` bytes at `mine`, by rank, to `all`. Collective. @throws transport_error
     virtual void gather_all(const void* mine, void* all, std::size_t bytes) = 0;
+    /// Set-up: by rank, a number for the machine node it is on.
+    virtual std::vector<int> nodes() = 0;
+    /// Set-up: memory for `ranks`, the same list on all of them, the caller's rank among them; `bytes` for each, the
+    /// same everywhere. Collective over all ranks, each with the list it is in. Nothing where memory cannot be shared.
+    virtual std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) = 0;
 };
 
 }  // namespace terrace

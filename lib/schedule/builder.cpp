@@ -85,6 +85,10 @@ void builder::reduce(place dst, std::span<const place> sources) {
     if (sources.size() == 1) return copy(dst, sources.front());
     instr& i = emit(action::reduce, -1);
     i.dst = at(dst);
+    add_sources(i, sources);
+}
+
+void builder::add_sources(instr& i, std::span<const place> sources) {
     i.first_source = static_cast<std::uint32_t>(out_.sources.size());
     i.sources = static_cast<std::uint32_t>(sources.size());
     for (const place& p : sources) out_.sources.push_back(at(p));
@@ -92,10 +96,30 @@ void builder::reduce(place dst, std::span<const place> sources) {
 
 void builder::native(action stage, const group& g) {
     if (g.whole.empty() || g.size() < 2) return;
+    const range own = g.shard(g.position), nothing{g.whole.begin, g.whole.begin};
+    const bool is_root = g.position == g.root, delivers = g.delivers && out_.home.where == buffer::scratch;
+    const bool to_one = stage == action::stage_reduce, from_one = stage == action::stage_broadcast;
+    const range gives = stage == action::stage_allgather ? own : from_one && !is_root ? nothing : g.whole;
+    const range gets = stage == action::stage_reduce_scatter ? own
+                       : (to_one && !is_root) || (from_one && is_root && !delivers) ? nothing
+                                                                                      : g.whole;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
-    i.dst = i.src = at(g.whole);
+    i.src = at(gives);
+    i.dst = at(gets);
+    if (delivers) i.dst.where = buffer::recv;
+    i.completes = stage == action::stage_allreduce && g.outermost;
+    if (stage == action::stage_reduce_scatter || (to_one && is_root)) add_sources(i, std::array{place(gets)});
+    i.channel = static_cast<int>(out_.phases.size() - 1) << 14 | g.ordinal;
     out_.groups.push_back(
         {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
+}
+
+void builder::deliver() {
+    if (out_.home.where != buffer::scratch) return;
+    interval_set there;
+    for (const instr& i : out_.instrs)
+        if (i.dst.where == buffer::recv) there.add(i.dst.part);
+    for (const range missing : there.gaps({0, out_.count})) copy(operand{buffer::recv, missing}, missing);
 }
 
 operand builder::scratch(std::int64_t count) {
@@ -121,6 +145,8 @@ void builder::repeat(const schedule& from, const instr& i) {
     }
     if (is_stage(i.what)) {
         made.peer = static_cast<int>(out_.groups.size());
+        made.channel = i.channel;
+        made.completes = i.completes;
         out_.groups.push_back(from.groups[static_cast<std::size_t>(i.peer)]);
     }
 }
@@ -152,7 +178,8 @@ instr builder::fill(const instr& before, range missing) const {
 }
 
 // The vector starts out in the caller's send buffer. An operand nothing of which has been written yet is read from
-// there; where a part has been, the rest is copied over first. Stages work in place.
+// there; where a part has been, the rest is copied over first. What peers read in a stage is where they look for it:
+// copied over where the vector's home is scratch, and else read from the same buffer on all of them.
 void builder::read_caller_until_written() {
     interval_set written;
     std::vector<instr> program;
@@ -163,11 +190,21 @@ void builder::read_caller_until_written() {
     };
     const auto redirect = [&](operand& o, const instr& reader) {
         if (!in_vector(o) || o.part.empty()) return;
-        if (is_stage(reader.what) || written.touches(o.part)) complete(o.part, reader);
+        if (written.touches(o.part)) complete(o.part, reader);
         else o.where = buffer::send;
     };
+    const auto expose = [&](instr& i) {
+        // What the first stage finds is all in send, and what later ones find is not, on any rank.
+        const phase& at = out_.phases[i.phase];
+        if (out_.home.where == buffer::recv && at.stage == 0 && !at.down) return redirect(i.src, i);
+        // Nobody else reads what sources[0] stands for.
+        const range own = i.sources > 0 ? out_.sources[i.first_source].part : range{i.src.part.end, i.src.part.end};
+        complete({i.src.part.begin, own.begin}, i);
+        complete({own.end, i.src.part.end}, i);
+    };
     for (instr i : out_.instrs) {
-        redirect(i.src, i);
+        if (is_stage(i.what)) expose(i);
+        else redirect(i.src, i);
         for (std::uint32_t s = 0; s < i.sources; ++s) redirect(out_.sources[i.first_source + s], i);
         if (in_vector(i.dst)) written.add(i.dst.part);
         program.push_back(i);
@@ -179,14 +216,16 @@ void builder::read_caller_until_written() {
 }
 
 // What was written last on the way up is what the rank owns; where a reduction wrote it, that one completed it. (Ranks
-// that folded into another receive it.)
+// that folded into another receive it. An allreduce stage completes as much on all ranks, whatever they own.)
 void builder::mark_completions() {
     interval_set settled;
     for (auto i = out_.instrs.rbegin(); i != out_.instrs.rend(); ++i) {
-        if (i->what == action::send || out_.phases[i->phase].down || !in_vector(i->dst)) continue;
+        if (i->what == action::send || out_.phases[i->phase].down) continue;
+        if (!in_vector(i->dst) && !is_stage(i->what)) continue;
         for (const range& mine : out_.owned) {
             if (!mine.overlaps(i->dst.part) || settled.gaps(i->dst.part).empty()) continue;
-            i->completes = mine.contains(i->dst.part) && (i->what == action::recv_reduce || i->what == action::reduce);
+            if (i->what != action::stage_allreduce)
+                i->completes = mine.contains(i->dst.part) && reduces(i->what);
             settled.add({std::max(mine.begin, i->dst.part.begin), std::min(mine.end, i->dst.part.end)});
         }
     }

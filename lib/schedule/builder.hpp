@@ -16,6 +16,9 @@ struct group {
     range whole;                    ///< all shards together
     int position = 0;               ///< this rank's
     int root = 0;                   ///< the position that ends up with (or starts from) everything in root mode
+    int ordinal = 0;                ///< tells apart the groups that a rank belongs to in one stage
+    bool outermost = false;         ///< of all stages: what it reduces is complete
+    bool delivers = false;          ///< what the group's ranks get is the result: nothing more is done to it
 
     int size() const noexcept { return static_cast<int>(members.size()); }
     /// Any integer names a position, counted around the group.
@@ -61,8 +64,10 @@ public:
     void reduce(place dst, std::initializer_list<place> sources) {
         reduce(dst, std::span<const place>(sources.begin(), sources.size()));
     }
-    /// Hands a stage over `g` to the transport.
+    /// Hands a stage over `g` to the transport. Where the group delivers, the result goes straight to recv.
     void native(action stage, const group& g);
+    /// Copies to recv what is not there yet of a vector that is at home in scratch.
+    void deliver();
     /// Fresh scratch, one element after the other.
     operand scratch(std::int64_t count);
     /// After the way up, this part of the vector is reduced over all ranks here.
@@ -76,6 +81,7 @@ public:
 
 private:
     instr& emit(action what, int peer);
+    void add_sources(instr& i, std::span<const place> sources);
     operand at(const place& p) const noexcept;
     bool in_vector(const operand& o) const noexcept;
     void order_by_step();

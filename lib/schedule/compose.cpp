@@ -103,6 +103,7 @@ private:
     ownership combine(std::span<const ownership> siblings) {
         if (siblings.size() == 1) return siblings.front();
         ownership after;
+        domain_begin_ = result_.stages.back().cohorts.size();
         int ordinal = 0;
         for_each_segment(siblings, result_.count,
                          [&](range segment, const std::vector<const std::vector<int>*>& owners) {
@@ -138,7 +139,10 @@ private:
                 for (const std::vector<int>& replica : members) all.push_back(replica[at(i)]);
             append(after, segment, all);
         }
-        for (std::vector<int>& replica : members) stage.cohorts.push_back({segment, std::move(replica), shards, root});
+        for (std::vector<int>& replica : members) {
+            const int number = static_cast<int>(stage.cohorts.size() - domain_begin_);
+            stage.cohorts.push_back({segment, std::move(replica), shards, root, number});
+        }
     }
 
     // Segments take turns, so that no sibling carries them all.
@@ -178,31 +182,68 @@ private:
     int root_;
     composition result_;
     int number_ = 0;
+    std::size_t domain_begin_ = 0;  // first cohort of the domain that is being combined
 };
 
+// Writes the program of one rank, stage by stage.
+class writer {
+public:
+    writer(builder& out, const composition& c, int rank, collective what, const capabilities& can)
+        : out_(out), c_(c), rank_(rank), what_(what), can_(can) {}
 
-// Emits a stage's part of one rank on the way up or down, and leaves the room that all ranks leave for it.
-void run_stage(builder& out, const composition& c, int number, bool down, int rank) {
-    const composed_stage& stage = c.stages[at(number)];
-    const algorithm::generator emit = down ? stage.by->down(stage.how) : stage.by->up(stage.how);
-    const int first = out.step();
-    out.begin_phase({number, down});
-    for (int index : stage.of_rank[at(rank)]) {
-        const cohort& k = stage.cohorts[at(index)];
-        const auto me = std::find(k.members.begin(), k.members.end(), rank) - k.members.begin();
-        out.go_to_step(first);
-        if (emit != nullptr) emit(out, {k.members, k.shards, k.segment, static_cast<int>(me), k.root});
+    void up() {
+        for (int s = 0; s < depth(); ++s) run_stage(s, false);
     }
-    out.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
-}
+    void down() {
+        for (int s = depth(); s-- > 0;) run_stage(s, true);
+    }
 
-void run_up(builder& out, const composition& c, int rank) {
-    for (int s = 0; s < static_cast<int>(c.stages.size()); ++s) run_stage(out, c, s, false, rank);
-}
+private:
+    int depth() const { return static_cast<int>(c_.stages.size()); }
 
-void run_down(builder& out, const composition& c, int rank) {
-    for (int s = static_cast<int>(c.stages.size()); s-- > 0;) run_stage(out, c, s, true, rank);
-}
+    // Emits the rank's part of a stage on the way up or down, and leaves the room that all ranks leave for it.
+    void run_stage(int number, bool down) {
+        const composed_stage& stage = c_.stages[at(number)];
+        const int first = out_.step();
+        out_.begin_phase({number, down});
+        for (int index : stage.of_rank[at(rank_)]) {
+            const cohort& k = stage.cohorts[at(index)];
+            const algorithm::generator emit = generator_of(number, k, down);
+            const auto me = std::find(k.members.begin(), k.members.end(), rank_) - k.members.begin();
+            out_.go_to_step(first);
+            if (emit != nullptr)
+                emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
+                            number == depth() - 1, delivers(number, k, down)});
+        }
+        out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
+    }
+
+    algorithm::generator generator_of(int number, const cohort& k, bool down) const {
+        const composed_stage& stage = c_.stages[at(number)];
+        if (is_fused(number, k)) return down ? nullptr : stage.by->allreduce;
+        return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
+    }
+
+    // What an outermost stage scatters is gathered again at once: the transport may do both in one.
+    bool is_fused(int number, const cohort& k) const {
+        const composed_stage& stage = c_.stages[at(number)];
+        return what_ == collective::allreduce && number == depth() - 1 && stage.by->native &&
+               stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members);
+    }
+
+    // A vector that consists of blocks stands in another order than the caller's.
+    bool delivers(int number, const cohort& k, bool down) const {
+        if (has_blocks(what_) || number > 0) return false;
+        const bool comes_down = goes_down(what_) && c_.stages[at(number)].how != mode::replicate;
+        return down || is_fused(number, k) || (depth() == 1 && !comes_down);
+    }
+
+    builder& out_;
+    const composition& c_;
+    int rank_;
+    collective what_;
+    const capabilities& can_;
+};
 
 }  // namespace
 
@@ -251,14 +292,26 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
     return result;
 }
 
-schedule generate(const composition& c, collective what, int rank) {
+bool runs_natively(const composition& c, int rank, const capabilities& can) {
+    return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {
+        const std::vector<int>& mine = s.of_rank[at(rank)];
+        return s.by->native && std::any_of(mine.begin(), mine.end(), [&](int k) {
+                   return can.runs(action::stage_allreduce, s.cohorts[at(k)].members);
+               });
+    });
+}
+
+schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
     // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
     const bool keeps = what != collective::reduce || c.owners.empty() || c.owners.front().owners.front() == rank;
-    builder out(rank, c.ranks, what, c.count, {keeps ? buffer::recv : buffer::scratch, true});
+    builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
     for (const owned& o : c.owners)
         if (std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end()) out.owns(o.part);
-    if (what != collective::broadcast) run_up(out, c, rank);
-    if (what != collective::reduce) run_down(out, c, rank);
+    writer program(out, c, rank, what, can);
+    if (goes_up(what)) program.up();
+    if (goes_down(what)) program.down();
+    out.next_step();
+    if (keeps) out.deliver();
     return out.finish();
 }
 
@@ -270,15 +323,17 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
     };
     const auto own = [&](buffer where) { return operand{where, {0, b.blocks[at(rank)].count()}}; };
     out.owns(b.blocks[at(rank)]);
+    const capabilities none;
+    writer program(out, b.c, rank, what, none);
     out.next_step();
     if (what == collective::reduce_scatter) {
         for (int r = 0; r < b.c.ranks; ++r) out.copy(b.blocks[at(r)], in_callers(buffer::send, r));
-        run_up(out, b.c, rank);
+        program.up();
         out.next_step();
         out.copy(own(buffer::recv), b.blocks[at(rank)]);
     } else {
         out.copy(b.blocks[at(rank)], own(buffer::send));
-        run_down(out, b.c, rank);
+        program.down();
         out.next_step();
         for (int r = 0; r < b.c.ranks; ++r) out.copy(in_callers(buffer::recv, r), b.blocks[at(r)]);
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plan/recipe.hpp"
+#include "schedule/lower.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace {
@@ -15,6 +16,7 @@ struct cohort {
     std::vector<int> members;   ///< ranks by position: one per sibling
     std::vector<range> shards;  ///< of the segment, by position
     int root = 0;               ///< position that keeps the segment in mode root
+    int ordinal = 0;            ///< among the groups of its domain
 };
 
 /// All groups of one stage. Cohorts with no ranks in common run side by side.
@@ -62,9 +64,15 @@ struct block_layout {
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts);
 
+/// Whether the rank takes part in a stage that its transport runs by itself.
+bool runs_natively(const composition& c, int rank, const capabilities& can);
+
 /// The program of one rank for allreduce; for broadcast and reduce (all stages in mode root), from and to the rank that
-/// owns the vector after the last stage.
-schedule generate(const composition& c, collective what, int rank);
+/// owns the vector after the last stage. Stages of algorithm `native` are not lowered yet.
+/// @param can what the transport runs by itself: up and down of an outermost stage are then one allreduce
+/// @param home of the vector: recv, or scratch where peers look for it there
+schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},
+                  buffer home = buffer::recv);
 
 /// The program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r begins at
 /// element `begins[r]`; the other buffer holds the rank's own block alone.

@@ -1,5 +1,7 @@
 #include "schedule/lower.hpp"
 
+#include <algorithm>
+
 #include "schedule/registry.hpp"
 
 namespace terrace {
@@ -19,10 +21,17 @@ algorithm::generator expansion(action a) {
 
 }  // namespace
 
+bool capabilities::runs(action a, std::span<const int> members) const noexcept {
+    if ((native >> static_cast<unsigned>(a) & 1u) == 0) return false;
+    if (domain.empty()) return true;
+    const auto of = [&](int rank) { return domain[static_cast<std::size_t>(rank)]; };
+    return std::all_of(members.begin(), members.end(), [&](int m) { return of(m) == of(members.front()); });
+}
+
 schedule lower(const schedule& s, const capabilities& can) {
-    // No expansion takes more steps than there are ranks, plus one. Ranks with nothing to expand leave the same room:
+    // No expansion takes more steps than there are ranks, plus two. Ranks with nothing to expand leave the same room:
     // the steps of their messages must agree with the others'.
-    const int room = s.ranks + 2;
+    const int room = s.ranks + 3;
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));
     for (const range& part : s.owned) out.owns(part);
@@ -30,12 +39,19 @@ schedule lower(const schedule& s, const capabilities& can) {
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
         out.go_to_step(i.step * room);
-        if (!is_stage(i.what) || can.runs(i.what)) {
+        if (!is_stage(i.what) || can.runs(i.what, s.groups[static_cast<std::size_t>(i.peer)].members)) {
             out.repeat(s, i);
             continue;
         }
         const stage_group& g = s.groups[static_cast<std::size_t>(i.peer)];
-        expansion(i.what)(out, {g.members, g.shards, i.src.part, g.position, g.root});
+        expansion(i.what)(out, {.members = g.members,
+                                .shards = g.shards,
+                                .whole = {g.shards.front().begin, g.shards.back().end},
+                                .position = g.position,
+                                .root = g.root});
+        if (i.dst.where == s.home.where) continue;
+        out.next_step();
+        out.copy(i.dst, i.dst.part);
     }
     return out.finish();
 }

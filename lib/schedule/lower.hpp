@@ -1,14 +1,22 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "schedule/schedule.hpp"
 
 namespace terrace {
 
 /// What a transport can do by itself.
 struct capabilities {
-    std::uint32_t native = 0;  ///< bit per stage action that it runs itself
+    std::uint32_t native = 0;    ///< bit per stage action that it runs itself
+    std::vector<int> domain = {};  ///< by rank: it runs them among ranks of equal numbers; empty: among any
+    std::size_t slot_bytes = 0;  ///< of a lane's slot, in which the vector must lie for that; 0: it may lie anywhere
+    int slots = 0;
 
-    bool runs(action a) const noexcept { return native >> static_cast<unsigned>(a) & 1u; }
+    bool runs(action a, std::span<const int> members) const noexcept;
 };
 
 /// Expands the stages that the transport does not run itself into point-to-point instructions.

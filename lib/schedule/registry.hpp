@@ -21,6 +21,7 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
+    bool native = false;                 ///< leaves the stage to the transport
     int (*rounds)(int size) = nullptr;   ///< exchanges that must wait for one another in one collective: start-ups paid
 
     bool supports(mode m) const noexcept;

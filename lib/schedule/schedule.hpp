@@ -29,14 +29,21 @@ enum class action : std::uint8_t {
     recv_reduce,  ///< dst = src + what arrives from `peer`
     copy,         ///< dst = src
     reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once
-    stage_reduce_scatter,  ///< the transport's own collectives over groups[peer]
-    stage_allgather,
-    stage_allreduce,
-    stage_reduce,
-    stage_broadcast,
+    // The transport's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
+    // buffer on all members; dst what it gets. From the start of one to its completion peers may read src.
+    stage_reduce_scatter,  ///< src: the whole, but for this rank's shard, which is in sources[0]; dst: its shard
+    stage_allgather,       ///< src: this rank's shard; dst: the whole
+    stage_allreduce,       ///< src, dst: the whole
+    stage_reduce,          ///< src: the whole, the root's is in sources[0]; dst: the whole on the root, else nothing
+    stage_broadcast,       ///< src: the whole on the root, else nothing; dst: the whole
 };
 std::string_view to_string(action a) noexcept;
 constexpr bool is_stage(action a) noexcept { return a >= action::stage_reduce_scatter; }
+/// Whether it adds up.
+constexpr bool reduces(action a) noexcept {
+    return a == action::recv_reduce || a == action::reduce || a == action::stage_reduce_scatter ||
+           a == action::stage_allreduce || a == action::stage_reduce;
+}
 
 /// One instruction of one rank. Meaning of the fields by action; what an action does not use is zero.
 struct instr {
@@ -50,7 +57,8 @@ struct instr {
     std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
     std::uint32_t waits = 0;                            ///< how many instructions this one waits for
     bool completes = false;       ///< of reductions: dst then holds all ranks' contributions (where avg divides)
-    std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks
+    std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks;
+                                  ///< of stages: a number that the group's members agree on, ascending in program order
 };
 
 /// A stage's group, for instructions that hand a whole stage to the transport.

@@ -16,11 +16,16 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept {
     return std::max<std::int64_t>(1, cache_line / static_cast<std::int64_t>(element_bytes));
 }
 
-slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks) noexcept {
-    if (r.chunk == 0 || count == 0) return {.chunk = count, .chunks = 1, .tail = count};
-    const std::int64_t most = std::max<std::int64_t>(1, r.chunk / static_cast<std::int64_t>(element_bytes) / blocks);
+slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks,
+              std::size_t most_bytes) noexcept {
+    const auto bound = static_cast<std::int64_t>(most_bytes);
+    const std::int64_t bytes = r.chunk == 0 || (bound > 0 && bound < r.chunk) ? bound : r.chunk;
+    if (bytes == 0 || count == 0) return {.chunk = count, .chunks = 1, .tail = count};
+    const std::int64_t quantum = quantum_of(element_bytes);
+    std::int64_t most = std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes) / blocks);
+    if (most > quantum) most = round_down(most, quantum);
     const std::int64_t even = div_ceil(count, div_ceil(count, most));
-    const std::int64_t chunk = std::min(count, round_up(even, quantum_of(element_bytes)));
+    const std::int64_t chunk = std::min(count, round_up(even, quantum));
     const std::int64_t chunks = div_ceil(count, chunk);
     return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
 }

@@ -20,6 +20,8 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept;
 
 /// `count` elements by the rule's chunk size: as many chunks as that takes, of nearly equal counts that are multiples
 /// of the quantum. Of `blocks` blocks of `count` elements each chunk takes the same part of every one.
-slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks = 1) noexcept;
+/// @param most_bytes no chunk is longer than this, whatever the rule says; 0: no bound
+slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks = 1,
+              std::size_t most_bytes = 0) noexcept;
 
 }  // namespace terrace

@@ -287,8 +287,8 @@ TEST(lower, keeps_the_stages_that_the_transport_runs) {
     };
     const auto bit = [](action a) { return 1u << static_cast<unsigned>(a); };
     EXPECT_EQ(kept({}), 0);
-    EXPECT_EQ(kept({bit(action::stage_allgather)}), 1);
-    EXPECT_EQ(kept({bit(action::stage_allgather) | bit(action::stage_reduce_scatter)}), 2);
+    EXPECT_EQ(kept({.native = bit(action::stage_allgather)}), 1);
+    EXPECT_EQ(kept({.native = bit(action::stage_allgather) | bit(action::stage_reduce_scatter)}), 2);
 }
 
 // ------------------------------------------------------------------------------------------------------------- groups

@@ -40,6 +40,7 @@ algorithm generate_native() {
         .reduce = reduce,
         .broadcast = broadcast,
         .allreduce = allreduce,
+        .native = true,
         .rounds = [](int) { return 1; },
     };
 }

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include <terrace/error.hpp>
 
+#include "base/partition.hpp"
 #include "base/wire.hpp"
 
 namespace terrace {
@@ -32,14 +34,18 @@ struct channel {
 }  // namespace
 
 struct loopback_world::state {
-    explicit state(int n) : ranks(n), channels(static_cast<std::size_t>(n) * static_cast<std::size_t>(n)) {}
+    explicit state(std::span<const int> node_sizes) {
+        for (int size : node_sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), ranks), ranks += size;
+        channels = std::vector<channel>(nodes.size() * nodes.size());
+    }
 
     channel& between(int from, int to) {
         return channels[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
                         static_cast<std::size_t>(to)];
     }
 
-    int ranks;
+    int ranks = 0;
+    std::vector<int> nodes;  // by rank: the first rank of its node
     std::vector<channel> channels;
     std::atomic<bool> failed{false};
 
@@ -104,6 +110,7 @@ public:
         return done_;
     }
 
+    std::size_t in_flight() const noexcept override { return sending_.size() + expected_.size(); }
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
@@ -113,6 +120,30 @@ public:
         meet(lock);
         std::memcpy(all, world_.gathered.data(), world_.gathered.size());
         meet(lock);
+    }
+
+    std::vector<int> nodes() override { return world_.nodes; }
+
+    // Threads share all their memory; a part lives as long as any rank that knows of it.
+    std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
+        struct part {
+            std::shared_ptr<void> memory;
+        };
+        const std::size_t room = round_up(bytes, 64);
+        part mine{std::shared_ptr<void>(std::aligned_alloc(64, room), std::free)};
+        std::memset(mine.memory.get(), 0, room);
+        const part* at = &mine;
+        std::vector<const part*> all(static_cast<std::size_t>(world_.ranks));
+        gather_all(&at, all.data(), sizeof at);
+        auto keep = std::make_shared<std::vector<part>>();
+        shared_region region{.bytes = bytes, .parts = {}, .keep = {}};
+        for (int r : ranks) {
+            keep->push_back(*all[static_cast<std::size_t>(r)]);
+            region.parts.push_back(static_cast<std::byte*>(keep->back().memory.get()));
+        }
+        region.keep = std::move(keep);
+        gather_all(&at, all.data(), sizeof at);  // `mine` must last until all have looked at it
+        return region;
     }
 
 private:
@@ -185,7 +216,7 @@ private:
 
 }  // namespace
 
-loopback_world::loopback_world(int ranks) : state_(std::make_unique<state>(ranks)) {}
+loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_unique<state>(node_sizes)) {}
 loopback_world::~loopback_world() = default;
 
 std::unique_ptr<transport> loopback_world::join(int rank) {

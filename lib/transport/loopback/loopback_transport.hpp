@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,8 @@ namespace terrace {
 /// is buffered, so that what relies on buffering shows.
 class loopback_world {
 public:
-    explicit loopback_world(int ranks);
+    /// @param node_sizes ranks of each node, in order: those of one node can share memory
+    explicit loopback_world(std::span<const int> node_sizes);
     ~loopback_world();
     loopback_world(const loopback_world&) = delete;
     loopback_world& operator=(const loopback_world&) = delete;

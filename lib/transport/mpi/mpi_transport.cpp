@@ -11,6 +11,7 @@
 #include <terrace/error.hpp>
 
 #include "base/wire.hpp"
+#include "transport/shm/posix_region.hpp"
 
 namespace terrace {
 
@@ -173,10 +174,24 @@ public:
         return done_;
     }
 
+    std::size_t in_flight() const noexcept override { return requests_.size(); }
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
+
+    // Where no request is tested MPI must be given the time to move along what it has buffered.
+    void idle() noexcept override {
+        int flag = 0;
+        if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &flag, MPI_STATUS_IGNORE);
+        sched_yield();
+    }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
         gather(comm_, mine, all, bytes);
+    }
+    std::vector<int> nodes() override { return node_leaders(comm_); }
+    std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
+        return map_posix_region(rank_, size_, ranks, bytes, [this](const void* mine, void* all, std::size_t n) {
+            gather_all(mine, all, n);
+        });
     }
 
 private:

@@ -1,0 +1,69 @@
+#include "transport/shm/posix_region.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+#include <fmt/format.h>
+
+namespace terrace {
+
+namespace {
+
+using object_name = std::array<char, 48>;  // empty: none
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A new object with memory behind every byte of it, so that a full /dev/shm shows now and not at the first touch.
+object_name create_object(std::size_t bytes) {
+    static std::atomic<unsigned> count{0};
+    object_name name{};
+    fmt::format_to_n(name.data(), name.size() - 1, "/terrace-{}-{}", getpid(), count++);
+    const int file = shm_open(name.data(), O_CREAT | O_EXCL | O_RDWR, 0600);
+    if (file < 0) return {};
+    const bool there = posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0;
+    close(file);
+    if (there) return name;
+    shm_unlink(name.data());
+    return {};
+}
+
+std::byte* map_object(const object_name& name, std::size_t bytes) {
+    if (name.front() == 0) return nullptr;
+    const int file = shm_open(name.data(), O_RDWR, 0);
+    if (file < 0) return nullptr;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return memory == MAP_FAILED ? nullptr : static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+std::optional<shared_region> map_posix_region(
+    int rank, int size, std::span<const int> ranks, std::size_t bytes,
+    const std::function<void(const void* mine, void* all, std::size_t bytes)>& gather_all) {
+    const std::size_t total = bytes * ranks.size();
+    const bool creates = ranks.front() == rank;
+    const object_name mine = creates ? create_object(total) : object_name{};
+    std::vector<object_name> names(at(size));
+    gather_all(mine.data(), names.data(), sizeof mine);
+    std::byte* memory = map_object(names[at(ranks.front())], total);
+    shared_region region{.bytes = bytes, .parts = {}, .keep = {}};
+    if (memory != nullptr) {
+        region.keep = std::shared_ptr<void>(memory, [total](void* p) { munmap(p, total); });
+        for (std::size_t i = 0; i < ranks.size(); ++i) region.parts.push_back(memory + i * bytes);
+    }
+    // Once all have mapped it, or given up.
+    const char mapped = memory != nullptr;
+    std::vector<char> all(at(size));
+    gather_all(&mapped, all.data(), 1);
+    if (creates && mine.front() != 0) shm_unlink(mine.data());
+    if (!std::all_of(all.begin(), all.end(), [](char ok) { return ok != 0; })) return std::nullopt;
+    return region;
+}
+
+}  // namespace terrace

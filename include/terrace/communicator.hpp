@@ -16,7 +16,7 @@ namespace terrace {
 /// A set of ranks that run collectives by a plan. Move-only; a moved-from communicator may only be assigned to or
 /// destroyed. Created by `terrace::mpi::create` or `terrace::loopback::run`. Creation and destruction are collective;
 /// destroying a broken one is local. Belongs to one thread at a time. All ranks call the same collectives in the same
-/// order.
+/// order; options::check says when a difference is found.
 class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
@@ -30,8 +30,8 @@ public:
     /// data[i] = reduction over all ranks of data[i]; `data` has the same count on every rank and may be empty.
     /// Bitwise equal on all ranks, and from run to run for the same plan and count.
     ///
-    /// All collectives throw usage_error where a call is wrong in itself, plan_error where the plan has no rules for
-    /// them, and transport_error where a library below fails.
+    /// All collectives throw usage_error where a call is wrong in itself or differs between ranks, plan_error where the
+    /// plan has no rules for them, timeout_error and transport_error.
     template <element T>
     void allreduce(std::span<T> data, reduce_op op = reduce_op::sum) {
         allreduce(data.data(), data.data(), count_of(data), element_type_of<T>, op);

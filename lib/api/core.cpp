@@ -23,6 +23,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     if (options_.shared_memory) share_memory();
     turns_.resize(static_cast<std::size_t>(net_->can().slots));
     number_ranks();
+    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout);
     check_rules();
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
 }
@@ -53,21 +54,21 @@ void communicator::core::number_ranks() {
 }
 
 void communicator::core::run(const shape_of_call& call, const void* send, void* recv) {
-    const auto refuse = [&](const std::string& why) {
-        throw usage_error(fmt::format("{}: {}", to_string(call.what), why));
-    };
-    if (call.count < 0) refuse(fmt::format("count is {}; it must not be negative", call.count));
-    if (call.root < 0 || call.root >= size())
-        refuse(fmt::format("root is {}, but ranks are 0 to {}", call.root, size() - 1));
+    if (broken_)
+        throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one",
+                                      to_string(call.what)));
+    const std::string objection = objection_to(call, rank_, size(), send, recv);
+    broken_ = true;
+    if (objection.empty()) check_->begin(call);
+    else check_->meet(describe(call) + ", refused", ": " + objection);
+    broken_ = false;
+    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", to_string(call.what), objection));
     if (call.count == 0 && call.counts.empty()) return;
-    const bool receives = call.what != collective::reduce || call.root == rank_;
-    if (call.counts.empty() && (send == nullptr || (receives && recv == nullptr)))
-        refuse(fmt::format("a buffer is null, but count is {}", call.count));
-    if (broken_) refuse("an earlier call failed, and the communicator is broken; make a new one");
     program& p = find_or_bind(call);
     broken_ = true;
     p.start(send, recv, take_slots(p));
-    run_to_end(p, *net_);
+    if (check_->listens()) run_to_end(p, *net_, [this] { check_->listen(); });
+    else run_to_end(p, *net_);
     broken_ = false;
 }
 

@@ -7,6 +7,7 @@
 
 #include <terrace/communicator.hpp>
 
+#include "api/call_check.hpp"
 #include "executor/program.hpp"
 #include "plan/recipe.hpp"
 
@@ -19,16 +20,7 @@ public:
     /// @throws plan_error
     core(const plan& p, std::unique_ptr<transport> net, int rank, options o);
 
-    /// A call, but for its addresses.
-    struct shape_of_call {
-        collective what = collective::allreduce;
-        std::int64_t count = 0;            ///< elements of the vector, or of each block
-        std::vector<std::int64_t> counts;  ///< of the blocks by rank, where they are given one by one; else empty
-        element_type type = element_type::float32;
-        reduce_op op = reduce_op::sum;
-        int root = 0;  ///< the caller's numbering
-        friend bool operator==(const shape_of_call&, const shape_of_call&) = default;
-    };
+    using shape_of_call = call_shape;
 
     void run(const shape_of_call& call, const void* send, void* recv);
     std::string shape(std::int64_t bytes) const;
@@ -61,6 +53,7 @@ private:
     std::unique_ptr<transport> net_;
     std::vector<std::uint64_t> turns_;  // chunks begun so far by lane slot: equal on all ranks
     int next_slot_ = 0;
+    std::unique_ptr<call_check> check_;
     bool broken_ = false;     // a call has failed: some ranks may have gone on, so that no later one can match
 };
 

@@ -135,6 +135,8 @@ options options_from(std::span<const std::string> environment, std::vector<std::
     return o;
 }
 
+std::string_view to_string(options::checking level) noexcept { return check_names[static_cast<std::size_t>(level)]; }
+
 plan load_plan(const options& o) {
     if (o.plan_file.empty())
         throw usage_error("no plan: options::plan_file is empty; set TERRACE_PLAN to a plan file and pass "

@@ -27,6 +27,9 @@ std::span<const variable> environment_variables() noexcept;
 /// @throws input_error naming the variable, its value, and what is allowed
 options options_from(std::span<const std::string> environment, std::vector<std::string>& warnings);
 
+/// As TERRACE_CHECK spells it.
+std::string_view to_string(options::checking level) noexcept;
+
 /// The plan in `o.plan_file`. @throws usage_error if that is empty, input_error
 plan load_plan(const options& o);
 

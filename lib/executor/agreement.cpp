@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -17,17 +18,42 @@ identity identity_of(std::string_view text) {
     return i;
 }
 
-void require_agreement(std::span<const identity> all) {
-    std::map<identity, std::vector<std::size_t>> ranks;
+namespace {
+
+// "0-2, 5"
+std::string rank_list(const std::vector<std::size_t>& ranks) {
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size();) {
+        std::size_t last = i;
+        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+        text += text.empty() ? "" : ", ";
+        text += last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string differences(std::span<const std::string> all) {
+    std::map<std::string, std::vector<std::size_t>> ranks;
     for (std::size_t r = 0; r < all.size(); ++r) ranks[all[r]].push_back(r);
-    if (ranks.size() <= 1) return;
-    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-        return a.second.size() < b.second.size();
-    });
-    std::string others;
-    for (const auto& [value, who] : ranks)
-        if (value != most->first) others += fmt::format("; rank {} has {}", fmt::join(who, ", "), value.data());
-    throw plan_error(fmt::format("ranks differ: most have {}{}", most->first.data(), others));
+    if (ranks.size() <= 1) return {};
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups(ranks.begin(), ranks.end());
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+    std::string text;
+    for (const auto& [value, who] : groups)
+        text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", who.size() == 1 ? "rank" : "ranks",
+                            rank_list(who), who.size() == 1 ? "has" : "have", value);
+    return text;
+}
+
+void require_agreement(std::span<const identity> all) {
+    std::vector<std::string> texts;
+    for (const identity& i : all) texts.emplace_back(i.data());
+    const std::string text = differences(texts);
+    if (!text.empty()) throw plan_error("ranks differ: " + text);
 }
 
 }  // namespace terrace

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace terrace {
@@ -12,8 +13,12 @@ using identity = std::array<char, 96>;
 /// `text`, cut to what fits.
 identity identity_of(std::string_view text);
 
+/// Who has what, by rank, where not all have the same: "ranks 0-2, 5 have A; rank 4 has B", what most have first. Empty
+/// where all have the same.
+std::string differences(std::span<const std::string> all);
+
 /// @param all every rank's, in any order that all ranks agree on
-/// @throws plan_error if they differ. What most ranks have is taken to be right, and the others are named.
+/// @throws plan_error if they differ, naming who has what: most ranks are right, as a rule
 void require_agreement(std::span<const identity> all);
 
 }  // namespace terrace

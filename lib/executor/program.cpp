@@ -248,7 +248,7 @@ std::byte* program::address(const lane& l, operand o) const noexcept {
     return base + static_cast<std::size_t>(element) * shape_.element;
 }
 
-void run_to_end(program& p, transport& net) {
+void run_to_end(program& p, transport& net, const std::function<void()>& when_idle) {
     constexpr int looks = 16;  // before an idle rank gives its core away
     int idle = 0;
     while (!p.done()) {
@@ -262,7 +262,9 @@ void run_to_end(program& p, transport& net) {
             throw transport_error(f.library, f.call, f.code, f.message);
         }
         idle = moved ? 0 : idle + 1;
-        if (idle > looks) net.idle();
+        if (idle <= looks) continue;
+        if (when_idle) when_idle();
+        net.idle();
     }
 }
 

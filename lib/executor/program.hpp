@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -133,8 +134,8 @@ private:
 };
 
 /// Runs a program that has been started to its end on `net`, where nothing else is in flight. Spins briefly, then
-/// yields.
+/// yields. `when_idle` is called now and then while nothing moves, and may give the call up by throwing.
 /// @throws transport_error as latched
-void run_to_end(program& p, transport& net);
+void run_to_end(program& p, transport& net, const std::function<void()>& when_idle = {});
 
 }  // namespace terrace

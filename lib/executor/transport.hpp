@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,12 @@ struct shared_region {
     std::shared_ptr<void> keep;     ///< parts are valid as long as this
 };
 
+/// A few words from one rank to another, beside all messages and whether or not the receiver expects them.
+struct note {
+    int from = 0;
+    std::array<std::uint64_t, 5> words{};
+};
+
 /// What the executor asks of a network, or of whatever stands in for one. One per communicator, used by one thread at a
 /// time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy. Messages between two ranks with one tag
 /// arrive in the order sent. Nothing on the data path throws: the first failure is latched.
@@ -80,6 +87,11 @@ public:
     virtual void idle() noexcept { sched_yield(); }
     /// The first failure, if any. After it nothing is guaranteed to complete.
     virtual const std::optional<transport_fault>& fault() const noexcept = 0;
+
+    /// Sends a note. Buffered: it completes whatever the receiver does.
+    virtual void send_note(int peer, const note& n) noexcept = 0;
+    /// The next note that has arrived, if any; those of one rank in the order sent.
+    virtual std::optional<note> take_note() noexcept = 0;
 
     /// Set-up: everybody's `bytes` bytes at `mine`, by rank, to `all`. Collective. @throws transport_error
     virtual void gather_all(const void* mine, void* all, std::size_t bytes) = 0;

@@ -12,6 +12,7 @@
 #include <terrace/mpi.hpp>
 
 #include "base/document.hpp"
+#include "support/bad_calls.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
@@ -110,6 +111,38 @@ TEST(mpi_create, takes_the_plan_that_the_options_name) {
     EXPECT_TRUE(mentions(why, "no such plan.yaml")) << why;
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank() == 0) std::filesystem::remove(file);
+}
+
+TEST(mpi_calls, that_differ_are_found) {
+    if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
+    int found = 0;
+    const auto detect = [&](options::checking level, agreed_before before, const std::string& leave_out) {
+        options o = anywhere();
+        o.check = level;
+        o.timeout = std::chrono::seconds(60);
+        for (const bad_call& what : bad_calls(ranks())) {
+            if (what.kind == leave_out) continue;
+            for (int culprit : {0, ranks() - 1}) {
+                communicator comm = mpi::create(MPI_COMM_WORLD, plan_for(ranks()), o);
+                const std::string trouble = trouble_with(comm, what, culprit, before);
+                EXPECT_EQ(trouble, "") << what.kind << ", culprit " << culprit;
+                found += trouble.empty();
+            }
+        }
+    };
+    for (const agreed_before before : {agreed_before::nothing, agreed_before::what_most_call, agreed_before::all})
+        detect(options::checking::every, before, "");
+    detect(options::checking::first, agreed_before::nothing, "");
+    detect(options::checking::first, agreed_before::what_most_call, "order");
+    EXPECT_EQ(found, 3 * 14 + 14 + 12);
+}
+
+TEST(mpi_calls, are_checked_by_all_ranks_alike) {
+    if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
+    options o = anywhere();
+    o.check = rank() == 0 ? options::checking::every : options::checking::first;
+    const std::string why = refusal(plan_for(ranks()), o);
+    EXPECT_TRUE(mentions(why, "check every") && mentions(why, "check first")) << why;
 }
 
 }  // namespace terrace::test

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <mutex>
 
 #include <terrace/error.hpp>
@@ -31,12 +32,20 @@ struct channel {
     std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
 };
 
+// Notes to one rank.
+struct mailbox {
+    std::mutex guard;
+    std::deque<note> notes;
+    std::atomic<std::size_t> count{0};  // of `notes`, as above
+};
+
 }  // namespace
 
 struct loopback_world::state {
     explicit state(std::span<const int> node_sizes) {
         for (int size : node_sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), ranks), ranks += size;
         channels = std::vector<channel>(nodes.size() * nodes.size());
+        mailboxes = std::vector<mailbox>(nodes.size());
     }
 
     channel& between(int from, int to) {
@@ -47,6 +56,7 @@ struct loopback_world::state {
     int ranks = 0;
     std::vector<int> nodes;  // by rank: the first rank of its node
     std::vector<channel> channels;
+    std::vector<mailbox> mailboxes;  // by rank
     std::atomic<bool> failed{false};
 
     // Set-up: a gather of equal blocks.
@@ -103,14 +113,30 @@ public:
         });
         for (int peer = 0; peer < world_.ranks && !expected_.empty(); ++peer) take_from(peer);
         if (wrong_length_) latch(2, "a message is longer or shorter than expected");
-        if (!fault_ && world_.failed.load(std::memory_order_acquire)) {
-            const std::lock_guard lock(world_.guard);
-            latch(1, world_.reason);
-        }
+        look_for_failure();
         return done_;
     }
 
     std::size_t in_flight() const noexcept override { return sending_.size() + expected_.size(); }
+
+    void send_note(int peer, const note& n) noexcept override {
+        mailbox& box = world_.mailboxes[static_cast<std::size_t>(peer)];
+        const std::lock_guard lock(box.guard);
+        box.notes.push_back({rank_, n.words});
+        box.count.store(box.notes.size(), std::memory_order_release);
+    }
+
+    std::optional<note> take_note() noexcept override {
+        look_for_failure();
+        mailbox& box = world_.mailboxes[static_cast<std::size_t>(rank_)];
+        if (box.count.load(std::memory_order_acquire) == 0) return {};
+        const std::lock_guard lock(box.guard);
+        const note first = box.notes.front();
+        box.notes.pop_front();
+        box.count.store(box.notes.size(), std::memory_order_release);
+        return first;
+    }
+
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
@@ -174,6 +200,12 @@ private:
             return true;
         });
         c.count.store(c.waiting.size(), std::memory_order_release);
+    }
+
+    void look_for_failure() noexcept {
+        if (fault_ || !world_.failed.load(std::memory_order_acquire)) return;
+        const std::lock_guard lock(world_.guard);
+        latch(1, world_.reason);
     }
 
     void withdraw() noexcept {

@@ -1,7 +1,7 @@
 #include "transport/mpi/mpi_transport.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -111,13 +111,15 @@ public:
         int* bound = nullptr;
         int found = 0;
         check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
-        tag_bound_ = found ? *bound : 32767;
+        note_tag_ = found ? *bound : 32767;
     }
 
     // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more.
     ~mpi_transport() override {
         int finalized = 0;
         MPI_Finalized(&finalized);
+        for (sent_note& n : notes_)
+            if (!finalized && n.request != MPI_REQUEST_NULL) MPI_Request_free(&n.request);
         for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
             if (slot_of_[i].receives) {
                 MPI_Cancel(&requests_[i]);
@@ -184,6 +186,27 @@ public:
         sched_yield();
     }
 
+    void send_note(int peer, const note& n) noexcept override {
+        forget_sent_notes();
+        sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
+        const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, peer, note_tag_, comm_.get(),
+                                   &own.request);
+        if (code != MPI_SUCCESS) latch("MPI_Isend", code);
+    }
+
+    std::optional<note> take_note() noexcept override {
+        forget_sent_notes();
+        int there = 0;
+        MPI_Status status;
+        int code = MPI_Iprobe(MPI_ANY_SOURCE, note_tag_, comm_.get(), &there, &status);
+        if (code != MPI_SUCCESS) latch("MPI_Iprobe", code);
+        if (code != MPI_SUCCESS || !there) return {};
+        note n{status.MPI_SOURCE, {}};
+        code = MPI_Recv(n.words.data(), sizeof n.words, MPI_BYTE, n.from, note_tag_, comm_.get(), MPI_STATUS_IGNORE);
+        if (code != MPI_SUCCESS) latch("MPI_Recv", code);
+        return n;
+    }
+
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
         gather(comm_, mine, all, bytes);
     }
@@ -200,10 +223,23 @@ private:
         bool receives;
     };
 
+    struct sent_note {
+        std::array<std::uint64_t, 5> words;
+        MPI_Request request;
+    };
+
+    // Notes are far below every eager limit: they leave at once, as a rule.
+    void forget_sent_notes() noexcept {
+        for (int sent = 1; !notes_.empty(); notes_.pop_front()) {
+            MPI_Test(&notes_.front().request, &sent, MPI_STATUS_IGNORE);
+            if (!sent) return;
+        }
+    }
+
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept {
         if (fault_) return;
-        if (tag > tag_bound_) return latch(call, MPI_ERR_TAG);
+        if (tag >= note_tag_) return latch(call, MPI_ERR_TAG);
         MPI_Request request = MPI_REQUEST_NULL;
         if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
         requests_.push_back(request);
@@ -216,10 +252,11 @@ private:
 
     owned_comm comm_;
     int rank_, size_;
-    int tag_bound_ = std::numeric_limits<int>::max();
+    int note_tag_ = 0;  // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> slot_of_;        // beside them
     std::vector<int> completed_, done_;
+    std::deque<sent_note> notes_;       // on their way
     std::optional<transport_fault> fault_;
 };
 

@@ -1,0 +1,148 @@
+#include "api/call_check.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/hash.hpp"
+#include "base/partition.hpp"
+#include "executor/agreement.hpp"
+
+namespace terrace {
+
+namespace {
+
+// What the words of a note are.
+enum : std::size_t { of_comparison, of_round, of_call, of_low, of_high };
+
+constexpr std::size_t remembered_shapes = 4096;
+
+// What ranks gather where they differ.
+struct testimony {
+    std::array<char, 256> text{};
+    std::uint64_t before = 0;
+};
+
+}  // namespace
+
+call_check::call_check(transport& net, std::vector<int> callers_rank, options::checking level,
+                       std::chrono::duration<double> timeout)
+    : net_(net), callers_rank_(std::move(callers_rank)), level_(level), timeout_(timeout) {}
+
+call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
+    record& r = at(++calls_);
+    r.number = calls_;
+    r.before = history_;
+    history_ = hash_of(&signature, sizeof signature, r.before);
+    return r;
+}
+
+void call_check::begin(const call_shape& call) {
+    if (!compares()) return;
+    const std::uint64_t signature = signature_of(call);
+    record& r = count_call(signature);
+    r.call = call;
+    r.words.clear();
+    if (level_ == options::checking::every || !agreed_.contains(signature)) {
+        exchange(history_, history_);
+        if (agreed_.size() == remembered_shapes) agreed_.clear();  // on all ranks alike
+        agreed_.insert(signature);
+    } else if (!heard_.empty()) {
+        listen();
+    }
+}
+
+void call_check::meet(const std::string& what, const std::string& detail) {
+    if (!compares()) return;
+    count_call(hash_of(what.data(), what.size())).words = what + detail;
+    exchange(history_, history_);
+}
+
+void call_check::listen() {
+    take_notes();
+    if (!hears_of_a_comparison()) return;
+    // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
+    // what differs from anything.
+    exchange(0, std::numeric_limits<std::uint64_t>::max());
+}
+
+// A comparison of a later call is not meant: its rank is ahead.
+bool call_check::hears_of_a_comparison() const noexcept {
+    return std::any_of(heard_.begin(), heard_.end(), [&](const note& n) { return n.words[of_call] <= calls_; });
+}
+
+void call_check::exchange(std::uint64_t low, std::uint64_t high) {
+    std::uint64_t call = calls_, round = 0;
+    for (int distance = 1; distance < net_.size(); distance *= 2, ++round) {
+        net_.send_note(wrap(net_.rank() + distance, net_.size()), {0, {comparisons_, round, call, low, high}});
+        const note n = wait_for_round(round);
+        call = std::min(call, n.words[of_call]);
+        low = std::min(low, n.words[of_low]);
+        high = std::max(high, n.words[of_high]);
+    }
+    ++comparisons_;
+    if (low != high) report(call);
+}
+
+note call_check::wait_for_round(std::uint64_t round) {
+    constexpr int looks = 16;  // before an idle rank gives its core away
+    const auto start = std::chrono::steady_clock::now();
+    for (int idle = 0;; ++idle) {
+        take_notes();
+        const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
+            return n.words[of_comparison] == comparisons_ && n.words[of_round] == round;
+        });
+        if (found != heard_.end()) {
+            const note n = *found;
+            heard_.erase(found);
+            return n;
+        }
+        if (const auto& f = net_.fault()) throw transport_error(f->library, f->call, f->code, f->message);
+        if (idle < looks) continue;
+        sched_yield();
+        if (timeout_.count() > 0 && std::chrono::steady_clock::now() - start > timeout_) {
+            const int peer = wrap(net_.rank() - (1 << round), net_.size());
+            throw timeout_error(fmt::format(
+                "{}: rank {} has not made this call within {} s, or waits for a rank that has not; do all ranks make "
+                "the same calls?",
+                said(calls_), callers_rank_[static_cast<std::size_t>(peer)], timeout_.count()));
+        }
+    }
+}
+
+void call_check::take_notes() {
+    while (const std::optional<note> n = net_.take_note()) heard_.push_back(*n);
+}
+
+std::string call_check::said(std::uint64_t call) {
+    const record& r = at(call);
+    return fmt::format("{} (call {})", r.words.empty() ? describe(r.call) : r.words, r.number);
+}
+
+// All ranks say what they made of the earliest call that is in question; who no longer knows, of a later one.
+void call_check::report(std::uint64_t call) {
+    testimony mine{.before = at(call).before};
+    const std::string text = said(call);
+    std::copy_n(text.begin(), std::min(text.size(), mine.text.size() - 1), mine.text.begin());
+    std::vector<testimony> all(callers_rank_.size());
+    net_.gather_all(&mine, all.data(), sizeof mine);
+    std::vector<std::string> texts(all.size()), histories(all.size());
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        texts[static_cast<std::size_t>(callers_rank_[r])] = all[r].text.data();
+        histories[static_cast<std::size_t>(callers_rank_[r])] = fmt::format("history {:016x}", all[r].before);
+    }
+    if (const std::string difference = differences(texts); !difference.empty())
+        throw usage_error("ranks make different calls: " + difference);
+    throw usage_error(fmt::format("{}: the calls before it differed between ranks, in shape or order, and results since "
+                                  "may be wrong; with options::check = every (TERRACE_CHECK=every) the first that "
+                                  "differs is an error at once: {}",
+                                  text, differences(histories)));
+}
+
+}  // namespace terrace

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "api/signature.hpp"
+#include "executor/transport.hpp"
+
+namespace terrace {
+
+/// Finds calls that differ between the ranks of a communicator before they run.
+///
+/// Ranks compare by notes, in ceil(lg P) rounds: in round k each passes on to the rank 2^k ahead the lowest and the
+/// highest hash it knows of, so that in the end all know whether there is more than one. The hash is over the call and
+/// all calls before it. What each rank has called is gathered only where they differ.
+///
+/// At level `first` a rank whose call is of a shape that has been agreed on runs it without comparing. If another rank
+/// calls something else there, which is new to it, that one begins to compare; its notes say so to ranks that wait in
+/// the call, which then take part and fail with it, rather than wait for messages that never come.
+class call_check {
+public:
+    /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
+    call_check(transport& net, std::vector<int> callers_rank, options::checking level,
+               std::chrono::duration<double> timeout);
+
+    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error, transport_error
+    void begin(const call_shape& call);
+    /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
+    /// A call that is refused takes part as such, so that the others do not wait for it.
+    /// @param detail for the message alone @throws as above
+    void meet(const std::string& what, const std::string& detail = {});
+    /// For one who waits in a call. @throws usage_error if another rank has made a different call
+    void listen();
+    /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
+    bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
+
+private:
+    struct record {
+        std::uint64_t number = 0;   // of calls, from 1
+        std::uint64_t before = 0;   // history_ without it
+        call_shape call;
+        std::string words;          // instead of a call
+    };
+
+    bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
+    record& count_call(std::uint64_t signature) noexcept;
+    record& at(std::uint64_t call) noexcept { return recent_[call & (recent_.size() - 1)]; }
+    bool hears_of_a_comparison() const noexcept;
+    void exchange(std::uint64_t low, std::uint64_t high);
+    note wait_for_round(std::uint64_t round);
+    void take_notes();
+    std::string said(std::uint64_t call);
+    [[noreturn]] void report(std::uint64_t call);
+
+    transport& net_;
+    std::vector<int> callers_rank_;
+    options::checking level_;
+    std::chrono::duration<double> timeout_;
+
+    std::uint64_t calls_ = 0;        // begun
+    std::uint64_t comparisons_ = 0;  // finished
+    std::uint64_t history_ = 0;      // hash over all calls
+    std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
+    std::unordered_set<std::uint64_t> agreed_;
+    std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
+};
+
+}  // namespace terrace

@@ -1,0 +1,104 @@
+#include "api/signature.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/hash.hpp"
+
+namespace terrace {
+
+namespace {
+
+// Bytes in memory.
+struct extent {
+    std::uintptr_t begin = 0, end = 0;
+
+    static extent of(const void* at, std::int64_t bytes) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(at);
+        return {begin, begin + static_cast<std::uintptr_t>(bytes)};
+    }
+    bool overlaps(const extent& o) const { return begin < o.end && o.begin < end; }
+    std::string text() const { return fmt::format("[{:#x}, {:#x})", begin, end); }
+};
+
+std::string clash(const extent& send, const extent& recv, const std::string& allowed) {
+    return fmt::format("send {} and recv {} overlap; {}", send.text(), recv.text(), allowed);
+}
+
+std::string overlap(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
+    const auto element = static_cast<std::int64_t>(size_of(call.type));
+    if (!has_blocks(call.what)) {
+        if (send == recv || (call.what == collective::reduce && call.root != rank)) return {};
+        const extent from = extent::of(send, call.count * element), to = extent::of(recv, call.count * element);
+        return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
+                                 : "";
+    }
+    std::int64_t before = call.count * rank, own = call.count, all = call.count * ranks;
+    if (!call.counts.empty()) {
+        before = std::reduce(call.counts.begin(), call.counts.begin() + rank);
+        own = call.counts[static_cast<std::size_t>(rank)];
+        all = std::reduce(call.counts.begin(), call.counts.end());
+    }
+    const bool gathers = call.what == collective::allgather;
+    const extent from = extent::of(send, (gathers ? own : all) * element);
+    const extent to = extent::of(recv, (gathers ? all : own) * element);
+    const extent& whole = gathers ? to : from;
+    const extent& block = gathers ? from : to;
+    const std::uintptr_t place = whole.begin + static_cast<std::uintptr_t>(before * element);
+    if (block.begin == place || !from.overlaps(to)) return {};
+    return clash(from, to,
+                 fmt::format("to work in place let {} be rank {}'s own block of {}, which begins at {:#x}",
+                             gathers ? "send" : "recv", rank, gathers ? "recv" : "send", place));
+}
+
+}  // namespace
+
+std::uint64_t signature_of(const call_shape& call) noexcept {
+    const std::array<std::uint64_t, 6> words{
+        static_cast<std::uint64_t>(call.what), static_cast<std::uint64_t>(call.count), call.counts.size(),
+        static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
+        static_cast<std::uint64_t>(call.root)};
+    const std::uint64_t fixed = hash_of(words.data(), sizeof words);
+    return call.counts.empty() ? fixed
+                               : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
+}
+
+std::string describe(const call_shape& call) {
+    constexpr std::size_t shown = 8;
+    std::string counts = fmt::format("{}", call.count);
+    if (!call.counts.empty()) {
+        counts = fmt::format("{}", fmt::join(std::span(call.counts).first(std::min(shown, call.counts.size())), " "));
+        if (call.counts.size() > shown)
+            counts += fmt::format(" ... ({} counts, sum {}, hash {:016x})", call.counts.size(),
+                                  std::reduce(call.counts.begin(), call.counts.end()), signature_of(call));
+    }
+    std::string text = fmt::format("{} of {}{} {}", to_string(call.what), has_blocks(call.what) ? "blocks of " : "",
+                                   counts, to_string(call.type));
+    if (goes_up(call.what)) text += fmt::format(", {}", to_string(call.op));
+    if (has_root(call.what))
+        text += fmt::format(", {} rank {}", call.what == collective::reduce ? "to" : "from", call.root);
+    return text;
+}
+
+std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
+    if (call.count < 0) return fmt::format("count is {}; it must not be negative", call.count);
+    if (!call.counts.empty() && call.counts.size() != static_cast<std::size_t>(ranks))
+        return fmt::format("there are {} counts for {} ranks", call.counts.size(), ranks);
+    for (std::size_t r = 0; r < call.counts.size(); ++r)
+        if (call.counts[r] < 0)
+            return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
+    if (call.root < 0 || call.root >= ranks)
+        return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
+    if (call.count == 0 && call.counts.empty()) return {};
+    const bool receives = call.what != collective::reduce || call.root == rank;
+    if (call.counts.empty() && (send == nullptr || (receives && recv == nullptr)))
+        return fmt::format("a buffer is null, but count is {}", call.count);
+    return overlap(call, rank, ranks, send, recv);
+}
+
+}  // namespace terrace

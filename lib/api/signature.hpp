@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <terrace/types.hpp>
+
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// A call, but for its addresses: what ranks must agree on.
+struct call_shape {
+    collective what = collective::allreduce;
+    std::int64_t count = 0;            ///< elements of the vector, or of each block
+    std::vector<std::int64_t> counts;  ///< of the blocks by rank, where they are given one by one; else empty
+    element_type type = element_type::float32;
+    reduce_op op = reduce_op::sum;
+    int root = 0;  ///< the caller's numbering
+    friend bool operator==(const call_shape&, const call_shape&) = default;
+};
+
+/// 64 bits over all of it.
+std::uint64_t signature_of(const call_shape& call) noexcept;
+
+/// "reduce of 1000 float32, sum, to rank 3", "allgather of blocks of 3 4 5 float64".
+std::string describe(const call_shape& call);
+
+/// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
+std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);
+
+}  // namespace terrace

@@ -1,0 +1,178 @@
+// Calls that differ between ranks, or are wrong in themselves: found, and by whom.
+
+#include <mutex>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+
+#include "support/bad_calls.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+options checking(options::checking level) {
+    options o;
+    o.check = level;
+    o.timeout = std::chrono::seconds(20);
+    return o;
+}
+
+// By rank; empty where nothing was thrown.
+std::vector<std::string> messages(int ranks, options::checking level, const std::function<void(communicator&)>& body) {
+    std::vector<std::string> all(static_cast<std::size_t>(ranks));
+    loopback::run(plan_for(ranks), [&](communicator& comm) {
+        try {
+            body(comm);
+        } catch (const error& e) {
+            all[static_cast<std::size_t>(comm.rank())] = e.what();
+        }
+    }, checking(level));
+    return all;
+}
+
+int detected(options::checking level, agreed_before before, const std::string& leave_out = {}) {
+    int found = 0;
+    for (int ranks : {2, 3, 4, 8}) {
+        for (const bad_call& what : bad_calls(ranks)) {
+            if (what.kind == leave_out) continue;
+            for (int culprit : {0, ranks - 1}) {
+                std::mutex guard;
+                std::string trouble;
+                loopback::run(plan_for(ranks), [&](communicator& comm) {
+                    const std::string own = trouble_with(comm, what, culprit, before);
+                    const std::lock_guard lock(guard);
+                    if (!own.empty()) trouble = fmt::format("rank {}: {}", comm.rank(), own);
+                }, checking(level));
+                EXPECT_EQ(trouble, "") << what.kind << ", " << ranks << " ranks, culprit " << culprit;
+                found += trouble.empty();
+            }
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST(bad_calls, level_every_finds_all) {
+    const auto every = options::checking::every;
+    EXPECT_EQ(detected(every, agreed_before::nothing), 56);
+    EXPECT_EQ(detected(every, agreed_before::what_most_call), 56);
+    EXPECT_EQ(detected(every, agreed_before::all), 56);
+}
+
+// Both of the calls that change places have been agreed on if either has, which is what this level does not find.
+TEST(bad_calls, level_first_finds_all_that_are_new_to_one_rank) {
+    EXPECT_EQ(detected(options::checking::first, agreed_before::nothing), 56);
+    EXPECT_EQ(detected(options::checking::first, agreed_before::what_most_call, "order"), 48);
+}
+
+// A sum on one rank where the others take the maximum, both agreed on before: wrong data, found at the next new shape.
+TEST(bad_calls, level_first_finds_later_what_it_has_missed) {
+    const auto all = messages(4, options::checking::first, [](communicator& comm) {
+        std::vector<float> data(100, 1.0f);
+        comm.allreduce(std::span(data), reduce_op::sum);
+        comm.allreduce(std::span(data), reduce_op::max);
+        comm.allreduce(std::span(data), comm.rank() == 2 ? reduce_op::max : reduce_op::sum);
+        comm.allreduce(std::span(data).first(50));
+    });
+    for (const std::string& text : all)
+        for (const char* part : {"allreduce of 50 float32", "calls before it differed", "every", "ranks 0-1, 3 have",
+                                 "rank 2 has"})
+            EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(bad_calls, a_call_that_one_rank_refuses_fails_on_all) {
+    for (const auto level : {options::checking::first, options::checking::every}) {
+        for (bool agreed : {false, true}) {
+            const auto all = messages(3, level, [&](communicator& comm) {
+                std::vector<float> data(10);
+                if (agreed) comm.allreduce(std::span(data));
+                comm.allreduce(data.data(), data.data(), comm.rank() == 1 ? -10 : 10, element_type::float32,
+                               reduce_op::sum);
+            });
+            for (const std::string& text : all)
+                for (const char* part : {"ranks 0, 2 have allreduce of 10 ", "rank 1 has ", "refused: count is -10"})
+                    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+        }
+    }
+}
+
+TEST(bad_calls, a_call_that_all_ranks_refuse_breaks_nothing) {
+    for (const auto level : {options::checking::off, options::checking::first, options::checking::every}) {
+        const auto all = messages(3, level, [](communicator& comm) {
+            std::vector<float> data(10, 1.0f);
+            const auto refused = [&](const auto& call, const std::string& why) {
+                try {
+                    call();
+                    FAIL() << why;
+                } catch (const usage_error& e) {
+                    EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+                }
+            };
+            const std::vector<std::int64_t> two{1, 1}, negative{1, -1, 1};
+            const element_type type = element_type::float32;
+            refused([&] { comm.broadcast(data.data(), 10, type, 3); }, "root is 3, but ranks are 0 to 2");
+            refused([&] { comm.broadcast(nullptr, 10, type, 0); }, "null");
+            refused([&] { comm.allgather(data.data(), data.data(), two, type); }, "2 counts for 3 ranks");
+            refused([&] { comm.allgather(data.data(), data.data(), negative, type); }, "count 1 is -1");
+            comm.allreduce(std::span(data));
+            EXPECT_EQ(data[9], 3.0f);
+        });
+        EXPECT_EQ(all, std::vector<std::string>(3));
+    }
+}
+
+TEST(bad_calls, a_rank_that_makes_no_call_is_waited_for_until_the_deadline) {
+    options o = checking(options::checking::every);
+    o.timeout = std::chrono::milliseconds(50);
+    std::atomic<int> told{0};
+    loopback::run(plan_for(2), [&](communicator& comm) {
+        if (comm.rank() == 1) return;
+        float x = 0;
+        try {
+            comm.allreduce(std::span(&x, 1));
+        } catch (const timeout_error& e) {
+            told += std::string(e.what()).find("rank 1 has not made this call") != std::string::npos;
+        }
+    }, o);
+    EXPECT_EQ(told, 1);
+}
+
+TEST(bad_calls, buffers_that_overlap_are_refused) {
+    const auto all = messages(2, options::checking::first, [](communicator& comm) {
+        std::vector<float> data(40);
+        float* at = data.data();
+        const element_type type = element_type::float32;
+        const int me = comm.rank();
+        const std::vector<std::int64_t> counts{4, 6};
+        const auto refused = [&](const auto& call, const char* fix) {
+            try {
+                call();
+                FAIL() << fix;
+            } catch (const usage_error& e) {
+                const std::string text = e.what();
+                for (const std::string& part : {std::string("overlap"), std::string(fix), fmt::format("{}", fmt::ptr(at))})
+                    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+            }
+        };
+        refused([&] { comm.allreduce(at, at + 1, 10, type, reduce_op::sum); }, "same buffer");
+        refused([&] { comm.allreduce(at + 9, at, 10, type, reduce_op::sum); }, "same buffer");
+        refused([&] { comm.reduce_scatter(at, at + 5 * me + 1, 5, type, reduce_op::sum); }, "own block of send");
+        refused([&] { comm.allgather(at + 5 * me + 1, at, 5, type); }, "own block of recv");
+        refused([&] { comm.allgather(at + 4 * me + 1, at, counts, type); }, "own block of recv");
+        // Allowed: side by side, in place, and where nothing is written.
+        comm.allreduce(at, at + 10, 10, type, reduce_op::sum);
+        comm.allreduce(at, at, 10, type, reduce_op::sum);
+        comm.reduce_scatter(at, at + 5 * me, 5, type, reduce_op::sum);
+        comm.reduce_scatter(at, at + 10, 5, type, reduce_op::sum);
+        comm.allgather(at + 5 * me, at, 5, type);
+        comm.allgather(at + 4 * me, at, counts, type);
+        comm.reduce(at, me == 0 ? at + 10 : at + 1, 10, type, 0, reduce_op::sum);
+    });
+    EXPECT_EQ(all, std::vector<std::string>(2));
+}
+
+}  // namespace terrace::test

@@ -74,14 +74,7 @@ void add_claims(const recipe& plan, collective what, int root, std::optional<std
 
 recipe read_runnable_plan(const std::filesystem::path& file) {
     recipe plan = read_plan(file);
-    for (const auto& [what, rules] : plan.rules)
-        for (std::size_t r = 0; r < rules.size(); ++r) {
-            try {
-                compose(plan.machine, rules[r].stages, plan.machine.ranks(), 1);
-            } catch (const plan_error& e) {
-                throw input_error(file.string(), 0, 0, fmt::format("{}.rules[{}].{}", to_string(what), r, e.what()));
-            }
-        }
+    check_runnable(plan);
     return plan;
 }
 

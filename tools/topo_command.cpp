@@ -10,6 +10,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/document.hpp"
 #include "tools/import_child.hpp"
 #include "topology/cluster_yaml.hpp"
 #include "topology/describe.hpp"
@@ -24,6 +25,7 @@ hierarchy import_node(const std::filesystem::path& file, rank_unit ranks) {
 }
 
 bool looks_like_xml(const std::filesystem::path& file) {
+    expect_regular(file);
     std::ifstream in(file);
     char first = 0;
     in >> first;

@@ -10,6 +10,7 @@ namespace terrace::mpi {
 /// must pass the same plan and run the same version of Terrace: this is compared. The ranks of each machine node must
 /// be as many as the plan says, nodes in the order of their lowest rank.
 /// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and values
+/// @throws input_error if the plan's file names an algorithm that there is not, or not for its mode: line and column
 /// @throws transport_error if MPI reports an error
 TERRACE_API communicator create(MPI_Comm world, const plan& p, const options& o = {});
 

@@ -24,7 +24,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     turns_.resize(static_cast<std::size_t>(net_->can().slots));
     number_ranks();
     check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout);
-    check_rules();
+    check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
 }
 
@@ -39,13 +39,6 @@ void communicator::core::share_memory() {
             lanes = std::max(lanes, r.lanes);
         }
     net_ = add_shared_memory(std::move(net_), 2 * lanes, static_cast<std::size_t>(bytes));
-}
-
-// A plan that names an algorithm nobody knows is refused now, not at the first message of that size.
-void communicator::core::check_rules() const {
-    const recipe& r = plan_.get();
-    for (const auto& [what, rules] : r.rules)
-        for (const rule& each : rules) compose(r.machine, each.stages, r.machine.ranks(), 1);
 }
 
 void communicator::core::number_ranks() {

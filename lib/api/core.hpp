@@ -36,7 +36,6 @@ private:
     slicing slice_call(const shape_of_call& call, const rule& chosen) const;
     std::vector<program::place> take_slots(const program& p);
     void share_memory();
-    void check_rules() const;
     void number_ranks();
     program& find_or_bind(const shape_of_call& call);
     program bind(const shape_of_call& call);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <istream>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <unordered_set>
@@ -22,6 +23,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <terrace/error.hpp>
+#include <terrace/version.hpp>
 
 #include "base/units.hpp"
 
@@ -101,6 +103,26 @@ std::string_view name_of(document::kind k) {
     return "";
 }
 
+// What to do about an error of yaml-cpp's, which only says what is wrong.
+std::string_view advice_on(std::string_view message) {
+    struct row {
+        std::string_view part, advice;
+    };
+    constexpr row table[] = {
+        {"sequence flow", "close the list with ]"},
+        {"map flow", "close the map with }"},
+        {"flow end", "a ] or } closes what is not open; remove it, or open it before"},
+        {"EOF in scalar", "close the quotes"},
+        {"illegal map value", "put a text that holds \": \" in quotes, and indent keys of one map alike"},
+        {"block entry", "indent with spaces, and items of one list alike"},
+        {"unknown token", "put a text that begins with @ ` or % in quotes"},
+        {"escape character", "write \\\\ for a backslash, or use single quotes"},
+    };
+    for (const row& r : table)
+        if (message.find(r.part) != message.npos) return r.advice;
+    return "this is not YAML; look for missing quotes, brackets and spaces here";
+}
+
 [[noreturn]] void fail_with_errno(const std::filesystem::path& file, std::string_view what) {
     throw input_error(file.string(), 0, 0, fmt::format("{}: {}", what, std::strerror(errno)));
 }
@@ -150,7 +172,7 @@ struct document_builder final : YAML::EventHandler {
             while (parser.HandleNextDocument(builder)) {
             }
         } catch (const YAML::Exception& e) {
-            builder.fail(e.mark, e.msg);
+            builder.fail(e.mark, fmt::format("{}: {}", e.msg, advice_on(e.msg)));
         }
         if (!builder.root) throw input_error(name, 0, 0, "the file is empty");
         return document(std::move(builder.root));
@@ -333,6 +355,15 @@ void document::fail(const std::string& message) const { value_->fail(value_->at,
 const std::string& document::file() const noexcept { return *value_->file; }
 
 int document::line() const noexcept { return value_->at.line; }
+int document::column() const noexcept { return value_->at.column; }
+
+void expect_format(const document& number, int newest, std::string_view advice) {
+    const std::string& text = number.text();
+    const bool large = text.size() > 9 && text.find_first_not_of("0123456789") == text.npos;
+    if (large || number.integer(1, std::numeric_limits<int>::max()) > newest)
+        number.fail(fmt::format("format {} of a newer version; Terrace {} reads formats up to {}: {}", text, version(),
+                                newest, advice));
+}
 
 namespace {
 
@@ -367,7 +398,16 @@ std::string yaml_scalar(std::string_view text) {
     return quoted + '"';
 }
 
+void expect_regular(const std::filesystem::path& file) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+    if (std::filesystem::is_directory(status)) throw input_error(file.string(), 0, 0, "is a directory; name a file");
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw input_error(file.string(), 0, 0, "is no regular file; write what it gives to one, and name that");
+}
+
 std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) {
+    expect_regular(file);
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     if (!in) fail_with_errno(file, "cannot be opened");

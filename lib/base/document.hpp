@@ -50,6 +50,7 @@ public:
     [[noreturn]] void fail(const std::string& message) const;
     const std::string& file() const noexcept;
     int line() const noexcept;
+    int column() const noexcept;
 
 private:
     struct value;
@@ -58,10 +59,17 @@ private:
     std::shared_ptr<const value> value_;
 };
 
+/// The version of a file's format must be one this Terrace reads: 1 to `newest`. @throws input_error, which says of a
+/// newer one to do as `advice` says
+void expect_format(const document& number, int newest, std::string_view advice);
+
 /// `text` as a YAML scalar: quoted where it would otherwise read as something else.
 std::string yaml_scalar(std::string_view text);
 
-/// The bytes of `file`. @throws input_error if it cannot be read or holds more than `max_bytes`
+/// @throws input_error if `file` is there but is no regular file: to read a pipe or a terminal may take for ever.
+void expect_regular(const std::filesystem::path& file);
+
+/// The bytes of `file`, a regular one. @throws input_error if it cannot be read or holds more than `max_bytes`
 std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
 
 /// Writes `content` to `file` so that a reader sees the old file or the whole new one, never a part. What

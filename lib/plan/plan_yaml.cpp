@@ -68,12 +68,7 @@ std::string write_rule(const hierarchy& machine, const rule& r) {
 // ---- reading -------------------------------------------------------------------------------------------------------
 
 void check_version(const document& map) {
-    const document format = map.at("terrace_plan");
-    const std::int64_t number = format.integer(1, 1'000'000);
-    if (number > plan_format)
-        format.fail(fmt::format("plan file format {} is newer than format {}, the newest that Terrace {} reads; update "
-                                 "Terrace, or plan again with this version",
-                                 number, plan_format, version()));
+    expect_format(map.at("terrace_plan"), plan_format, "update Terrace, or plan again with this version");
 }
 
 std::vector<int> read_levels(const document& list, const hierarchy& machine) {
@@ -104,7 +99,8 @@ stage read_stage(const document& map, const hierarchy& machine) {
     return {.levels = read_levels(map.at("levels"), machine),
             .group = uneven ? 0 : static_cast<int>(group.integer(1, max_ranks)),
             .how = read_mode(map.at("mode")),
-            .algorithm = map.at("algorithm").text()};
+            .algorithm = map.at("algorithm").text(),
+            .written = {map.line(), map.column()}};
 }
 
 std::vector<stage> read_stages(const document& list, const hierarchy& machine, collective what) {
@@ -124,6 +120,8 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
             if (stages[s].group == 0 && group.text() != expected)
                 group.fail(fmt::format("group is {}, but the topology makes groups of {}", group.text(), expected));
         }
+    } catch (const stage_error& e) {
+        list.items()[static_cast<std::size_t>(e.number())].fail(e.what());
     } catch (const plan_error& e) {
         list.fail(e.what());
     }
@@ -188,6 +186,7 @@ recipe read(const document& map) {
     map.allow_only({"terrace_plan", "made_by", "topology", "verified", "allreduce", "reduce_scatter", "allgather",
                     "broadcast", "reduce"});
     recipe r;
+    r.file = map.file();
     r.made_by = map.at("made_by").text();
     read_topology(map.at("topology"), r);
     if (map.has("verified")) r.verified = map.at("verified").text();

@@ -42,16 +42,18 @@ public:
     // Appends the stage's domains, in terms of the previous stage's.
     void add(const stage& s, int number) {
         const auto bad = [&](const std::string& why) {
-            throw plan_error(fmt::format("stages[{}] ({}): {}", number, level_names(machine_, s), why));
+            throw stage_error(number, fmt::format("stages[{}] ({}): {}", number, level_names(machine_, s), why));
         };
         if (s.levels.empty()) bad("names no level");
         // A level that was only partly covered goes on with the next part of it.
         if (part_ > 1 && s.levels.front() != level_)
             bad(fmt::format("level {} has {} children a domain left to combine first", name(level_), part_));
         for (int l : s.levels) {
-            if (l != level_ || l >= machine_.depth())
-                bad(fmt::format("expected level {}: levels must be covered from the innermost outwards, each once",
-                                level_ < machine_.depth() ? name(level_) : "none (all are covered)"));
+            if (l < level_) bad(fmt::format("level {} is covered already; leave it out here", name(l)));
+            if (l > level_)
+                bad(fmt::format("level {} is left out: levels are covered from the innermost outwards, so cover it "
+                                "before {}",
+                                name(level_), name(l)));
             ++level_;
         }
         const int last = level_ - 1;
@@ -63,7 +65,8 @@ public:
 
     tree finish() {
         if (level_ < machine_.depth())
-            throw plan_error(fmt::format("stages: level {} is not covered", name(level_)));
+            throw plan_error(fmt::format("stages: no stage covers {}level {}; add one behind the others",
+                                         part_ > 1 ? "all of " : "", name(level_)));
         return tree(std::move(children_));
     }
 
@@ -100,6 +103,7 @@ private:
         }
         const bool same = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
         const int expected = same ? sizes.front() : 0;
+        if (same && s.group == 0) bad(fmt::format("all groups have the same size; write group: {}", expected));
         if (s.group != expected)
             bad(same ? fmt::format("group is {}, but the topology makes groups of {}", s.group, expected)
                      : fmt::format("group is {}, but the groups differ in size ({} to {}): write {}..{}", s.group,

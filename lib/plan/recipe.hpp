@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <terrace/error.hpp>
+
 #include "base/hierarchy.hpp"
 
 namespace terrace {
@@ -43,12 +45,19 @@ constexpr bool can(mode m, collective c) noexcept {
     return has_blocks(c) ? m == mode::scatter : has_root(c) ? m == mode::root : true;
 }
 
+/// Where something stands in a plan file; zeros if it was made in memory. Takes no part in comparisons.
+struct origin {
+    int line = 0, column = 0;
+    friend constexpr bool operator==(origin, origin) noexcept { return true; }
+};
+
 /// One collective at one place of the hierarchy: one level, several merged ones, or part of one.
 struct stage {
     std::vector<int> levels;       ///< consecutive levels of the hierarchy, ascending
     int group = 0;                 ///< ranks of each group; 0 where groups differ in size (uneven domains)
     mode how = mode::scatter;
     std::string algorithm;         ///< a name in the registry
+    origin written{};
 
     friend bool operator==(const stage&, const stage&) = default;
 };
@@ -70,6 +79,7 @@ struct rule {
 
 /// The contents of a plan file. Never holds expanded instructions.
 struct recipe {
+    std::string file;                               ///< that it was read from; empty if it was made in memory
     std::string name;                               ///< of the machine
     std::string made_by;                            ///< version of the planner
     std::string verified;                           ///< which proof the planner made, in words; may be empty
@@ -82,8 +92,18 @@ struct recipe {
     const rule& choose(collective c, std::int64_t bytes) const;
 };
 
-/// The hierarchy that stages make of a machine: one level per stage. @throws plan_error naming the stage where the
-/// stages do not fit the machine: levels left out, out of order or repeated, or a group that does not match
+/// One of a rule's stages, counted from 0, does not do.
+class stage_error : public plan_error {
+public:
+    stage_error(int number, const std::string& message) : plan_error(message), number_(number) {}
+    int number() const noexcept { return number_; }
+
+private:
+    int number_;
+};
+
+/// The hierarchy that stages make of a machine: one level per stage. @throws stage_error where a stage does not fit the
+/// machine (levels left out, out of order or repeated, or a group that does not match), plan_error if one is missing
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
 
 /// "node:4 scatter direct > core:2 scatter ring"; merged levels as "node+core:8".

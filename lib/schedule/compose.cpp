@@ -173,7 +173,7 @@ private:
     }
 
     [[noreturn]] void fail(const std::string& why) const {
-        throw plan_error(fmt::format("stages[{}]: {}", number_, why));
+        throw stage_error(number_, fmt::format("stages[{}]: {}", number_, why));
     }
 
     tree shape_;
@@ -250,6 +250,20 @@ private:
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root) {
     return composer(machine, stages, count, quantum, root).run();
+}
+
+void check_runnable(const recipe& r) {
+    for (const auto& [what, rules] : r.rules)
+        for (std::size_t i = 0; i < rules.size(); ++i) {
+            try {
+                compose(r.machine, rules[i].stages, r.machine.ranks(), 1);
+            } catch (const stage_error& e) {
+                const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
+                if (r.file.empty()) throw plan_error(message);
+                const origin written = rules[i].stages[at(e.number())].written;
+                throw input_error(r.file, written.line, written.column, message);
+            }
+        }
 }
 
 // Composes a vector so fine that every rank owns a part of it, and lets each rank's block stand for a point of the

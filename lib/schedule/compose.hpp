@@ -47,10 +47,14 @@ struct composition {
 /// in it; the vector is cut wherever an owner changes in any sibling, and each segment's owners, one per sibling, form
 /// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
 /// where the domain has it; else (and for root -1) successive segments take successive siblings.
-/// @throws plan_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
+/// @throws stage_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
 /// siblings
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
+
+/// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
+/// recipe was read from, plan_error if it was made in memory
+void check_runnable(const recipe& r);
 
 /// A vector made of one block per rank, such that the composition's owner of block r is rank r.
 struct block_layout {

@@ -1,12 +1,13 @@
 #include "topology/cluster_yaml.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
@@ -18,11 +19,7 @@ namespace {
 constexpr int version = 1;
 
 void check_version(const document& map) {
-    const document entry = map.at("terrace_topology");
-    const std::int64_t found = entry.integer(1, std::numeric_limits<std::int64_t>::max());
-    if (found > version)
-        entry.fail(fmt::format("the file has version {}, this Terrace reads up to version {}; update Terrace", found,
-                               version));
+    expect_format(map.at("terrace_topology"), version, "update Terrace");
 }
 
 std::string read_name(const document& map) {
@@ -36,7 +33,13 @@ hierarchy read_node(const document& map, const std::filesystem::path& directory,
     const document ranks = map.at("ranks");
     const auto unit = parse_rank_unit(ranks.text());
     if (!unit) ranks.fail(fmt::format("ranks cannot be \"{}\"; they are one of {}", ranks.text(), rank_unit_names()));
-    return import_node(directory / map.at("hwloc").text(), *unit);
+    const document name = map.at("hwloc");
+    try {
+        return import_node(directory / name.text(), *unit);
+    } catch (const input_error& e) {
+        if (e.line() > 0) throw;
+        name.fail(e.what());  // the file as a whole: perhaps another was meant
+    }
 }
 
 // The machine whose nodes, the ranks of `above`, all look like `node`.

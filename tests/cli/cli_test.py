@@ -5,6 +5,7 @@ usage: cli_test.py TERRACE SOURCE_ROOT
 """
 import json
 import os
+import os
 import pathlib
 import re
 import shutil
@@ -123,6 +124,15 @@ class Plan(Command):
         self.assertRegex(self.terrace("plan", "broken.yaml", "-o", "old.yaml", status=2), r"^broken\.yaml:5:\d+: ")
         self.assertEqual(self.read("old.yaml"), "old")
 
+    def test_a_pipe_is_refused_and_not_waited_for(self):
+        os.mkfifo(self.directory / "pipe")
+        for command in ["plan", "explain", "verify", "topo"]:
+            self.assertRegex(self.terrace(command, "pipe", status=2), "^pipe: is no regular file")
+
+    def test_a_node_file_that_is_not_there_is_named_where_it_is_asked_for(self):
+        self.write("c.yaml", "terrace_topology: 1\nname: x\nnode: {hwloc: none.xml, ranks: gpus}\n")
+        self.assertRegex(self.terrace("plan", "c.yaml", status=2), r"^c\.yaml:3:15: none\.xml: cannot be opened")
+
     def test_bad_input_exits_2_and_says_where(self):
         self.assertRegex(self.terrace("plan", "missing.yaml", status=2), r"^missing\.yaml: ")
         self.write("bad.yaml", CLUSTER.replace("ethernet", "ether"))
@@ -182,7 +192,7 @@ class Verify(Command):
         self.refused("size: 4", "size: 5", r"^bad\.yaml:5:\d+: .*changed by hand.*plan again")
         self.refused("terrace_plan: 1", "terrace_plan: 7", r"^bad\.yaml:1:\d+: .*7.*1")
         self.refused("algorithm: direct", "algorithm: magic",
-                     r'^bad\.yaml: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')
+                     r'^bad\.yaml:\d+:\d+: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')
         self.refused("group: 4", "group: 3", r"^bad\.yaml:\d+:\d+: stages\[0\]")
         self.refused("up_to: max", "up_to: 64 GiB", r"^bad\.yaml:\d+:\d+: .*max")
         self.refused("reduce_scatter:", "broadcast:", r"^bad\.yaml:\d+:\d+: ")

@@ -23,6 +23,8 @@ topology read(const std::string& text) {
     const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "cluster_yaml_test.yaml";
     write_atomically(file, text);
     const auto uneven_node = [&](const std::filesystem::path& node, rank_unit ranks) {
+        if (node.filename() == "missing.xml") throw input_error(node.string(), 0, 0, "cannot be opened");
+        if (node.filename() == "broken.xml") throw input_error(node.string(), 7, 2, "no tag");
         EXPECT_EQ(node, file.parent_path() / "node.xml");
         EXPECT_EQ(ranks, rank_unit::cores);
         return read_hierarchy(document::parse(
@@ -68,13 +70,17 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
     };
     const std::vector<refused> table{
         {"name: x\n", "\"terrace_topology\" is missing"},
-        {"terrace_topology: 2\n", ":1:19: the file has version 2, this Terrace reads up to version 1"},
+        {"terrace_topology: 2\n", ":1:19: format 2 of a newer version; Terrace "},
+        {"terrace_topology: 99999999999999999999\n", ":1:19: format 99999999999999999999 of a newer version"},
         {"terrace_topology: 0\n", "\"0\" is not an integer from 1"},
         {"terrace_topology: 1\nlevels: [{name: a, size: 2, fabric: shm}]\n", "\"name\" is missing"},
         {head + "level: 3\n", ":3:1: unknown key \"level\"; known here: terrace_topology,"},
         {head + "node: {hwloc: node.xml, ranks: threads}\n",
          ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
         {head + "node: {hwloc: node.xml}\n", "\"ranks\" is missing"},
+        {head + "node: {hwloc: missing.xml, ranks: cores}\n", "missing.xml: cannot be opened"},
+        {head + "node: {hwloc: missing.xml, ranks: cores}\n", "cluster_yaml_test.yaml:3:15: "},
+        {head + "node: {hwloc: broken.xml, ranks: cores}\n", "broken.xml:7:2: no tag"},
         {head + node + "levels: [{name: a, size: 2, fabric: shm}]\n", "list only infiniband and ethernet levels"},
         {head + node + "levels: [{name: node, size: 2, fabric: ethernet}]\n", "named \"node\" too; rename this one"},
         {head + node + "levels: [{name: a, size: 400000, fabric: ethernet}]\n", "are more than 1000000 ranks"},

@@ -3,7 +3,11 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -49,7 +53,12 @@ TEST(document, refuses_what_is_not_strict_yaml) {
         {"a: ~\n", "f:1:4: a value is missing"},
         {"a: 1\n---\nb: 2\n", "f:2:1: a second document"},
         {"[a]: 1\n", "f:1:1: a key must be"},
-        {"a: [1, 2\nb: 3\n", "f:2:"},
+        {"a: [1, 2\nb: 3\n", "f:2:2: end of sequence flow not found: close the list with ]"},
+        {"a: b: c\n", "f:1:5: illegal map value: put a text that holds"},
+        {"a: {b: 1\n", "f:2:1: end of map flow not found: close the map with }"},
+        {"a: @x\n", "f:1:4: unknown token: put a text that begins with"},
+        {"a: 'x", "close the quotes"},
+        {"a: |x\n", "this is not YAML; look for"},
         {"a: \xff\n", "f:1:4: byte 0xff is not UTF-8"},
         {"a: \xc0\x80\n", "f:1:4: byte 0xc0 is not UTF-8"},
         {"a: \xed\xa0\x80\n", "f:1:4: byte 0xed is not UTF-8"},
@@ -63,6 +72,21 @@ TEST(document, refuses_what_is_not_strict_yaml) {
     for (const refused& r : table)
         EXPECT_NE(error_of(r.text).find(r.error), std::string::npos)
             << r.text.substr(0, 40) << ": " << error_of(r.text);
+}
+
+TEST(document, reads_regular_files_only) {
+    const std::filesystem::path pipe = std::filesystem::path(::testing::TempDir()) / "document_test.pipe";
+    ::unlink(pipe.c_str());
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    for (const auto& [file, why] : {std::pair{pipe, "no regular file"}, std::pair{pipe.parent_path(), "is a directory"}}) {
+        try {
+            document::read_file(file);
+            ADD_FAILURE() << file << " was read";
+        } catch (const input_error& e) {
+            EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+        }
+    }
+    ::unlink(pipe.c_str());
 }
 
 TEST(document, depth_of_64_is_read) {

@@ -126,7 +126,10 @@ TEST(plan_yaml, rounded_times_are_stable) {
 
 TEST(plan_yaml, refuses_a_newer_format_naming_both) {
     EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: 2"),
-                   "p.yaml:1:15: plan file format 2 is newer than format 1");
+                   "p.yaml:1:15: format 2 of a newer version; Terrace ");
+    EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: 99999999999999"),
+                   "reads formats up to 1: update Terrace, or plan again");
+    EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: one"), "not an integer");
 }
 
 TEST(plan_yaml, sees_that_the_topology_was_changed) {
@@ -161,8 +164,9 @@ TEST(plan_yaml, refuses_values_that_make_no_sense) {
 }
 
 TEST(plan_yaml, refuses_stages_that_do_not_fit) {
-    EXPECT_REFUSED(changed(even().text, "group: 3", "group: 6"), "stages[0] (node)");
-    EXPECT_REFUSED(changed(even().text, "levels: [core]", "levels: [node]"), "stages[1]");
+    EXPECT_REFUSED(changed(even().text, "group: 3", "group: 6"), "p.yaml:13:9: stages[0] (node)");
+    EXPECT_REFUSED(changed(even().text, "levels: [core]", "levels: [node]"), "p.yaml:14:9: stages[1]");
+    EXPECT_REFUSED(changed(even().text, "group: 3", "group: 3..3"), "all groups have the same size; write group: 3");
     EXPECT_REFUSED(changed(uneven().text, "group: 2..4", "group: 2..5"),
                    "group is 2..5, but the topology makes groups of 2..4");
     EXPECT_REFUSED(changed(uneven().text, "group: 2..4", "group: 4"), "write 2..4");

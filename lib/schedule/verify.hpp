@@ -28,7 +28,8 @@ struct expectation {
 /// * no deadlock with one send and one receive at a time, each in program order, and no buffering: more only helps;
 /// * postcondition of allreduce, reduce and reduce_scatter: every rank's contribution to every element counted exactly
 ///   once, at the same element, with equal bits on all ranks that get it (the same expression, up to exchanging the two
-///   operands of an addition); of broadcast and allgather: every element as its rank passed it in.
+///   operands of an addition), and the reduction that completes it, and no other, says so (avg divides there, once); of
+///   broadcast and allgather: every element as its rank passed it in.
 /// Returns nothing if all hold, else the first thing that does not, naming rank and instruction.
 std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of = {});
 

@@ -9,18 +9,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "schedule/compose.hpp"
-#include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 #include "support/dice.hpp"
+#include "support/effort.hpp"
 #include "support/interleave.hpp"
-#include "support/shapes.hpp"
+#include "support/programs.hpp"
 
 namespace terrace {
 namespace {
 
-constexpr std::uint64_t seed = 20240817;
-constexpr int mutants = 1000, interleavings = 200;
+constexpr int mutants = 2000, interleavings = 200;
 
 using program = std::vector<schedule>;
 
@@ -164,7 +162,22 @@ bool swap_instructions(schedule& s, instr& i, test::dice&) {
 
 bool shrink_scratch(schedule& s, instr&, test::dice&) { return s.scratch-- > 0; }
 
-constexpr std::array<std::pair<std::string_view, mutation>, 15> mutations{{
+// The reduction that completes a sum does not say so, or one that does not says it does.
+bool change_completion(schedule&, instr& i, test::dice&) {
+    if (i.what != action::recv_reduce && i.what != action::reduce) return false;
+    i.completes = !i.completes;
+    return true;
+}
+
+// Another reduction says it.
+bool move_completion(schedule& s, instr& i, test::dice& d) {
+    instr& other = d.pick(s.instrs);
+    if (i.completes == other.completes || (other.what != action::recv_reduce && other.what != action::reduce))
+        return false;
+    return change_completion(s, i, d) && change_completion(s, other, d);
+}
+
+constexpr std::array<std::pair<std::string_view, mutation>, 17> mutations{{
     {"kind", change_kind},
     {"peer", change_peer},
     {"step", change_step},
@@ -180,30 +193,17 @@ constexpr std::array<std::pair<std::string_view, mutation>, 15> mutations{{
     {"number of waits", change_count_of_waits},
     {"order of instructions", swap_instructions},
     {"scratch", shrink_scratch},
+    {"completion", change_completion},
+    {"place of completion", move_completion},
 }};
 
-struct machines {
-    machines() : all(test::uneven_machines()) {
-        std::erase_if(all, [](const hierarchy& m) { return m.ranks() > 8; });
-        for (int ranks = 2; ranks <= 8; ++ranks)
-            for (hierarchy& machine : test::uniform_machines(ranks)) all.push_back(std::move(machine));
-    }
-    std::vector<hierarchy> all;
-};
-
-program random_program(machines& from, test::dice& d) {
-    for (;;) {
-        const hierarchy& machine = d.pick(from.all);
-        auto all = test::stagings(machine);
-        std::vector<stage> stages = d.pick(all);
-        stages = test::with_choice(stages, d.below(test::choices(stages.size())));
-        if (!test::fits(machine, stages)) continue;
-        const std::int64_t count = std::array{1, machine.ranks(), 2 * machine.ranks() + 3}[d.below(3)];
-        program result;
-        for (const schedule& s : generate_all(compose(machine, stages, count, 1), collective::allreduce))
-            result.push_back(lower(s, {}));
-        return result;
-    }
+// Of two to eight ranks.
+std::vector<hierarchy> small_machines() {
+    std::vector<hierarchy> all = test::uneven_machines();
+    std::erase_if(all, [](const hierarchy& m) { return m.ranks() > 8; });
+    for (int ranks = 2; ranks <= 8; ++ranks)
+        for (hierarchy& machine : test::uniform_machines(ranks)) all.push_back(std::move(machine));
+    return all;
 }
 
 // Corrupts the program in one place; nothing where the dice chose a field that is not there.
@@ -218,35 +218,38 @@ struct tally {
 };
 
 TEST(mutations, every_harmful_mutant_is_refused) {
-    machines from;
-    test::dice d(seed);
-    std::map<std::string_view, tally> by_kind;
+    const std::vector<hierarchy> machines = small_machines();
+    test::dice d(test::seed());
+    std::map<std::string_view, tally> by_change, by_collective;
     tally sum;
     for (int made = 0; made < mutants;) {
         const auto& [name, how] = mutations[static_cast<std::size_t>(made) % mutations.size()];
-        const program original = random_program(from, d);
-        const std::optional<program> mutant = mutate(original, how, d);
+        const test::program_of_all original = test::random_program(machines, d);
+        const std::optional<program> mutant = mutate(original.schedules, how, d);
         if (!mutant) continue;
         ++made;
-        const bool refused = find_fault(*mutant).has_value();
-        const bool harmful = test::judge(*mutant, interleavings, d.roll()) != test::verdict::fine;
-        for (tally* t : {&by_kind[name], &sum}) {
+        const bool refused = find_fault(*mutant, original.of).has_value();
+        const bool harmful = test::judge(*mutant, interleavings, d.roll(), original.of) != test::verdict::fine;
+        const collective what = original.schedules.front().what;
+        for (tally* t : {&by_change[name], &by_collective[to_string(what)], &sum}) {
             t->harmful += harmful;
             t->harmless += !harmful;
             t->missed += harmful && !refused;
             t->refused_harmless += !harmful && refused;
         }
-        EXPECT_FALSE(harmful && !refused) << "mutant " << made << ", changed " << name;
+        EXPECT_FALSE(harmful && !refused) << "mutant " << made << ", changed " << name << ": " << original.name;
     }
     const auto print = [](std::string_view name, const tally& t) {
         fmt::print("{:<22} {:>8} {:>7} {:>9} {:>12} {:>17}\n", name, t.harmful, t.missed, t.harmless,
                    t.harmless - t.refused_harmless, t.refused_harmless);
     };
-    fmt::print("seed {}, {} mutants, {} interleavings each\n", seed, mutants, interleavings);
+    fmt::print("seed {}, {} mutants, {} interleavings each\n", test::seed(), mutants, interleavings);
     fmt::print("{:<22} {:>8} {:>7} {:>9} {:>12} {:>17}\n", "changed", "harmful", "missed", "harmless", "and accepted",
                "but still refused");
-    for (const auto& [name, t] : by_kind) print(name, t);
+    for (const auto& [name, t] : by_change) print(name, t);
+    for (const auto& [name, t] : by_collective) print(name, t);
     print("all", sum);
+    for (collective what : all_collectives) EXPECT_GT(by_collective[to_string(what)].harmful, 0) << to_string(what);
     EXPECT_EQ(sum.missed, 0);
     EXPECT_GT(sum.harmful, mutants * 3 / 10);
 }

@@ -3,13 +3,10 @@
 // above.
 
 #include <algorithm>
-#include <cstdlib>
-#include <functional>
 #include <set>
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <terrace/error.hpp>
@@ -20,56 +17,22 @@
 #include "schedule/registry.hpp"
 #include "schedule/verify.hpp"
 #include "support/dice.hpp"
+#include "support/effort.hpp"
 #include "support/interleave.hpp"
+#include "support/programs.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int all_up_to = 7;  // some thirty times as slow
-#else
-constexpr int all_up_to = 12;
-#endif
+constexpr int all_up_to = test::slowness > 1 ? 7 : 12;
 constexpr int most_ranks = 24, sample = 100;
-
-std::vector<std::int64_t> counts_for(int ranks) { return {0, 1, ranks - 1, ranks, 2 * ranks + 3}; }
 
 std::set<int> roots_for(int ranks) {
     std::set<int> roots{0, ranks / 2, ranks - 1};
     if (ranks <= 6)
         for (int r = 1; r < ranks; ++r) roots.insert(r);
     return roots;
-}
-
-// The blocks of calls that are hard on P ranks, in the caller's buffer of all.
-std::vector<std::vector<range>> block_cases(int ranks) {
-    using count_of = std::function<std::int64_t(int rank)>;
-    std::vector<std::vector<range>> all;
-    const auto add = [&](std::int64_t gap, bool backwards, const count_of& count) {
-        std::vector<range> blocks(static_cast<std::size_t>(ranks));
-        std::int64_t end = 0;
-        for (int n = 0; n < ranks; ++n) {
-            const int rank = backwards ? ranks - 1 - n : n;
-            blocks[static_cast<std::size_t>(rank)] = {end, end + count(rank)};
-            end += count(rank) + gap;
-        }
-        all.push_back(std::move(blocks));
-    };
-    for (std::int64_t equal : counts_for(ranks)) add(0, false, [&](int) { return equal; });
-    add(5, false, [](int) { return 3; });  // one chunk of each block
-    add(0, true, [](int rank) { return rank % 3 * 2; });
-    add(0, false, [&](int rank) { return rank == ranks / 2 ? 2 * ranks + 3 : 0; });
-    add(2, true, [&](int rank) { return rank == ranks / 2 ? 0 : 1 + rank % 4; });
-    return all;
-}
-
-std::vector<schedule> program(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t count,
-                              std::int64_t quantum) {
-    std::vector<schedule> all;
-    for (const schedule& s : generate_all(compose(machine, stages, count, quantum), collective::allreduce))
-        all.push_back(lower(s, {}));
-    return all;
 }
 
 bool has_stages(const schedule& s) {
@@ -91,45 +54,25 @@ public:
         for (collective what : all_collectives) {
             if (!std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); })) continue;
             if (has_blocks(what))
-                for (const std::vector<range>& blocks : block_cases(machine.ranks()))
-                    prove_blocks(name, machine, stages, what, blocks);
+                for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks()))
+                    prove(test::block_program(machine, stages, what, blocks));
             else
-                for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{-1})
-                    prove_vectors(name, machine, stages, what, root);
+                for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{0}) {
+                    for (std::int64_t count : test::hard_counts(machine.ranks()))
+                        prove(test::vector_program(machine, stages, what, count, 1, root));
+                    prove(test::vector_program(machine, stages, what, 40 * machine.ranks() + 3, 16, root));
+                }
         }
     }
 
 private:
-    void prove_vectors(const std::string& name, const hierarchy& machine, const std::vector<stage>& stages,
-                       collective what, int root) {
-        const auto prove_one = [&](std::int64_t count, std::int64_t quantum) {
-            prove(fmt::format("{}, {} of {}, root {}, quantum {}", name, to_string(what), count, root, quantum),
-                  generate_all(compose(machine, stages, count, quantum, root), what), {.root = root, .blocks = {}});
-        };
-        for (std::int64_t count : counts_for(machine.ranks())) prove_one(count, 1);
-        prove_one(40 * machine.ranks() + 3, 16);
-    }
-
-    void prove_blocks(const std::string& name, const hierarchy& machine, const std::vector<stage>& stages,
-                      collective what, const std::vector<range>& blocks) {
-        std::vector<std::int64_t> counts, begins;
-        for (range b : blocks) {
-            counts.push_back(b.count());
-            begins.push_back(b.begin);
-        }
-        const block_layout layout = compose_blocks(machine, stages, counts);
-        std::vector<schedule> all;
-        for (int rank = 0; rank < machine.ranks(); ++rank) all.push_back(generate(layout, what, rank, begins));
-        prove(fmt::format("{}, {} of blocks of {}, at {}", name, to_string(what), counts, begins), std::move(all),
-              {.root = 0, .blocks = blocks});
-    }
-
     // As generated, where a transport without stages of its own could run that, and lowered.
-    void prove(const std::string& name, std::vector<schedule> all, const expectation& of) {
+    void prove(test::program_of_all p) {
         ++cases_;
+        std::vector<schedule>& all = p.schedules;
         const auto check = [&] {
-            const auto found = find_fault(all, of);
-            ASSERT_FALSE(found) << name << ": " << *found;
+            const auto found = find_fault(all, p.of);
+            ASSERT_FALSE(found) << p.name << ": " << *found;
         };
         if (std::none_of(all.begin(), all.end(), has_stages)) check();
         for (schedule& s : all) s = lower(s, {});
@@ -142,7 +85,7 @@ private:
 // All stage lists of the machines, each stage tree once; above all_up_to ranks a sample of `sample` per machine.
 void verify_plans(const std::vector<hierarchy>& machines) {
     verification all;
-    const bool everything = std::getenv("TERRACE_TEST_ALL") != nullptr;
+    const bool everything = test::everything();
     std::set<std::string> seen;
     for (const hierarchy& machine : machines) {
         test::dice d(1);
@@ -174,20 +117,13 @@ TEST(schedules, uneven_machines_verify) { verify_plans(test::uneven_machines());
 
 // The same by a judge that knows nothing of the verifier's reasoning.
 TEST(schedules, random_interleavings_agree_with_a_serial_sum) {
-    test::dice d(2);
+    test::dice d(test::seed());
     std::vector<hierarchy> machines = test::uneven_machines();
     for (int ranks : {1, 2, 3, 5, 8, 11, 12, 16})
         for (hierarchy& machine : test::uniform_machines(ranks)) machines.push_back(std::move(machine));
-    for (int n = 0; n < 500; ++n) {
-        const hierarchy& machine = d.pick(machines);
-        auto all = test::stagings(machine);
-        std::vector<stage> stages = d.pick(all);
-        stages = test::with_choice(stages, d.below(test::choices(stages.size())));
-        if (!test::fits(machine, stages)) continue;
-        auto counts = counts_for(machine.ranks());
-        const std::int64_t count = d.pick(counts);
-        ASSERT_EQ(test::judge(program(machine, stages, count, 1), 10, d.roll()), test::verdict::fine)
-            << test::text(machine.shape) << ": " << describe(machine, stages) << ", count " << count;
+    for (int n = test::share("random interleavings", 1000); n > 0; --n) {
+        const test::program_of_all p = test::random_program(machines, d);
+        ASSERT_EQ(test::judge(p.schedules, 10, d.roll(), p.of), test::verdict::fine) << p.name;
     }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace terrace::test {
 
@@ -21,6 +23,10 @@ public:
     template <class Container>
     auto& pick(Container& from) {
         return from[below(from.size())];
+    }
+    template <class Value>
+    Value pick(std::vector<Value>&& from) {
+        return std::move(from[below(from.size())]);
     }
 
 private:

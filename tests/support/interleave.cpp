@@ -19,6 +19,10 @@ struct element {
     std::uint64_t exact = 0;
     float rounded = 0;
 
+    // In place of a division: a factor that can be told from one, from its square, and from one on a part of the terms.
+    static constexpr std::uint64_t scale = 0x9e3779b97f4a7c15u;
+    element scaled() const { return {exact * scale, rounded * 0x1.8p0f}; }
+
     friend element operator+(element a, element b) { return {a.exact + b.exact, a.rounded + b.rounded}; }
     friend bool operator==(element a, element b) {
         return a.exact == b.exact && std::bit_cast<std::uint32_t>(a.rounded) == std::bit_cast<std::uint32_t>(b.rounded);
@@ -39,11 +43,40 @@ enum class stage_of_life : std::uint8_t { start, read, write, complete, over };
 
 bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
 
+// What a rank passes in and gets, in places: elements of the vector, or of the caller's buffer of all blocks. A buffer
+// holds `elements` places from `first` on, of which `parts` are the call's.
+struct holding {
+    std::int64_t first = 0, elements = 0;
+    std::vector<range> parts;
+
+    bool has(std::int64_t place) const {
+        return std::any_of(parts.begin(), parts.end(),
+                           [&](range r) { return r.begin <= place && place < r.end; });
+    }
+};
+struct terms {
+    holding given, due;
+};
+
+terms terms_of(const schedule& s, const expectation& of) {
+    if (!has_blocks(s.what)) {
+        const holding whole{0, s.count, {{0, s.count}}};
+        return {s.what == collective::broadcast && s.rank != of.root ? holding{} : whole,
+                s.what == collective::reduce && s.rank != of.root ? holding{} : whole};
+    }
+    holding all{0, 0, of.blocks};
+    for (range b : of.blocks) all.elements = std::max(all.elements, b.end);
+    const range mine = of.blocks[static_cast<std::size_t>(s.rank)];
+    const holding own{mine.begin, mine.count(), {mine}};
+    return s.what == collective::allgather ? terms{own, all} : terms{all, own};
+}
+
 }  // namespace
 
 class interleaver::machine {
 public:
-    explicit machine(std::span<const schedule> all) : schedules_(all) {
+    machine(std::span<const schedule> all, const expectation& of) : schedules_(all) {
+        for (const schedule& s : all) terms_.push_back(terms_of(s, of));
         for (std::size_t r = 0; r < all.size(); ++r)
             for (std::size_t n = 0; n < all[r].instrs.size(); ++n)
                 tasks_.emplace_back(r, &all[r].instrs[n], tasks_.size() - n);
@@ -112,9 +145,10 @@ private:
     // The count of elements that an executor would take is the destination's.
     bool inside(const task& t) const {
         const schedule& s = home(t);
+        const std::array limits{terms_[t.rank].given.elements, terms_[t.rank].due.elements, s.scratch};
         const auto fits = [&](buffer where, std::int64_t begin, std::int64_t count) {
             return where <= buffer::scratch && begin >= 0 && count >= 0 &&
-                   begin + count <= (where == buffer::scratch ? s.scratch : s.count);
+                   begin + count <= limits[static_cast<std::size_t>(where)];
         };
         const instr& i = *t.self;
         const std::int64_t count = (i.what == action::send ? i.src : i.dst).part.count();
@@ -138,12 +172,16 @@ private:
         candidates_ = std::array{1, 2, 8}[dice_.below(3)];
         mismatched_ = false;
         memory_.clear();
-        inputs_.clear();
-        for (const schedule& s : schedules_) {
-            inputs_.push_back(random_elements(dice_, s.count));
-            memory_.push_back({inputs_.back(), random_elements(dice_, s.count), random_elements(dice_, s.scratch)});
-            if (in_place_) memory_.back()[1] = inputs_.back();
+        for (std::size_t r = 0; r < schedules_.size(); ++r) {
+            const auto& [given, due] = terms_[r];
+            const auto end = [](const holding& h) { return h.first + h.elements; };
+            // In place one memory holds all places; else each buffer begins at its first.
+            std::array<elements, 3>& mine = memory_.emplace_back();
+            mine[0] = random_elements(dice_, in_place_ ? std::max(end(given), end(due)) : given.elements);
+            if (!in_place_) mine[1] = random_elements(dice_, due.elements);
+            mine[2] = random_elements(dice_, schedules_[r].scratch);
         }
+        before_ = memory_;
         for (line& l : lines_) l = {.ids = std::move(l.ids), .issued = 0, .in_flight = 0, .slots = 1 + dice_.below(4)};
         ready_.clear();
         for (task& t : tasks_) {
@@ -230,9 +268,13 @@ private:
         if (l.issued < l.ids.size()) offer(l.ids[l.issued]);
     }
 
-    element* memory(const task& t, const operand& o) {
-        const buffer where = in_place_ && o.where == buffer::send ? buffer::recv : o.where;
-        return memory_[t.rank][static_cast<std::size_t>(where)].data() + o.part.begin;
+    element* memory(const task& t, const operand& o) { return &at(memory_, t.rank, o.where, o.part.begin); }
+
+    // Element i of a rank's buffer.
+    element& at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
+        const bool shared = in_place_ && where != buffer::scratch;
+        if (shared) i += where == buffer::send ? terms_[rank].given.first : terms_[rank].due.first;
+        return *(all[rank][shared ? 0 : static_cast<std::size_t>(where)].data() + i);
     }
 
     void read(task& t) {
@@ -254,6 +296,7 @@ private:
                 sum += memory(t, o)[e].rounded;
             }
             t.value[e] = {exact, static_cast<float>(sum)};
+            if (i.completes) t.value[e] = t.value[e].scaled();
         }
     }
 
@@ -267,25 +310,50 @@ private:
             return;
         }
         element* to = memory(t, i.dst);
-        for (std::size_t e = 0; e < count; ++e)
-            to[e] = i.what == action::recv_reduce ? t.value[e] + arrived[e] : arrived[e];
+        for (std::size_t e = 0; e < count; ++e) {
+            if (i.what != action::recv_reduce) to[e] = arrived[e];
+            else to[e] = i.completes ? (t.value[e] + arrived[e]).scaled() : t.value[e] + arrived[e];
+        }
     }
 
-    bool right() const {
+    bool right() {
         if (mismatched_) return false;
+        std::map<std::int64_t, element> results;  // by place: what the first rank that gets it has
         for (std::size_t r = 0; r < memory_.size(); ++r) {
-            if (!in_place_ && memory_[r][0] != inputs_[r]) return false;
-            if (memory_[r][1] != memory_[0][1]) return false;
-        }
-        for (std::size_t e = 0; e < inputs_[0].size(); ++e) {
-            std::uint64_t sum = 0;
-            for (const elements& input : inputs_) sum += input[e].exact;
-            if (memory_[0][1][e].exact != sum) return false;
+            const auto& [given, due] = terms_[r];
+            for (std::int64_t i = 0; i < due.elements; ++i) {
+                const std::int64_t place = due.first + i;
+                const element& actual = at(memory_, r, buffer::recv, i);
+                if (!due.has(place)) {
+                    if (actual != at(before_, r, buffer::recv, i)) return false;
+                } else if (!right(place, actual) || results.emplace(place, actual).first->second != actual) {
+                    return false;
+                }
+            }
+            for (std::int64_t i = 0; i < given.elements; ++i)
+                if (!(in_place_ && due.has(given.first + i)) &&
+                    at(memory_, r, buffer::send, i) != at(before_, r, buffer::send, i))
+                    return false;
         }
         return true;
     }
 
+    // The sum of what was passed in at a place, scaled once; or what the one rank did that is to be copied.
+    bool right(std::int64_t place, const element& actual) {
+        const bool adds = goes_up(schedules_[0].what);
+        std::uint64_t sum = 0;
+        for (std::size_t r = 0; r < before_.size(); ++r) {
+            const holding& given = terms_[r].given;
+            if (!given.has(place)) continue;
+            const element& passed = at(before_, r, buffer::send, place - given.first);
+            if (!adds) return actual == passed;
+            sum += passed.exact;
+        }
+        return actual.exact == (schedules_.size() > 1 ? sum * element::scale : sum);
+    }
+
     std::span<const schedule> schedules_;
+    std::vector<terms> terms_;  // by rank
     std::vector<task> tasks_;
     std::vector<line> lines_;  // [2 * rank + receives]
     bool in_bounds_ = false;
@@ -294,17 +362,17 @@ private:
     bool in_place_ = false, eager_ = false, mismatched_ = false;
     int candidates_ = 1;
     std::vector<std::size_t> ready_;
-    std::vector<elements> inputs_;
-    std::vector<std::array<elements, 3>> memory_;  // [rank][buffer]
+    std::vector<std::array<elements, 3>> memory_, before_;  // [rank][buffer]
 };
 
-interleaver::interleaver(std::span<const schedule> schedules) : machine_(std::make_unique<machine>(schedules)) {}
+interleaver::interleaver(std::span<const schedule> schedules, const expectation& of)
+    : machine_(std::make_unique<machine>(schedules, of)) {}
 interleaver::~interleaver() = default;
 
 verdict interleaver::run(std::uint64_t seed) { return machine_->run(seed); }
 
-verdict judge(std::span<const schedule> schedules, int runs, std::uint64_t seed) {
-    interleaver all(schedules);
+verdict judge(std::span<const schedule> schedules, int runs, std::uint64_t seed, const expectation& of) {
+    interleaver all(schedules, of);
     for (int n = 0; n < runs; ++n)
         if (const verdict v = all.run(seed + static_cast<std::uint64_t>(n)); v != verdict::fine) return v;
     return verdict::fine;

@@ -25,6 +25,7 @@ program exchange(std::int64_t count) {
     program all;
     for (int rank = 0; rank < 2; ++rank) {
         builder out(rank, 2, collective::allreduce, count);
+        out.owns({0, count});
         const operand theirs = out.scratch(count);
         out.send(1 - rank, range{0, count});
         out.recv(1 - rank, theirs);
@@ -89,6 +90,7 @@ TEST(verifier, finds_a_race) {
 TEST(verifier, an_answer_does_not_free_the_operand_of_a_send) {
     program p;
     builder zero(0, 2, collective::allreduce, 4), one(1, 2, collective::allreduce, 4);
+    one.owns({0, 4});
     zero.send(1, range{0, 4});
     one.recv_reduce(0, range{0, 4});
     zero.next_step();
@@ -105,6 +107,7 @@ TEST(verifier, an_answer_does_not_free_the_operand_of_a_send) {
 // comes after the read follows from the messages, even if the write does not wait for the read itself.
 TEST(verifier, sees_order_that_runs_through_messages) {
     builder zero(0, 2, collective::allreduce, 1), one(1, 2, collective::allreduce, 1);
+    zero.owns({0, 1});
     const operand slot = zero.scratch(1), copy = zero.scratch(1), answer = zero.scratch(1), heard = one.scratch(1);
     zero.recv(1, slot);
     one.send(0, range{0, 1});
@@ -170,7 +173,36 @@ TEST(verifier, finds_a_contribution_counted_twice) {
 TEST(verifier, finds_a_contribution_left_out) {
     program p = exchange(4);
     p[1].instrs[reduce].sources = 1;
+    expect_fault(p, "rank 1, instruction 2 (reduce, step 1): completes a sum that lacks contributions");
+    p[1].instrs[reduce].completes = false;
     expect_fault(p, "rank 1: contributions are missing in recv[0, 4)");
+}
+
+// Where avg divides: at the last reduction, once.
+TEST(verifier, finds_a_sum_completed_never_early_or_twice) {
+    program p = exchange(4);
+    p[0].instrs[reduce].completes = false;
+    expect_fault(p, "rank 0: no reduction completed the sum in recv[0, 4)");
+
+    // Rank 0 adds what it gets from 1 and from 2.
+    builder zero(0, 3, collective::reduce, 4), one(1, 3, collective::reduce, 4, {buffer::scratch, true}),
+        two(2, 3, collective::reduce, 4, {buffer::scratch, true});
+    zero.owns({0, 4});
+    zero.recv_reduce(1, range{0, 4});
+    one.send(0, range{0, 4});
+    for (builder* each : {&zero, &one, &two}) each->next_step();
+    zero.recv_reduce(2, range{0, 4});
+    two.send(0, range{0, 4});
+    p = {zero.finish(), one.finish(), two.finish()};
+    EXPECT_EQ(find_fault(p), std::nullopt);
+    p[0].instrs[0].completes = true;
+    expect_fault(p, "rank 0, instruction 0 (recv_reduce, step 0): completes a sum that lacks contributions");
+    p[0].instrs[1].completes = false;
+    expect_fault(p, "completes a sum that lacks contributions");
+
+    p = exchange(4);
+    p[0].instrs[send].completes = true;
+    expect_fault(p, "only a reduction completes");
 }
 
 TEST(verifier, finds_elements_in_the_wrong_place) {
@@ -195,6 +227,7 @@ TEST(verifier, finds_bits_that_may_differ_between_ranks) {
     program p;
     for (int rank = 0; rank < 3; ++rank) {
         builder out(rank, 3, collective::allreduce, 1);
+        out.owns({0, 1});
         std::vector<builder::place> inputs(3, builder::place(range{0, 1}));
         for (int distance = 1; distance < 3; ++distance) {
             const int from = (rank - distance + 3) % 3;
@@ -227,6 +260,7 @@ program broadcast() {
 // Rank 0 adds what rank 1 was given.
 program reduce_to_zero() {
     builder zero(0, 2, collective::reduce, count), one(1, 2, collective::reduce, count, {buffer::scratch, true});
+    zero.owns({0, count});
     zero.recv_reduce(1, range{0, count});
     one.send(0, range{0, count});
     return {zero.finish(), one.finish()};
@@ -246,6 +280,7 @@ program reduce_scatter() {
         out.next_step();
         out.reduce(own(buffer::recv), {block_in(buffer::send, rank), theirs});
         all.push_back(out.finish());
+        all.back().instrs.back().completes = true;
     }
     return all;
 }
@@ -294,6 +329,7 @@ TEST(verifier, only_the_root_gets_what_is_reduced) {
     expect_fault(reduce_to_zero(), {.root = 1, .blocks = {}}, "lies outside of what the caller gets");
     program p = reduce_to_zero();
     p[0].instrs[0].what = action::recv;
+    p[0].instrs[0].completes = false;
     expect_fault(p, "rank 0: contributions are missing in recv[0, 4)");
 }
 
@@ -302,6 +338,7 @@ TEST(verifier, finds_a_block_reduced_for_another_rank) {
     p[0].sources[p[0].instrs[reduce].first_source] = block_in(buffer::send, 1);
     expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): adds element 5 to element 0");
     p[0].instrs[reduce].sources = 1;
+    p[0].instrs[reduce].completes = false;
     expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 2), out of place");
 }
 

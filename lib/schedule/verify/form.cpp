@@ -44,6 +44,8 @@ private:
         if (n > 0 && i.step < s_.instrs[n - 1].step) refuse(s_, n, "steps do not ascend");
         if (is_message(i.what) && (i.peer < 0 || i.peer >= s_.ranks || i.peer == s_.rank))
             refuse(s_, n, fmt::format("no such peer as {}", i.peer));
+        if (i.completes && i.what != action::recv_reduce && i.what != action::reduce)
+            refuse(s_, n, "only a reduction completes");
         check_order(n);
         check_operands(n);
     }

@@ -61,6 +61,7 @@ struct piece {
     range part;
     int value = -1;           // an expression; -1: nothing has been written here
     std::int64_t origin = 0;  // the place where the caller passed the first of them in
+    bool finished = false;    // a reduction that completes wrote it: avg has divided it
 };
 using pieces = std::vector<piece>;
 
@@ -74,7 +75,7 @@ void for_each_column(std::span<const pieces> rows, F&& f) {
         for (std::size_t r = 1; r < rows.size(); ++r) end = std::min(end, rows[r][next[r]].part.end);
         for (std::size_t r = 0; r < rows.size(); ++r) {
             const piece& p = rows[r][next[r]];
-            column[r] = {{begin, end}, p.value, p.origin + begin - p.part.begin};
+            column[r] = {{begin, end}, p.value, p.origin + begin - p.part.begin, p.finished};
             if (p.part.end == end) ++next[r];
         }
         f(range{begin, end}, column);
@@ -91,7 +92,7 @@ public:
         : net_(net), terms_(terms), sums_(sums), in_place_(in_place), memory_(net.schedules().size()) {
         for (const schedule& s : net.schedules())
             for (range given : terms.of(s.rank).given)
-                buffer_of(s.rank, buffer::send).update(given, [&](cell& c) { c = {expressions::input(s.rank), 0}; });
+                buffer_of(s.rank, buffer::send).update(given, [&](cell& c) { c = {expressions::input(s.rank), 0, false}; });
     }
 
     void run(std::span<const std::size_t> order) {
@@ -119,6 +120,7 @@ private:
     struct cell {
         int value = -1;
         std::int64_t shift = 0;  // origin minus place
+        bool finished = false;
     };
     struct answer {
         int value = -1;
@@ -136,6 +138,7 @@ private:
         if (mine.value < 0) wrong("nothing is written");
         if (mine.shift != 0) wrong("elements of another place arrive");
         if (terms_.adds() && !sums_.complete(mine.value)) wrong("contributions are missing");
+        if (terms_.adds() && !mine.finished && net_.schedules().size() > 1) wrong("no reduction completed the sum");
         if (agreed.rank < 0) agreed = {mine.value, rank};
         if (mine.value != agreed.value)
             wrong(terms_.adds() ? fmt::format("the order of additions differs from rank {}'s", agreed.rank)
@@ -151,7 +154,7 @@ private:
         pieces result;
         const range place = terms_.of(rank).place(o);
         buffer_of(rank, o.where).visit(place, [&](range part, const cell& c) {
-            result.push_back({{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift});
+            result.push_back({{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift, c.finished});
         });
         return result;
     }
@@ -176,6 +179,7 @@ private:
     }
 
     void add(std::size_t id, std::span<const pieces> terms) {
+        const bool completes = net_.instruction(id).completes;
         pieces sum;
         std::vector<int> values(terms.size());
         for_each_column(terms, [&](range part, const pieces& column) {
@@ -186,7 +190,9 @@ private:
             }
             const int value = values.size() == 1 ? values[0] : sums_.sum(values);
             if (value < 0) net_.refuse(id, "counts a rank's contribution twice");
-            sum.push_back({part, value, column[0].origin});
+            // Nothing can be added to a complete sum, so that it is completed once.
+            if (completes && !sums_.complete(value)) net_.refuse(id, "completes a sum that lacks contributions");
+            sum.push_back({part, value, column[0].origin, completes});
         });
         write(id, sum);
     }
@@ -196,7 +202,7 @@ private:
         const range place = terms_.of(net_.rank(id)).place(dst);
         for (const piece& p : values) {
             const range part{place.begin + p.part.begin, place.begin + p.part.end};
-            buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) { c = {p.value, p.origin - part.begin}; });
+            buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) { c = {p.value, p.origin - part.begin, p.finished}; });
         }
     }
 

@@ -1,0 +1,78 @@
+#include "support/programs.hpp"
+
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+std::string name_of(const hierarchy& machine, const std::vector<stage>& stages, collective what) {
+    return fmt::format("{}: {}, {}", text(machine.shape), describe(machine, stages), to_string(what));
+}
+
+}  // namespace
+
+program_of_all vector_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
+                              std::int64_t count, std::int64_t quantum, int root) {
+    return {fmt::format("{} of {}, root {}, quantum {}", name_of(machine, stages, what), count, root, quantum),
+            generate_all(compose(machine, stages, count, quantum, has_root(what) ? root : -1), what),
+            {.root = root, .blocks = {}}};
+}
+
+program_of_all block_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
+                             const std::vector<range>& blocks) {
+    std::vector<std::int64_t> counts, begins;
+    for (range b : blocks) {
+        counts.push_back(b.count());
+        begins.push_back(b.begin);
+    }
+    const block_layout layout = compose_blocks(machine, stages, counts);
+    program_of_all result{
+        fmt::format("{} of blocks of {}, at {}", name_of(machine, stages, what), counts, begins), {}, {0, blocks}};
+    for (int rank = 0; rank < machine.ranks(); ++rank)
+        result.schedules.push_back(generate(layout, what, rank, begins));
+    return result;
+}
+
+std::vector<std::int64_t> hard_counts(int ranks) { return {0, 1, ranks - 1, ranks, 2 * ranks + 3}; }
+
+std::vector<std::vector<range>> hard_blocks(int ranks) {
+    using count_of = std::function<std::int64_t(int rank)>;
+    std::vector<std::vector<range>> all;
+    const auto add = [&](std::int64_t gap, bool backwards, const count_of& count) {
+        std::vector<range> blocks(static_cast<std::size_t>(ranks));
+        std::int64_t end = 0;
+        for (int n = 0; n < ranks; ++n) {
+            const int rank = backwards ? ranks - 1 - n : n;
+            blocks[static_cast<std::size_t>(rank)] = {end, end + count(rank)};
+            end += count(rank) + gap;
+        }
+        all.push_back(std::move(blocks));
+    };
+    for (std::int64_t equal : hard_counts(ranks)) add(0, false, [&](int) { return equal; });
+    add(5, false, [](int) { return 3; });  // one chunk of each block
+    add(0, true, [](int rank) { return rank % 3 * 2; });
+    add(0, false, [&](int rank) { return rank == ranks / 2 ? 2 * ranks + 3 : 0; });
+    add(2, true, [&](int rank) { return rank == ranks / 2 ? 0 : 1 + rank % 4; });
+    return all;
+}
+
+program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
+    const hierarchy& machine = d.pick(machines);
+    const collective what = d.pick(all_collectives);
+    const std::vector<stage> stages = random_stages(machine, what, d);
+    program_of_all result =
+        has_blocks(what) ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks())))
+                         : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1,
+                                          static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks()))));
+    for (schedule& s : result.schedules) s = lower(s, {});
+    return result;
+}
+
+}  // namespace terrace::test

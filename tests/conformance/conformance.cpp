@@ -55,14 +55,18 @@ std::vector<setting> typical(int ranks) {
     const std::vector<hierarchy> machines = machines_of_size(ranks);
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
     result.push_back(flat(machines.front(), mode::root, "tree"));
-    result.push_back(flat(machines.front(), mode::replicate, "doubling"));
-    dice d(static_cast<std::uint64_t>(ranks));
+    for (const char* by : {"doubling", "native"}) result.push_back(flat(machines.front(), mode::replicate, by));
     setting deep{machines.back(), {}, 2, 256};
+    deep.machine.levels.back().medium = fabric::ethernet;
     for (int l = 0; l < deep.machine.depth(); ++l)
         deep.stages.push_back(
             {{l}, deep.machine.shape.uniform_size(l).value_or(0), mode::scatter, l % 2 == 0 ? "direct" : "halving"});
     result.push_back(deep);
-    for (stage& s : deep.stages) s = {s.levels, s.group, mode::root, "native"};
+    for (mode how : {mode::scatter, mode::root}) {
+        for (stage& s : deep.stages) s = {s.levels, s.group, how, "native"};
+        result.push_back(deep);
+    }
+    deep.stages.back() = {deep.stages.back().levels, deep.stages.back().group, mode::replicate, "doubling"};
     result.push_back(deep);
     return result;
 }
@@ -139,10 +143,9 @@ TEST_P(conformance, shapes_and_counts) {
         dice d(static_cast<std::uint64_t>(ranks));
         std::vector<setting> settings = typical(ranks);
         const std::vector<hierarchy> machines = machines_of_size(ranks);
-        for (int n = share(fmt::format("sampled plans of {} ranks", ranks), 60); n > 0; --n) {
-            const hierarchy& machine = d.pick(machines);
-            const collective what = d.pick(all_collectives);
-            settings.push_back({machine, random_stages(machine, what, d), 1 + static_cast<int>(d.below(4)),
+        for (int n = share(fmt::format("sampled plans of {} ranks", ranks), 60, 20); n > 0; --n) {
+            const hierarchy machine = with_random_nodes(d.pick(machines), d);
+            settings.push_back({machine, random_stages(machine, d.pick(all_collectives), d), 1 + static_cast<int>(d.below(4)),
                                 static_cast<std::int64_t>(d.below(4)) * 1024});
         }
         for (const setting& s : settings) {

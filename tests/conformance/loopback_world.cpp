@@ -8,18 +8,22 @@ namespace terrace::test {
 
 namespace {
 
-report run_threads(const plan& p, const rank_main& body, const options& o = {}) {
+report run_threads(const plan& p, const rank_main& body, const options& o) {
     report seen(static_cast<std::size_t>(p.ranks()));
     loopback::run(p, [&](communicator& comm) { seen[static_cast<std::size_t>(comm.rank())] = body(comm); }, o);
     return seen;
 }
 
+world threads(std::string name, bool shared_memory) {
+    options o;
+    o.shared_memory = shared_memory;
+    return {std::move(name), {1, 2, 3, 4, 5, 8, 11, 16}, [o](const plan& p, const rank_main& body) {
+                return run_threads(p, body, o);
+            }};
+}
+
 }  // namespace
 
-std::vector<world> worlds() {
-    return {
-        {"loopback", {1, 2, 3, 4, 5, 8, 11, 16}, [](const plan& p, const rank_main& body) { return run_threads(p, body); }},
-    };
-}
+std::vector<world> worlds() { return {threads("loopback", false), threads("loopback_shm", true)}; }
 
 }  // namespace terrace::test

@@ -12,9 +12,10 @@ namespace terrace::test {
 
 namespace {
 
-report run_processes(const plan& p, const rank_main& body) {
+report run_processes(const plan& p, const rank_main& body, bool shared_memory) {
     options anywhere;
     anywhere.place = options::placement::anywhere;
+    anywhere.shared_memory = shared_memory;
     std::vector<outcome> mine;
     try {
         communicator comm = mpi::create(MPI_COMM_WORLD, p, anywhere);
@@ -33,12 +34,16 @@ report run_processes(const plan& p, const rank_main& body) {
     return seen;
 }
 
-}  // namespace
-
-std::vector<world> worlds() {
+world processes(std::string name, bool shared_memory) {
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return {{"mpi", {ranks}, run_processes}};
+    return {std::move(name), {ranks}, [shared_memory](const plan& p, const rank_main& body) {
+                return run_processes(p, body, shared_memory);
+            }};
 }
+
+}  // namespace
+
+std::vector<world> worlds() { return {processes("mpi", false), processes("mpi_shm", true)}; }
 
 }  // namespace terrace::test

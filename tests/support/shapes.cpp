@@ -136,7 +136,13 @@ hierarchy random_machine(int ranks, dice& d) {
         members = static_cast<int>(sizes.size());
     }
     children.push_back({members});
-    return machine_of(tree(std::move(children)));
+    return with_random_nodes(machine_of(tree(std::move(children))), d);
+}
+
+hierarchy with_random_nodes(hierarchy machine, dice& d) {
+    for (std::size_t l = d.below(machine.levels.size() + 1); l < machine.levels.size(); ++l)
+        machine.levels[l].medium = fabric::ethernet;
+    return machine;
 }
 
 std::string text(const tree& shape) {

@@ -23,8 +23,11 @@ std::vector<hierarchy> uneven_machines();
 /// All of them with so many ranks.
 std::vector<hierarchy> machines_of_size(int ranks);
 
-/// Any machine of so many ranks, up to four levels deep.
+/// Any machine of so many ranks, up to four levels deep, with any nodes.
 hierarchy random_machine(int ranks, dice& d);
+
+/// The same machine with its outermost levels, any number of them, between nodes.
+hierarchy with_random_nodes(hierarchy machine, dice& d);
 
 /// "[4,2] [2]": children per domain, innermost level first.
 std::string text(const tree& shape);

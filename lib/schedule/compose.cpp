@@ -189,7 +189,11 @@ private:
 class writer {
 public:
     writer(builder& out, const composition& c, int rank, collective what, const capabilities& can)
-        : out_(out), c_(c), rank_(rank), what_(what), can_(can) {}
+        : out_(out), c_(c), rank_(rank), what_(what), can_(can) {
+        // Further out there may be stages of one member each, in which nothing happens.
+        for (int s = 0; s < depth(); ++s)
+            if (!c_.stages[at(s)].cohorts.empty()) outermost_ = s;
+    }
 
     void up() {
         for (int s = 0; s < depth(); ++s) run_stage(s, false);
@@ -213,7 +217,7 @@ private:
             out_.go_to_step(first);
             if (emit != nullptr)
                 emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
-                            number == depth() - 1, delivers(number, k, down)});
+                            number == outermost_, delivers(number, k, down)});
         }
         out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
     }
@@ -227,7 +231,7 @@ private:
     // What an outermost stage scatters is gathered again at once: the transport may do both in one.
     bool is_fused(int number, const cohort& k) const {
         const composed_stage& stage = c_.stages[at(number)];
-        return what_ == collective::allreduce && number == depth() - 1 && stage.by->native &&
+        return what_ == collective::allreduce && number == outermost_ && stage.by->native &&
                stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members);
     }
 
@@ -243,6 +247,7 @@ private:
     int rank_;
     collective what_;
     const capabilities& can_;
+    int outermost_ = -1;
 };
 
 }  // namespace

@@ -56,6 +56,9 @@ std::vector<setting> typical(int ranks) {
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
     result.push_back(flat(machines.front(), mode::root, "tree"));
     for (const char* by : {"doubling", "native"}) result.push_back(flat(machines.front(), mode::replicate, by));
+    // The last stage has one member.
+    result.push_back({machine_of(tree::uniform(std::vector{ranks, 1})),
+                      {{{0}, ranks, mode::replicate, "native"}, {{1}, 1, mode::root, "tree"}}});
     setting deep{machines.back(), {}, 2, 256};
     deep.machine.levels.back().medium = fabric::ethernet;
     for (int l = 0; l < deep.machine.depth(); ++l)

@@ -190,7 +190,7 @@ private:
         const bool scatter_only =
             std::all_of(stages.begin(), stages.end(), [](const stage& s) { return s.how == mode::scatter; });
         found_.push_back(
-            {{scatter_only ? "staged" : "mixed", stages}, price(prices_.machine(), what_, std::move(costs))});
+            {{scatter_only ? "staged" : "mixed", stages}, prices_.price_together(what_, std::move(costs))});
     }
 
     pricer& prices_;
@@ -210,7 +210,7 @@ stage whole_stage(const hierarchy& machine, int first, int last, mode how, std::
 void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     constexpr double bytes = 1 << 20;
     double best = std::numeric_limits<double>::infinity();
-    const std::span<const pricer::option> options = prices.price_options(stages).front();
+    const std::span<const pricer::option> options = prices.price_options(std::span(stages).first(1)).front();
     for (const pricer::option& o : options) {
         const double time = o.cost->time(bytes, what);
         if (time >= best * (1 - 1e-6)) continue;

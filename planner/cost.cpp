@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/partition.hpp"
 
 namespace terrace {
 
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-constexpr std::int64_t virtual_count = std::int64_t{1} << 40;
 
 double overheads(const std::vector<message_load>& messages, double bytes) {
     double time = 0;
@@ -48,242 +48,315 @@ double time_of(const phase_cost& p, double bytes) {
     return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
 }
 
+// Nobody exchanges messages with more others than this at a time.
+constexpr int crowd = 1024;
+
 double chunks_of(double bytes, std::int64_t chunk) {
     return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
 }
 
-// The links of a machine in one row: of every level, the outgoing one of each child; then the incoming ones.
-class link_table {
-public:
-    explicit link_table(const hierarchy& machine) : machine_(machine) {
-        for (int l = 0; l < machine.depth(); ++l) {
-            first_.push_back(static_cast<int>(rate_.size()));
-            rate_.insert(rate_.end(), at(machine.shape.members(l)), machine.levels[at(l)].bandwidth);
-        }
-        half_ = static_cast<int>(rate_.size());
-        rate_.insert(rate_.end(), rate_.begin(), rate_.begin() + half_);
+// Throws plan_error where compose would.
+void check_stages(const hierarchy& machine, std::span<const stage> stages) {
+    stage_tree(machine, stages);
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        const algorithm* by = find_algorithm(stages[s].algorithm);
+        if (by == nullptr || !by->supports(stages[s].how))
+            throw plan_error(fmt::format("stages[{}]: no algorithm \"{}\" does mode {}; these do: {}", s,
+                                         stages[s].algorithm, to_string(stages[s].how),
+                                         algorithm_names(stages[s].how)));
     }
+}
 
-    int size() const { return 2 * half_; }
-    double rate(int link) const { return rate_[at(link)]; }
-
-    // Calls f(link) for every link between two ranks; returns the level at which they meet.
-    template <class F>
-    int cross(int from, int to, F&& f) const {
-        int a = from, b = to, l = 0;
-        for (;; ++l) {
-            f(first_[at(l)] + a);
-            f(half_ + first_[at(l)] + b);
-            a = machine_.shape.domain_of(l, from);
-            b = machine_.shape.domain_of(l, to);
-            if (a == b) return l;
-        }
-    }
-
-    // The busiest link of each level for these loads (in vectors).
-    std::vector<link_cost> busiest(const std::vector<double>& loads) const {
-        std::vector<link_cost> result;
-        for (int l = 0; l < machine_.depth(); ++l) {
-            link_cost worst{.level = l};
-            for (int child = 0; child < machine_.shape.members(l); ++child) {
-                const int link = first_[at(l)] + child;
-                const double load = std::max(loads[at(link)], loads[at(half_ + link)]);
-                if (load > worst.bytes * (1 + 1e-9)) worst.child = child, worst.bytes = load;
-            }
-            worst.time = worst.bytes / machine_.levels[at(l)].bandwidth;
-            result.push_back(worst);
-        }
-        return result;
-    }
-
-private:
-    const hierarchy& machine_;
-    std::vector<double> rate_;
-    std::vector<int> first_;
-    int half_ = 0;
-};
-
-// Adds up what the cohorts of one stage do in one direction. Cohorts of different sizes have different patterns; the
-// stage is cut into spans of steps in which no pattern changes.
+// Adds up what one stage does in one direction, domain by domain. Domains do not wait for one another, so that each has
+// its own latency and its own busiest links.
 class phase_meter {
 public:
-    phase_meter(const hierarchy& machine, const composed_stage& s, bool down)
-        : machine_(machine), stage_(s), adds_(!down && s.how != mode::replicate), links_(machine),
-          now_(at(links_.size())), ranks_(at(machine.ranks())) {
-        made_.links.resize(at(links_.size()));
+    phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, bool down,
+                pattern_book& book)
+        : machine_(machine), samples_(samples), layout_(l), by_(by), down_(down), book_(book),
+          loads_(l.places.size()) {
+        made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
     }
 
-    phase_cost measure(const std::vector<const pattern*>& patterns) {
-        const std::set<int> ends = span_ends(patterns);
-        int begin = 0;
-        for (const int end : ends) {
-            double startup = 0;
-            for (std::size_t c = 0; c < patterns.size(); ++c)
-                if (const exchange* e = exchange_at(*patterns[c], begin)) {
-                    const double latency = add(stage_.cohorts[c], *patterns[c], *e, end - begin);
-                    startup = std::max(startup, latency * e->startups / e->times);
-                }
-            made_.latency += startup * (end - begin);
-            close_span(end - begin);
-            extend_path(end - begin);
-            begin = end;
+    phase_cost measure() {
+        std::map<int, std::vector<std::size_t>> domains;
+        for (std::size_t i = 0; i < layout_.places.size(); ++i) domains[layout_.places[i].domain].push_back(i);
+        for (const auto& [domain, samples] : domains) {
+            const place& any = layout_.places[samples.front()];
+            if (any.positions == 1) continue;
+            start(samples);
+            const pattern& p = book_.of(by_, layout_.how, down_, any.positions, 0);
+            if (p.native) meet_in_memory();
+            else if (p.circulant) turn_around(p);
+            else go_through(p);
+            for (std::size_t i : *here_) add_reductions(i, p);
+            finish();
         }
-        for (std::size_t c = 0; c < patterns.size(); ++c) add_reductions(stage_.cohorts[c], *patterns[c]);
-        sort_ranks();
-        return std::move(made_);
-    }
-
-    // A native stage in shared memory: ranks read their peers' copies, or the root's, and write nobody else's.
-    phase_cost measure_native(bool down, bool innermost) {
-        for (const cohort& c : stage_.cohorts) {
-            add_native(c, down, innermost);
-            const int level = machine_.shape.common_level(c.members.front(), c.members.back());
-            const int waits = stage_.how == mode::replicate ? 2 : 1;  // up: all have arrived; down: the result has
-            made_.latency = std::max(made_.latency, waits * machine_.levels[at(level)].latency);
-        }
-        close_span(1);
         sort_ranks();
         return std::move(made_);
     }
 
 private:
-    static std::set<int> span_ends(const std::vector<const pattern*>& patterns) {
-        std::set<int> ends;
-        const pattern* previous = nullptr;
-        for (const pattern* p : patterns) {
-            if (p == previous) continue;
-            previous = p;
-            int step = 0;
-            for (const exchange& e : p->exchanges) ends.insert(step += e.times);
+    using way = std::pair<double, double>;  // out and in
+
+    // ---- one domain ----
+
+    void start(const std::vector<std::size_t>& samples) {
+        here_ = &samples;
+        now_ = {};
+        inner_ = largest_piece_ = 0;
+        for (const std::size_t i : samples) {
+            const place& p = layout_.places[i];
+            largest_piece_ = std::max(largest_piece_, p.largest);
+            for (int h = 0; h <= layout_.from; ++h)
+                if (layout_.rungs[at(h)].linked()) inner_ = std::max(inner_, p.below[at(h)] / rate(h));
         }
-        return ends;
     }
 
-    static const exchange* exchange_at(const pattern& p, int step) {
-        for (const exchange& e : p.exchanges)
-            if ((step -= e.times) < 0) return &e;
-        return nullptr;
+    void finish() {
+        made_.latency = std::max(made_.latency, now_.latency);
+        made_.data = std::max(made_.data, now_.data);
+        if (now_.path_parts <= longest_path_) return;
+        longest_path_ = now_.path_parts;
+        made_.path = std::move(now_.path);
+        made_.path_memory = now_.path_memory;
     }
 
-    static double share(const cohort& c) { return static_cast<double>(c.segment.count()) / virtual_count; }
-
-    // One cohort's messages during `steps` equal steps. Returns the largest latency among them.
-    double add(const cohort& c, const pattern& p, const exchange& e, int steps) {
-        double latency = 0;
-        p.for_each_message(e, [&](int from, int to, double part) {
-            const double load = part * share(c);
-            const int sender = c.members[at(from)], receiver = c.members[at(to)];
-            const int level = cross(sender, receiver, load);
-            latency = std::max(latency, machine_.levels[at(level)].latency);
-            if (load > largest_.first) largest_ = {load, level};
-            made_.in_memory &= through_memory(machine_, level);
-            ranks_[at(sender)].memory += static_cast<float>(load * steps * copying(level));
-            ranks_[at(receiver)].memory += static_cast<float>(load * steps * copying(level));
-            made_.largest_part = std::max(made_.largest_part, load);
-            if (between_nodes(machine_.levels[at(level)].medium))
-                made_.network_part = std::max(made_.network_part, load);
-            count(ranks_[at(sender)].sent, load, level, steps);
-            count(ranks_[at(receiver)].received, load, level, steps);
-        });
-        return latency;
+    // Equal steps in succession: the time of their busiest link, their largest message and the level it crosses.
+    void add_steps(const exchange& e, double slowest_link, double largest, int level, double latency) {
+        now_.latency += latency * e.startups;
+        now_.data += slowest_link * e.times;
+        const double load = largest * largest_piece_;
+        count(now_.path, load, level, e.times);
+        now_.path_parts += load * e.times;
+        const bool adds = !down_ && layout_.how != mode::replicate;  // there, a rank may only take part at the end
+        now_.path_memory += load * e.times * ((adds ? reduce_time(machine_) : 0) + 2 * copying(level));
+        made_.largest_part = std::max(made_.largest_part, load);
     }
 
-    int cross(int from, int to, double load) {
-        return links_.cross(from, to, [&](int link) { occupy(link, load); });
-    }
-
-    void occupy(int link, double load) {
-        if (now_[at(link)] == 0) touched_.push_back(link);
-        now_[at(link)] += load;
-    }
-
-    // The transport copies a message in at one end and out at the other [s/B].
-    double copying(int level) const {
-        return through_memory(machine_, level) ? 2 * access_time(machine_) : 0;
-    }
-
-    // In vectors: what ranks read and write, and what crosses links. What one rank reads of the root's copy another
-    // finds in the cache.
-    void add_native(const cohort& c, bool down, bool innermost) {
-        const double whole = share(c), ranks = static_cast<double>(c.members.size());
-        const bool has_root = stage_.how == mode::root;
-        const double reduced = has_root ? whole : whole / ranks;  // by each rank that reduces
-        const double copied_in = !down && innermost ? 2 * whole : 0;  // not by the root: nobody reads its copy
-        const double copied_out = down || stage_.how == mode::replicate ? 2 * whole : 0;
-        const int root = c.members[at(c.root)];
-        std::set<int> from_root;
-        for (const int rank : c.members) {
-            const double added_up = !down && (!has_root || rank == root) ? (ranks + 1) * reduced : 0;
-            const double copied = (has_root && rank == root ? 0 : copied_in) + copied_out;
-            ranks_[at(rank)].memory += static_cast<float>((added_up + copied) * access_time(machine_));
-            for (const int peer : c.members) {
-                if (peer == rank) continue;
-                if (!has_root) cross(peer, rank, (stage_.how == mode::replicate ? 2 : 1) * whole / ranks);
-                else if (!down && rank == root) cross(peer, rank, whole);
+    // Every position sends the same: only those of the samples are looked at.
+    void turn_around(const pattern& p) {
+        const int size = static_cast<int>(p.reduced.size());
+        for (const exchange& e : p.exchanges) {
+            double sent = 0, slowest = 0, largest = 0, latency = 0;
+            int largest_level = layout_.rungs[at(layout_.from)].level;
+            for (const exchange::message& m : e.messages) sent += m.part;
+            slowest = sent * inner_;
+            for (const std::size_t i : *here_) {
+                const place& q = layout_.places[i];
+                const double held = q.below.back();
+                for (std::size_t b = 0; b < q.blocks.size(); ++b) {
+                    const int h = layout_.from + 1 + static_cast<int>(b), m = q.blocks[b].positions;
+                    double crossing = 0;
+                    for (const exchange::message& each : e.messages)
+                        crossing += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - size));
+                    pass(i, h, {crossing * held * e.times, crossing * held * e.times});
+                    if (layout_.rungs[at(h)].linked()) slowest = std::max(slowest, crossing * held / rate(h));
+                }
+                for (int h = 0; h <= layout_.from; ++h)
+                    pass(i, h, {sent * q.below[at(h)] * e.times, sent * q.below[at(h)] * e.times});
+                for (const exchange::message& m : e.messages) {
+                    const int there = level_between(q, q.position, wrap(q.position + m.to, size));
+                    const int back = level_between(q, wrap(q.position - m.to, size), q.position);
+                    add_message(i, true, m.part, there, e.times);
+                    add_message(i, false, m.part, back, e.times);
+                    latency = std::max({latency, machine_.levels[at(there)].latency, machine_.levels[at(back)].latency});
+                    if (m.part > largest || (m.part == largest && there > largest_level))
+                        largest = m.part, largest_level = there;
+                }
             }
-            if (has_root && down && rank != root) links_.cross(root, rank, [&](int link) { from_root.insert(link); });
+            add_steps(e, slowest, largest, largest_level, latency);
         }
-        for (const int link : from_root) occupy(link, whole);
-        made_.largest_part = std::max(made_.largest_part, reduced);
     }
 
-    void count(std::vector<message_load>& messages, double load, int level, int steps) const {
+    // All messages, one by one.
+    void go_through(const pattern& p) {
+        const place& any = layout_.places[here_->front()];
+        const double held = any.below.back();
+        const int size = any.positions;
+        std::vector<std::vector<std::size_t>> samples(at(size));
+        for (const std::size_t i : *here_) samples[at(layout_.places[i].position)].push_back(i);
+        // By height from the positions' up, the domain that each position is in, and what passes its link.
+        std::vector<std::vector<int>> domain(1);
+        for (int i = 0; i < size; ++i) domain[0].push_back(i);
+        for (int h = layout_.from + 1; h < layout_.to; ++h) {
+            domain.emplace_back();
+            int first = 0;
+            for (int i = 0; i < size; ++i) {
+                const int d = samples_.domain_at(layout_, h, samples_.first_rank(layout_, layout_.from, any.first + i));
+                if (i == 0) first = d;
+                domain.back().push_back(d - first);
+            }
+        }
+        std::vector<std::vector<way>> step, all;
+        for (const std::vector<int>& each : domain) {
+            step.emplace_back(at(each.back()) + 1);
+            all.emplace_back(at(each.back()) + 1);
+        }
+        std::vector<std::pair<std::size_t, int>> touched;
+        for (const exchange& e : p.exchanges) {
+            double slowest = 0, largest = 0, latency = 0;
+            int largest_level = layout_.rungs[at(layout_.from)].level;
+            for (const exchange::message& m : e.messages) {
+                std::size_t h = 0;
+                for (; h < domain.size() && domain[h][at(m.from)] != domain[h][at(m.to)]; ++h) {
+                    touched.emplace_back(h, domain[h][at(m.from)]);
+                    touched.emplace_back(h, domain[h][at(m.to)]);
+                    step[h][at(domain[h][at(m.from)])].first += m.part;
+                    step[h][at(domain[h][at(m.to)])].second += m.part;
+                }
+                const int level = layout_.rungs[at(layout_.from) + h - 1].level;
+                latency = std::max(latency, machine_.levels[at(level)].latency);
+                for (const std::size_t i : samples[at(m.from)]) add_message(i, true, m.part, level, e.times);
+                for (const std::size_t i : samples[at(m.to)]) add_message(i, false, m.part, level, e.times);
+                if (m.part > largest || (m.part == largest && level > largest_level))
+                    largest = m.part, largest_level = level;
+            }
+            for (const auto& [h, d] : touched) {
+                way& w = step[h][at(d)];
+                const double busier = std::max(w.first, w.second);
+                const int height = layout_.from + static_cast<int>(h);
+                if (h == 0) slowest = std::max(slowest, busier * inner_);
+                else if (layout_.rungs[at(height)].linked()) slowest = std::max(slowest, busier * held / rate(height));
+                all[h][at(d)].first += w.first * e.times;
+                all[h][at(d)].second += w.second * e.times;
+                w = {};
+            }
+            touched.clear();
+            add_steps(e, slowest, largest, largest_level, latency);
+        }
+        for (const std::size_t i : *here_) {
+            const place& q = layout_.places[i];
+            for (int h = 0; h < layout_.to; ++h) {
+                const std::size_t above = at(std::max(0, h - layout_.from));
+                const auto [out, in] = all[above][at(domain[above][at(q.position)])];
+                const double weight = h < layout_.from ? q.below[at(h)] : held;
+                pass(i, h, {out * weight, in * weight});
+            }
+        }
+    }
+
+    // A native stage in shared memory: ranks read their peers' copies, or the root's, and write nobody else's. What one
+    // rank reads of the root's copy another finds in the cache.
+    void meet_in_memory() {
+        const bool has_root = layout_.how == mode::root;
+        const int waits = layout_.how == mode::replicate ? 2 : 1;  // up: all have arrived; down: the result has
+        now_.latency = waits * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency;
+        double busiest = 0;
+        for (const std::size_t i : *here_) {
+            const place& q = layout_.places[i];
+            const double size = q.positions, reduced = has_root ? 1 : 1 / size;
+            const bool is_root = has_root && q.position == 0;
+            const double in = !down_ && layout_.innermost && !is_root ? 2 : 0;
+            const double added = !down_ && (!has_root || is_root) ? (size + 1) * reduced : 0;
+            const double out = down_ || layout_.how == mode::replicate ? 2 : 0;
+            loads_[i].memory += (in + added + out) * q.share * access_time(machine_);
+            made_.largest_part = std::max(made_.largest_part, reduced * q.largest);
+            for (int h = 0; h < layout_.to; ++h) {
+                if (!layout_.rungs[at(h)].linked()) continue;
+                const place::block b = h > layout_.from ? q.blocks[at(h - layout_.from - 1)] : place::block{q.position, 1};
+                const double n = b.positions, others = size - n;
+                const double held = q.below[at(std::min(h, layout_.from))];
+                way w;
+                if (!has_root) w.first = w.second = waits * n * others / size;
+                else if (down_) (b.first == 0 ? w.first : w.second) = 1;
+                else if (b.first == 0) w.second = others;
+                else w.first = n;
+                pass(i, h, {w.first * held, w.second * held});
+                busiest = std::max(busiest, std::max(w.first, w.second) * held / rate(h));
+            }
+        }
+        now_.data = busiest;
+    }
+
+    // ---- one sampled rank ----
+
+    void add_message(std::size_t sample, bool sends, double part, int level, int steps) {
+        const place& p = layout_.places[sample];
+        const double largest = part * p.largest;
+        made_.in_memory &= through_memory(machine_, level);
+        if (p.share == 0) return;
+        if (between_nodes(machine_.levels[at(level)].medium))
+            made_.network_part = std::max(made_.network_part, largest);
+        rank_load& load = loads_[sample];
+        count(sends ? load.sent : load.received, part * p.share / p.pieces, level, steps * p.pieces);
+        load.memory += part * p.share * steps * copying(level);
+    }
+
+    void add_reductions(std::size_t sample, const pattern& p) {
+        const place& q = layout_.places[sample];
+        if (!p.reduced.empty()) loads_[sample].memory += p.reduced[at(q.position)] * q.share * reduce_time(machine_);
+    }
+
+    void count(std::vector<message_load>& messages, double load, int level, double steps) const {
         const terrace::level& met = machine_.levels[at(level)];
-        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), between_gpus(met.medium), 0};
+        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), between_gpus(met.medium), steps};
         for (message_load& m : messages)
             if (m.part == added.part && m.overhead == added.overhead && m.whole == added.whole) {
                 m.count += steps;
                 return;
             }
-        added.count = steps;
         messages.push_back(added);
     }
 
-    // The steps of a span take as long as the busiest link does.
-    void close_span(int steps) {
-        double slowest_link = 0;
-        for (const int link : touched_) {
-            slowest_link = std::max(slowest_link, now_[at(link)] / links_.rate(link));
-            made_.links[at(link)] += now_[at(link)] * steps;
-            now_[at(link)] = 0;
-        }
-        made_.data += slowest_link * steps;
-        touched_.clear();
+    // Vectors through the link of the sample's domain of a height.
+    void pass(std::size_t sample, int height, way vectors) {
+        const layout::rung& r = layout_.rungs[at(height)];
+        if (!r.linked()) return;
+        double* link = &made_.links[(sample * at(machine_.depth()) + at(r.level)) * 2];
+        link[0] += vectors.first;
+        link[1] += vectors.second;
     }
 
-    // Not of replicate: a rank that only takes part at the end adds nothing up.
-    void extend_path(int steps) {
-        const auto [load, level] = std::exchange(largest_, {});
-        count(made_.path, load, level, steps);
-        made_.path_memory += load * steps * ((adds_ ? reduce_time(machine_) : 0) + 2 * copying(level));
+    // The level at which two positions of a sample's domain meet.
+    int level_between(const place& p, int a, int b) const {
+        int h = layout_.from;
+        if (layout_.to == h + 1) return layout_.rungs[at(h)].level;
+        const int one = samples_.first_rank(layout_, h, p.first + a), other = samples_.first_rank(layout_, h, p.first + b);
+        while (samples_.domain_at(layout_, h + 1, one) != samples_.domain_at(layout_, h + 1, other)) ++h;
+        return layout_.rungs[at(h)].level;
     }
 
-    void add_reductions(const cohort& c, const pattern& p) {
-        for (std::size_t i = 0; i < p.reduced.size(); ++i)
-            ranks_[at(c.members[i])].memory += static_cast<float>(p.reduced[i] * share(c) * reduce_time(machine_));
-    }
+    double rate(int height) const { return machine_.levels[at(layout_.rungs[at(height)].level)].bandwidth; }
+
+    // The transport copies a message in at one end and out at the other [s/B].
+    double copying(int level) const { return through_memory(machine_, level) ? 2 * access_time(machine_) : 0; }
+
+    struct rank_load {
+        std::vector<message_load> sent, received;
+        double memory = 0;
+    };
 
     void sort_ranks() {
         std::map<cpu_load, int> kinds;
-        for (cpu_load& load : ranks_) {
+        for (rank_load& load : loads_) {
             std::sort(load.sent.begin(), load.sent.end());
             std::sort(load.received.begin(), load.received.end());
-            const auto [kind, is_new] = kinds.try_emplace(load, static_cast<int>(kinds.size()));
-            if (is_new) made_.loads.push_back(std::move(load));
-            made_.load_of_rank.push_back(kind->second);
+            cpu_load made{std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)};
+            const auto [kind, is_new] = kinds.try_emplace(std::move(made), static_cast<int>(kinds.size()));
+            if (is_new) made_.loads.push_back(kind->first);
+            made_.load_of_sample.push_back(kind->second);
         }
     }
 
     const hierarchy& machine_;
-    const composed_stage& stage_;
-    bool adds_;  // what arrives
-    link_table links_;
-    std::vector<double> now_;   // of one step of the current span, by link
-    std::vector<int> touched_;  // links with now_ > 0
-    std::pair<double, int> largest_;  // message of the current span, and the level it crosses
-    std::vector<cpu_load> ranks_;
+    const sampler& samples_;
+    const layout& layout_;
+    const algorithm& by_;
+    bool down_;
+    pattern_book& book_;
+    std::vector<rank_load> loads_;
     phase_cost made_;
+    double longest_path_ = 0;
+    // Of the domain at hand.
+    const std::vector<std::size_t>* here_ = nullptr;
+    double inner_ = 0;          // slowness of the busiest link inside its positions, per vector that one sends [s/B]
+    double largest_piece_ = 0;  // of the vector
+    struct {
+        double latency = 0, data = 0, path_memory = 0, path_parts = 0;
+        std::vector<message_load> path;
+    } now_;
 };
 
 }  // namespace
@@ -331,75 +404,76 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
     });
 }
 
-pricer::pricer(const hierarchy& machine) : machine_(machine) {}
+pricer::pricer(const hierarchy& machine) : machine_(machine), samples_(machine) {}
 
-composition pricer::lay_out(std::span<const stage> stages) const { return compose(machine_, stages, virtual_count, 1); }
-
-phase_cost pricer::price_phase(const composition& c, std::size_t number, const algorithm& a, bool down) {
-    const composed_stage& s = c.stages[number];
-    std::vector<const pattern*> patterns;
-    for (const cohort& k : s.cohorts)
-        patterns.push_back(&book_.of(a, s.how, down, static_cast<int>(k.members.size()), k.root));
-    phase_meter meter(machine_, s, down);
-    const bool native = !patterns.empty() && patterns.front()->native;
-    return native ? meter.measure_native(down, number == 0) : meter.measure(patterns);
+std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a) {
+    const layout& l = samples_.lay_out(up_to_it);
+    const auto phase = [&](bool down) { return phase_meter(machine_, samples_, l, a, down, book_).measure(); };
+    return std::make_shared<const stage_price>(stage_price{phase(false), phase(true)});
 }
 
-std::shared_ptr<const stage_price> pricer::price_stage(const composition& c, std::size_t number, const algorithm& a) {
-    return std::make_shared<const stage_price>(
-        stage_price{price_phase(c, number, a, false), price_phase(c, number, a, true)});
+price pricer::price_together(collective what, std::vector<std::shared_ptr<const stage_price>> stages) const {
+    return price(machine_, samples_, what, std::move(stages));
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {
-    const composition c = lay_out(stages);
+    check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
-    for (std::size_t s = 0; s < c.stages.size(); ++s) prices.push_back(price_stage(c, s, *c.stages[s].by));
-    return price(machine_, what, std::move(prices));
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s].algorithm)));
+    return price_together(what, std::move(prices));
 }
 
 // What a stage costs depends on the stages inside it, not on their algorithms and not on the stages outside it.
-std::vector<std::span<const pricer::option>> pricer::price_options(std::vector<stage> stages) {
-    std::vector<std::vector<option>> able;
-    for (stage& s : stages) {
-        able.emplace_back();
-        for (const algorithm& a : algorithms())
-            if (available(machine_, s, a)) able.back().push_back({&a, nullptr});
-        s.algorithm = able.back().front().by->name;
-    }
-    std::optional<composition> laid_out;
+std::vector<std::span<const pricer::option>> pricer::price_options(std::span<const stage> stages) {
     std::vector<std::span<const option>> result;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-        const auto [known, is_new] = options_.try_emplace(key_of(std::span(stages).first(s + 1)));
-        if (is_new) {
-            if (!laid_out) laid_out = lay_out(stages);
-            for (option& o : able[s]) o.cost = price_stage(*laid_out, s, *o.by);
-            known->second = std::move(able[s]);
+        const auto [known, is_new] = options_.try_emplace(key_of_places(stages.first(s + 1)));
+        if (!is_new) {
+            result.push_back(known->second);
+            continue;
         }
+        int positions = 0;
+        for (const place& p : samples_.lay_out(stages.first(s + 1)).places) positions = std::max(positions, p.positions);
+            for (const algorithm& a : algorithms())
+                if (available(machine_, stages[s], a) && (a.name != "direct" || positions <= crowd))
+                    known->second.push_back({&a, price_stage(stages.first(s + 1), a)});
         result.push_back(known->second);
     }
     return result;
 }
 
-price::price(const hierarchy& machine, collective what, std::vector<std::shared_ptr<const stage_price>> stages)
-    : what_(what), stages_(std::move(stages)), ranks_(machine.ranks()) {
+price::price(const hierarchy& machine, const sampler& samples, collective what,
+             std::vector<std::shared_ptr<const stage_price>> stages)
+    : what_(what), stages_(std::move(stages)) {
     for (const auto& s : stages_)
         for (const phase_cost* p : s->phases(what)) phases_.push_back(p);
-    const link_table table(machine);
-    std::vector<double> loads(at(table.size()));
+    const std::size_t depth = at(machine.depth());
+    std::vector<double> loads(samples.ranks().size() * depth * 2);
     double network_part = 0, largest_part = 0;
     for (const phase_cost* p : phases_) {
         for (std::size_t link = 0; link < loads.size(); ++link) loads[link] += p->links[link];
         network_part = std::max(network_part, p->network_part);
         largest_part = std::max(largest_part, p->largest_part);
     }
-    links_ = table.busiest(loads);
-    for (const link_cost& l : links_) link_time_ = std::max(link_time_, l.time);
+    for (int l = 0; l < machine.depth(); ++l) {
+        link_cost& worst = links_.emplace_back(link_cost{.level = l});
+        for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
+            const double* link = &loads[(i * depth + at(l)) * 2];
+            const double load = std::max(link[0], link[1]);
+            if (load <= worst.bytes * (1 + 1e-9)) continue;
+            worst.child = machine.shape.domain_of(l - 1, samples.ranks()[i]);
+            worst.bytes = load;
+        }
+        worst.time = worst.bytes / machine.levels[at(l)].bandwidth;
+        link_time_ = std::max(link_time_, worst.time);
+    }
     if (largest_part > 0) shrink_ = 1 / (network_part > 0 ? network_part : largest_part);
 
-    for (int rank = 0; rank < machine.ranks(); ++rank) {
+    for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
         std::vector<int> kind;
-        for (const phase_cost* p : phases_) kind.push_back(p->load_of_rank[at(rank)]);
-        ++rank_kinds_[std::move(kind)];
+        for (const phase_cost* p : phases_) kind.push_back(p->load_of_sample[i]);
+        rank_kinds_[std::move(kind)] += samples.weights()[i] / machine.ranks();
     }
 }
 
@@ -410,11 +484,11 @@ price::busy price::cpu_time(double bytes) const {
         for (const cpu_load& l : p->loads) times.back().push_back(l.time(bytes));
     }
     busy result;
-    for (const auto& [kind, ranks] : rank_kinds_) {
+    for (const auto& [kind, part] : rank_kinds_) {
         double sum = 0;
         for (std::size_t p = 0; p < kind.size(); ++p) sum += times[p][at(kind[p])];
         result.most = std::max(result.most, sum);
-        result.average += sum * ranks / ranks_;
+        result.average += sum * part;
     }
     return result;
 }

@@ -9,9 +9,9 @@
 
 #include "base/wire.hpp"
 #include "plan/recipe.hpp"
+#include "planner/layout.hpp"
 #include "planner/pattern.hpp"
 #include "planner/planner.hpp"
-#include "schedule/compose.hpp"
 
 namespace terrace {
 
@@ -45,9 +45,9 @@ struct cpu_load {
 struct phase_cost {
     double latency = 0;                ///< start-ups that wait for one another [s]
     double data = 0;                   ///< on the wire, per byte of the vector [s/B]
-    std::vector<double> links;         ///< vectors through each link of the machine, outgoing ones first
+    std::vector<double> links;         ///< vectors through the links above each sampled rank: by sample, level, direction
     std::vector<cpu_load> loads;       ///< the different ones
-    std::vector<int> load_of_rank;     ///< index into `loads`
+    std::vector<int> load_of_sample;   ///< index into `loads`
     std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
     double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
     bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
@@ -80,7 +80,8 @@ struct pipeline {
 /// A list of stages, priced for any size of one collective.
 class price {
 public:
-    price(const hierarchy& machine, collective what, std::vector<std::shared_ptr<const stage_price>> stages);
+    price(const hierarchy& machine, const sampler& samples, collective what,
+          std::vector<std::shared_ptr<const stage_price>> stages);
 
     collective what() const noexcept { return what_; }
     pipeline in_chunks(double bytes, std::int64_t chunk) const;
@@ -104,8 +105,7 @@ private:
     std::vector<const phase_cost*> phases_;     // of the stages, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
-    std::map<std::vector<int>, int> rank_kinds_;  // per phase the index into its loads -> ranks that are so
-    double ranks_;
+    std::map<std::vector<int>, double> rank_kinds_;  // per phase the index into its loads -> part of the ranks
     double shrink_ = 1;
 };
 
@@ -116,28 +116,26 @@ std::string key_of(std::span<const stage> stages);
 bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 
 /// Prices stages on one machine. Section 6 of docs/architecture.md: every message is charged to each physical link that
-/// it crosses, for any grouping, aligned with the levels or not.
+/// it crosses, for any grouping, aligned with the levels or not; ranks that do the same are looked at once.
 class pricer {
 public:
     explicit pricer(const hierarchy& machine);
 
-    /// Stage `number` of a composition, run by `a`.
-    std::shared_ptr<const stage_price> price_stage(const composition& c, std::size_t number, const algorithm& a);
     price price_stages(std::span<const stage> stages, collective what);
     /// For each stage, whatever its algorithm is, all that could run it. Each is priced once.
     struct option {
         const algorithm* by;
         std::shared_ptr<const stage_price> cost;
     };
-    std::vector<std::span<const option>> price_options(std::vector<stage> stages);
-    /// What is laid out to price stages: a vector so large that rounding its shards does not matter.
-    composition lay_out(std::span<const stage> stages) const;
+    std::vector<std::span<const option>> price_options(std::span<const stage> stages);
+    price price_together(collective what, std::vector<std::shared_ptr<const stage_price>> stages) const;
     const hierarchy& machine() const noexcept { return machine_; }
 
 private:
-    phase_cost price_phase(const composition& c, std::size_t number, const algorithm& a, bool down);
+    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a);
 
     const hierarchy& machine_;
+    sampler samples_;
     pattern_book book_;
     std::map<std::string, std::vector<option>> options_;  // by the stages up to and with the priced one
 };

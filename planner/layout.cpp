@@ -1,0 +1,238 @@
+#include "planner/layout.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+namespace terrace {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Machines up to this size are not sampled.
+constexpr int all_ranks = 64;
+
+constexpr double same_place = 1e-11;
+
+bool is_split(const hierarchy& machine, const stage& s, int within) {
+    return s.levels.size() == 1 && s.group > 0 &&
+           (within > 1 || machine.shape.uniform_size(s.levels.front()).value_or(s.group) != s.group);
+}
+
+void join(std::vector<double>& cuts, const std::vector<double>& more) {
+    const auto middle = static_cast<std::ptrdiff_t>(cuts.size());
+    cuts.insert(cuts.end(), more.begin(), more.end());
+    std::inplace_merge(cuts.begin(), cuts.begin() + middle, cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end(), [](double a, double b) { return b - a < same_place; }), cuts.end());
+}
+
+}  // namespace
+
+std::string key_of_places(std::span<const stage> stages) {
+    std::string key;
+    for (const stage& s : stages)
+        key += fmt::format("{}-{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how));
+    return key;
+}
+
+sampler::sampler(const hierarchy& machine) : machine_(machine) {
+    const tree& t = machine.shape;
+    for (int l = 0; l < t.depth(); ++l) {
+        std::vector<int>& kinds = kind_.emplace_back();
+        for (int d = 0; d < t.domains(l); ++d) {
+            if (l == 0) {
+                kinds.push_back(kind_of(std::vector{-t.children(0, d)}));
+                continue;
+            }
+            const auto first = kind_[at(l - 1)].begin() + t.first_child(l, d);
+            kinds.push_back(kind_of(std::vector<int>(first, first + t.children(l, d))));
+        }
+    }
+    sample(t.depth() - 1, 0, 1);
+}
+
+int sampler::kind_of(std::vector<int> children) {
+    return kinds_.try_emplace(std::move(children), static_cast<int>(kinds_.size()) + 1).first->second;
+}
+
+void sampler::sample(int level, int domain, double weight) {
+    if (level < 0) {
+        ranks_.push_back(domain);
+        weights_.push_back(weight);
+        return;
+    }
+    const tree& t = machine_.shape;
+    const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
+    std::map<int, std::vector<int>> alike;  // the children that are sampled, by kind; the last one for those that are not
+    std::map<int, double> weights;          // by child
+    for (int child = first; child <= last; ++child) {
+        std::vector<int>& chosen = alike[level == 0 ? 0 : kind_[at(level - 1)][at(child)]];
+        const bool inside = child != first && child != last;
+        const bool has_inside = !chosen.empty() && chosen.back() != first;
+        if (machine_.ranks() <= all_ranks || !inside || !has_inside) chosen.push_back(child);
+        weights[chosen.back()] += weight;
+    }
+    for (const auto& [child, w] : weights) sample(level - 1, child, w);
+}
+
+int sampler::child_begin(const layout& l, int height, int domain) const {
+    const layout::rung& r = l.rungs[at(height)];
+    return r.group > 0 ? domain * r.group : machine_.shape.first_child(r.level, domain);
+}
+
+std::pair<int, int> sampler::positions_of(const layout& l, int domain) const {
+    int begin = domain, end = domain + 1;
+    for (int h = l.to; h-- > l.from;) {
+        begin = child_begin(l, h, begin);
+        end = child_begin(l, h, end);
+    }
+    return {begin, end};
+}
+
+int sampler::domain_at(const layout& l, int height, int rank) const {
+    if (height == static_cast<int>(l.rungs.size()) && l.rungs.back().group == 0)
+        return machine_.shape.domain_of(l.rungs.back().level, rank);
+    if (height == static_cast<int>(l.rungs.size())) return domain_at(l, height - 1, rank) / l.rungs.back().group;
+    const layout::rung& r = l.rungs[at(height)];
+    return machine_.shape.domain_of(r.level - 1, rank) / r.within;
+}
+
+int sampler::first_rank(const layout& l, int height, int domain) const {
+    const layout::rung& r = l.rungs[at(height)];
+    return machine_.shape.first_rank(r.level - 1, domain * r.within);
+}
+
+int sampler::kind_of(const layout& l, int height, int domain) {
+    const bool top = height == static_cast<int>(l.rungs.size());
+    const layout::rung& r = l.rungs[at(top ? height - 1 : height)];
+    if (top ? r.group == 0 : r.within == 1) {
+        const int level = top ? r.level : r.level - 1;
+        return level < 0 ? 0 : kind_[at(level)][at(domain)];
+    }
+    std::vector<int> children;
+    const int begin = child_begin(l, height - 1, domain), end = child_begin(l, height - 1, domain + 1);
+    for (int c = begin; c < end; ++c) children.push_back(kind_of(l, height - 1, c));
+    return kind_of(std::move(children));
+}
+
+void sampler::add_rungs(layout& l, const stage& s) const {
+    const bool goes_on = !l.rungs.empty() && l.rungs.back().level == s.levels.front();
+    const int within = goes_on ? l.rungs.back().within * l.rungs.back().group : 1;
+    l.from = static_cast<int>(l.rungs.size());
+    if (is_split(machine_, s, within)) l.rungs.push_back({s.levels.front(), within, s.group});
+    else
+        for (const int level : s.levels) l.rungs.push_back({level, 1, 0});
+    l.to = static_cast<int>(l.rungs.size());
+    l.how = s.how;
+}
+
+const layout& sampler::lay_out(std::span<const stage> stages) { return make(stages).what; }
+
+sampler::laid_out& sampler::make(std::span<const stage> stages) {
+    const auto [known, is_new] = known_.try_emplace(key_of_places(stages));
+    laid_out& made = known->second;
+    if (!is_new) return made;
+    if (stages.size() > 1) made.before = &make(stages.first(stages.size() - 1));
+    if (made.before != nullptr) made.what.rungs = made.before->what.rungs;
+    made.what.innermost = made.before == nullptr;
+    add_rungs(made.what, stages.back());
+    made.has_cuts = stages.back().how == mode::scatter || (made.before != nullptr && made.before->has_cuts);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) put(made, i);
+    return made;
+}
+
+void sampler::put(laid_out& l, std::size_t sample) {
+    const int rank = ranks_[sample];
+    const layout& w = l.what;
+    place p;
+    p.domain = domain_at(w, w.to, rank);
+    const auto [begin, end] = positions_of(w, p.domain);
+    p.first = begin;
+    p.positions = end - begin;
+    p.position = domain_at(w, w.from, rank) - begin;
+    for (int h = w.from + 1; h < w.to; ++h) {
+        int low = domain_at(w, h, rank), high = low + 1;
+        for (int below = h; below-- > w.from;) low = child_begin(w, below, low), high = child_begin(w, below, high);
+        p.blocks.push_back({low - begin, high - low});
+    }
+    p.below = l.before == nullptr ? std::vector{1.0} : l.before->weight[sample];
+    p.share = p.below.front();
+
+    // Cut what the rank holds where any sibling's owners change.
+    std::vector<std::pair<double, double>> held;
+    const cuts* others = p.share > 0 ? mixed_cuts(l, p.domain) : nullptr;
+    if (l.before == nullptr) held.emplace_back(0, 1);
+    else if (others == nullptr) held = l.before->held[sample];
+    else
+        for (auto [low, high] : l.before->held[sample]) {
+            for (auto cut = std::upper_bound(others->begin(), others->end(), low + same_place);
+                 cut != others->end() && *cut < high - same_place; ++cut) {
+                held.emplace_back(low, *cut);
+                low = *cut;
+            }
+            held.emplace_back(low, high);
+        }
+    p.pieces = static_cast<double>(held.size());
+    p.largest = 0;
+    for (const auto& [low, high] : held) p.largest = std::max(p.largest, high - low);
+
+    // What is left after the stage.
+    std::vector<double> weight = p.below;
+    const double whole = weight.back(), n = p.positions;
+    const bool first = p.position == 0;
+    for (double& each : weight)
+        each = w.how == mode::scatter ? each / n : w.how == mode::root && !first ? 0 : each;
+    const auto add_block = [&](const place::block& b) {
+        weight.push_back(w.how == mode::scatter ? whole * b.positions / n
+                         : w.how == mode::root  ? (b.first == 0 ? whole : 0)
+                                                : whole * b.positions);
+    };
+    for (const place::block& b : p.blocks) add_block(b);
+    add_block({0, p.positions});
+    if (w.how == mode::scatter)
+        for (auto& [low, high] : held) {
+            const double part = (high - low) / n;
+            low += part * p.position;
+            high = low + part;
+        }
+    if (w.how == mode::root && !first) held.clear();
+    l.held.push_back(std::move(held));
+    l.weight.push_back(std::move(weight));
+    l.what.places.push_back(std::move(p));
+}
+
+const sampler::cuts* sampler::mixed_cuts(laid_out& l, int domain) {
+    if (l.before == nullptr || !l.before->has_cuts) return nullptr;
+    const auto [known, is_new] = l.mixed.try_emplace(domain, nullptr);
+    if (!is_new) return known->second;
+    std::map<int, int> kinds;  // of the positions, and one of each
+    const auto [begin, end] = positions_of(l.what, domain);
+    for (int p = begin; p < end; ++p) kinds.try_emplace(kind_of(l.what, l.what.from, p), p);
+    if (kinds.size() == 1) return nullptr;
+    const auto [joint, is_first] = l.joint.try_emplace(kind_of(l.what, l.what.to, domain));
+    if (is_first)
+        for (const auto& [kind, p] : kinds) join(joint->second, cuts_after(*l.before, p));
+    return l.mixed[domain] = &joint->second;
+}
+
+const sampler::cuts& sampler::cuts_after(laid_out& l, int domain) {
+    const auto [known, is_new] = l.after.try_emplace(kind_of(l.what, l.what.to, domain));
+    cuts& made = known->second;
+    if (!is_new) return made;
+    const auto [begin, end] = positions_of(l.what, domain);
+    const cuts whole{0, 1};
+    const cuts* before = mixed_cuts(l, domain);
+    if (before == nullptr) before = l.before == nullptr ? &whole : &cuts_after(*l.before, begin);
+    if (l.what.how != mode::scatter) return made = *before;
+    const int parts = end - begin;
+    for (std::size_t i = 0; i + 1 < before->size(); ++i)
+        for (int part = 0; part < parts; ++part)
+            made.push_back((*before)[i] + ((*before)[i + 1] - (*before)[i]) * part / parts);
+    made.push_back(1);
+    return made;
+}
+
+}  // namespace terrace

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// Where a sampled rank stands in one stage: it holds a part of the vector, and in its domain it speaks for a position,
+/// one of those between which the stage moves data.
+struct place {
+    int domain = 0;             ///< of the stage, counted over the machine
+    int first = 0;              ///< position 0, counted over the machine
+    int positions = 1;          ///< of the domain
+    int position = 0;
+    double share = 1;           ///< of the vector, held when the stage begins; 0: the rank takes no part
+    double pieces = 1;          ///< consecutive parts with other owners elsewhere: groups that the rank is a member of
+    double largest = 1;         ///< of the pieces, of the vector
+    std::vector<double> below;  ///< vectors held together by the rank's domain at each height up to its position's
+    struct block {
+        int first = 0, positions = 1;
+    };
+    std::vector<block> blocks;  ///< positions under the rank's domain, at each height above its position's
+};
+
+/// Stages over a machine, as far as prices depend on them: not on their algorithms. Heights count the nested domains
+/// that the stages see, from the ranks (0) to the machine; levels of one child are among them, and so are the parts of a
+/// split level.
+struct layout {
+    struct rung {
+        int level = 0;   ///< of the machine, that joins domains of this height
+        int within = 1;  ///< children of the level in one domain of this height: several between parts of a split level
+        int group = 0;   ///< domains of this height in one of the next, where the level is split; else 0
+        bool linked() const noexcept { return within == 1; }  ///< domains of this height have links of their own
+    };
+    std::vector<rung> rungs;    ///< by height
+    int from = 0, to = 0;       ///< heights of the last stage's positions and of its domains
+    mode how = mode::scatter;
+    bool innermost = true;
+    std::vector<place> places;  ///< in the last stage, by sample
+};
+
+/// The same text for stages at the same places in the same modes, and for no others.
+std::string key_of_places(std::span<const stage> stages);
+
+/// Ranks that stand for all others, and where stages put them. Domains of equal shape are alike, wherever they are: of
+/// the children of each domain the first and the last and, of every shape among them, one more stand for the others.
+class sampler {
+public:
+    explicit sampler(const hierarchy& machine);
+
+    std::span<const int> ranks() const noexcept { return ranks_; }
+    std::span<const double> weights() const noexcept { return weights_; }  ///< ranks that each stands for
+    /// Where the samples stand in the last of the stages.
+    const layout& lay_out(std::span<const stage> stages);
+
+    /// The domain of a height that holds a rank, counted over the machine.
+    int domain_at(const layout& l, int height, int rank) const;
+    /// The first rank of a domain of a height.
+    int first_rank(const layout& l, int height, int domain) const;
+
+private:
+    using cuts = std::vector<double>;  // of the vector, between pieces of different owners; 0 and 1 included
+    struct laid_out {
+        layout what;
+        laid_out* before = nullptr;  // all stages but the last
+        // After the last stage:
+        std::vector<std::vector<std::pair<double, double>>> held;  // pieces, by sample
+        std::vector<std::vector<double>> weight;                   // vectors, by sample and height
+        std::map<int, cuts> after;                                 // by kind of domain
+        std::map<int, const cuts*> mixed;  // what cuts the positions of a domain, by domain; null where they are alike
+        std::map<int, cuts> joint;         // those, by kind of domain
+        bool has_cuts = false;
+    };
+
+    void sample(int level, int domain, double weight);
+    laid_out& make(std::span<const stage> stages);
+    void add_rungs(layout& l, const stage& s) const;
+    void put(laid_out& l, std::size_t sample);
+    int child_begin(const layout& l, int height, int domain) const;
+    std::pair<int, int> positions_of(const layout& l, int domain) const;
+    int kind_of(std::vector<int> children);
+    int kind_of(const layout& l, int height, int domain);  // equal for domains of equal shape
+    const cuts* mixed_cuts(laid_out& l, int domain);
+    const cuts& cuts_after(laid_out& l, int domain);
+
+    const hierarchy& machine_;
+    std::map<std::vector<int>, int> kinds_;  // by those of the children
+    std::vector<std::vector<int>> kind_;     // of each domain of each level
+    std::vector<int> ranks_;
+    std::vector<double> weights_;
+    std::map<std::string, laid_out> known_;  // by stages, whatever their algorithms
+};
+
+}  // namespace terrace

@@ -144,7 +144,7 @@ public:
 
     std::vector<priced_candidate> run() {
         for (const std::string_view name : {"flat-ring", "two-level", "central"}) {
-            if (name == "central" && has_blocks(what_)) continue;
+            if (name == "central" && (has_blocks(what_) || prices_.machine().ranks() > crowd)) continue;
             priced_candidate c = priced_baseline(prices_, name, what_);
             seen_.insert(key_of(c.what.stages));
             found_.push_back(std::move(c));
@@ -163,6 +163,7 @@ private:
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
         const std::vector<options> choices = prices_.price_options(stages);
+        if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> picked;
         for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2)
             pick(stages, choices, picked,

@@ -115,19 +115,19 @@ private:
 
     // Candidates that are nowhere between `low` and `high` predicted slower than the floor.
     std::vector<std::size_t> all_good(std::int64_t low, std::int64_t high) const {
+        const auto from = static_cast<double>(low), to = static_cast<double>(high);
+        std::map<double, double> floor;  // by size
+        for (const double sample :
+             {to, (from + to) / 2, std::min(from + 1, to), from + (to - from) / 4, to - (to - from) / 4}) {
+            double& time = floor[sample] = std::numeric_limits<double>::infinity();
+            for (const std::size_t f : floor_) time = std::min(time, time_at(f, sample) * (1 + 1e-9));
+        }
         std::vector<std::size_t> good;
         for (std::size_t i = 0; i < list_.size(); ++i)
-            if (reaches_floor(i, low, high)) good.push_back(i);
+            if (std::all_of(floor.rbegin(), floor.rend(),
+                            [&](const auto& at) { return time_at(i, at.first) <= at.second; }))
+                good.push_back(i);
         return good;
-    }
-
-    bool reaches_floor(std::size_t index, std::int64_t low, std::int64_t high) const {
-        const auto from = static_cast<double>(low), to = static_cast<double>(high);
-        for (const double sample :
-             {std::min(from + 1, to), from + (to - from) / 4, (from + to) / 2, to - (to - from) / 4, to})
-            for (const std::size_t f : floor_)
-                if (time_at(index, sample) > time_at(f, sample) * (1 + 1e-9)) return false;
-        return true;
     }
 
     double time_at(std::size_t index, double bytes) const {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <bit>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,6 +18,9 @@ namespace terrace {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Powers of two that plans are made for.
+constexpr std::size_t sizes = std::bit_width(static_cast<std::uint64_t>(largest_size / smallest_size));
 
 double overheads(const std::vector<message_load>& messages, double bytes) {
     double time = 0;
@@ -35,21 +40,18 @@ bool through_memory(const hierarchy& machine, int l) {
 // Time to read or write one byte [s/B]: a reduction reads two and writes one.
 double access_time(const hierarchy& machine) { return reduce_time(machine) / 3; }
 
-double slowest(const std::vector<cpu_load>& loads, double bytes) {
+double slowest(const phase_cost& p, double bytes) {
     double time = 0;
-    for (const cpu_load& l : loads) time = std::max(time, l.time(bytes));
+    for (const int load : p.slowest) time = std::max(time, p.loads[at(load)].time(bytes));
     return time;
 }
 
 // A chain busies nobody for long, but what its processors do adds up along it.
 double time_of(const phase_cost& p, double bytes) {
-    const double processors = std::max(slowest(p.loads, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
+    const double processors = std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
     const double wire = p.data * bytes;
     return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
 }
-
-// Nobody exchanges messages with more others than this at a time.
-constexpr int crowd = 1024;
 
 double chunks_of(double bytes, std::int64_t chunk) {
     return chunk == 0 ? 1 : std::max(1.0, std::ceil(bytes / static_cast<double>(chunk)));
@@ -338,6 +340,18 @@ private:
             if (is_new) made_.loads.push_back(kind->first);
             made_.load_of_sample.push_back(kind->second);
         }
+        for (const cpu_load& load : made_.loads) {
+            std::vector<double>& times = made_.times.emplace_back();
+            for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2)
+                times.push_back(load.time(static_cast<double>(bytes)));
+        }
+        std::set<int> slowest;
+        for (std::size_t size = 0; size < sizes; ++size) {
+            const auto slower = [&](const auto& a, const auto& b) { return a[size] < b[size]; };
+            const auto most = std::max_element(made_.times.begin(), made_.times.end(), slower);
+            slowest.insert(static_cast<int>(most - made_.times.begin()));
+        }
+        made_.slowest.assign(slowest.begin(), slowest.end());
     }
 
     const hierarchy& machine_;
@@ -436,7 +450,7 @@ std::vector<std::span<const pricer::option>> pricer::price_options(std::span<con
         int positions = 0;
         for (const place& p : samples_.lay_out(stages.first(s + 1)).places) positions = std::max(positions, p.positions);
             for (const algorithm& a : algorithms())
-                if (available(machine_, stages[s], a) && (a.name != "direct" || positions <= crowd))
+                if (available(machine_, stages[s], a) && book_.worth_a_look(a, stages[s].how, positions))
                     known->second.push_back({&a, price_stage(stages.first(s + 1), a)});
         result.push_back(known->second);
     }
@@ -445,7 +459,7 @@ std::vector<std::span<const pricer::option>> pricer::price_options(std::span<con
 
 price::price(const hierarchy& machine, const sampler& samples, collective what,
              std::vector<std::shared_ptr<const stage_price>> stages)
-    : what_(what), stages_(std::move(stages)) {
+    : what_(what), stages_(std::move(stages)), ranks_(machine.ranks()) {
     for (const auto& s : stages_)
         for (const phase_cost* p : s->phases(what)) phases_.push_back(p);
     const std::size_t depth = at(machine.depth());
@@ -470,40 +484,59 @@ price::price(const hierarchy& machine, const sampler& samples, collective what,
     }
     if (largest_part > 0) shrink_ = 1 / (network_part > 0 ? network_part : largest_part);
 
+    find_busiest(samples);
+}
+
+// The ranks that are busiest at some size: what lies between two sizes differs too little to matter.
+void price::find_busiest(const sampler& samples) {
+    std::set<std::vector<int>> kinds;
     for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
         std::vector<int> kind;
         for (const phase_cost* p : phases_) kind.push_back(p->load_of_sample[i]);
-        rank_kinds_[std::move(kind)] += samples.weights()[i] / machine.ranks();
+        kinds.insert(std::move(kind));
+    }
+    std::set<const std::vector<int>*> busiest;
+    for (std::size_t size = 0; size < sizes; ++size) {
+        const std::vector<int>* most = nullptr;
+        double longest = 0;
+        for (const std::vector<int>& kind : kinds) {
+            double time = 0;
+            for (std::size_t p = 0; p < kind.size(); ++p) time += phases_[p]->times[at(kind[p])][size];
+            if (most == nullptr || time > longest * (1 + 1e-9)) most = &kind, longest = time;
+        }
+        if (busiest.insert(most).second) busiest_.push_back(*most);
+    }
+    for (const phase_cost* p : phases_) {
+        std::vector<double>& shares = shares_.emplace_back(p->loads.size());
+        for (std::size_t i = 0; i < samples.ranks().size(); ++i)
+            shares[at(p->load_of_sample[i])] += samples.weights()[i] / ranks_;
     }
 }
 
-price::busy price::cpu_time(double bytes) const {
-    std::vector<std::vector<double>> times;
-    for (const phase_cost* p : phases_) {
-        times.emplace_back();
-        for (const cpu_load& l : p->loads) times.back().push_back(l.time(bytes));
-    }
-    busy result;
-    for (const auto& [kind, part] : rank_kinds_) {
+double price::cpu_time(double bytes) const {
+    double most = 0;
+    for (const std::vector<int>& kind : busiest_) {
         double sum = 0;
-        for (std::size_t p = 0; p < kind.size(); ++p) sum += times[p][at(kind[p])];
-        result.most = std::max(result.most, sum);
-        result.average += sum * part;
+        for (std::size_t p = 0; p < kind.size(); ++p) sum += phases_[p]->loads[at(kind[p])].time(bytes);
+        most = std::max(most, sum);
     }
-    return result;
+    return most;
 }
 
 double price::effort(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
-    const busy b = cpu_time(bytes / c);
-    return c * (b.most + b.average);
+    double average = 0;
+    for (std::size_t p = 0; p < phases_.size(); ++p)
+        for (std::size_t load = 0; load < shares_[p].size(); ++load)
+            average += shares_[p][load] * phases_[p]->loads[load].time(bytes / c);
+    return c * (cpu_time(bytes / c) + average);
 }
 
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     pipeline p{.chunks = chunks_of(bytes, chunk)};
     const double each = bytes / p.chunks;
     for (const phase_cost* phase : phases_) p.sum += time_of(*phase, each);
-    p.busiest = std::max(link_time_ * each, cpu_time(each).most);
+    p.busiest = std::max(link_time_ * each, cpu_time(each));
     return p;
 }
 
@@ -518,7 +551,7 @@ prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
             p.stages[s].time = stages_[s]->time(bytes / c, what_);
             for (const phase_cost* each : stages_[s]->phases(what_)) p.stages[s].latency += each->latency;
         }
-        p.cpu_time = c * cpu_time(bytes / c).most;
+        p.cpu_time = c * cpu_time(bytes / c);
     }
     for (link_cost& l : p.links) {
         l.bytes *= bytes;

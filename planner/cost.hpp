@@ -15,6 +15,10 @@
 
 namespace terrace {
 
+/// Sizes that plans are made for [bytes]: powers of two.
+inline constexpr std::int64_t smallest_size = 8;
+inline constexpr std::int64_t largest_size = std::int64_t{1} << 30;
+
 /// Time to reduce one byte into an accumulator on one rank (gamma) [s/B]. A processor core streams about 24 GB/s
 /// (docs/performance.md), and a reduction reads two operands and writes one; a GPU (a rank whose own link is NVLink or
 /// PCIe) streams at least 600 GB/s.
@@ -48,6 +52,8 @@ struct phase_cost {
     std::vector<double> links;         ///< vectors through the links above each sampled rank: by sample, level, direction
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_sample;   ///< index into `loads`
+    std::vector<std::vector<double>> times;  ///< of each load, for vectors of powers of two from smallest_size [s]
+    std::vector<int> slowest;          ///< those loads that take the longest at one of these sizes
     std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
     double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
     bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
@@ -95,17 +101,18 @@ public:
     double shrink() const noexcept { return shrink_; }
 
 private:
-    struct busy {
-        double most = 0, average = 0;
-    };
-    busy cpu_time(double bytes) const;
+    void find_busiest(const sampler& samples);
+    double cpu_time(double bytes) const;
 
     collective what_;
     std::vector<std::shared_ptr<const stage_price>> stages_;
     std::vector<const phase_cost*> phases_;     // of the stages, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
-    std::map<std::vector<int>, double> rank_kinds_;  // per phase the index into its loads -> part of the ranks
+    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase; the others never count.
+    std::vector<std::vector<int>> busiest_;
+    std::vector<std::vector<double>> shares_;  // by phase and load: part of the ranks
+    double ranks_;
     double shrink_ = 1;
 };
 

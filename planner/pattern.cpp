@@ -1,6 +1,8 @@
 #include "planner/pattern.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "base/partition.hpp"
 
@@ -10,6 +12,10 @@ namespace {
 
 // Groups beyond this size are not run position by position where three positions show that they all do the same.
 constexpr int large_group = 32;
+constexpr int huge_group = 1024;
+
+// Groups beyond this size are looked at only where few positions show what all do.
+constexpr int longest_look = 16384;
 
 // What one position sends, by step.
 using sent = std::map<int, std::vector<exchange::message>>;
@@ -103,12 +109,57 @@ pattern read_off(algorithm::generator emit, int size, int root, int rounds) {
     return made;
 }
 
+// A ring: in each of n - 1 steps all positions send an n-th to the next one.
+pattern ring(int size, bool adds) {
+    return {.exchanges = {{{{0, 1, 1.0 / size}}, size - 1, size - 1}},
+            .reduced = std::vector(static_cast<std::size_t>(size), adds ? (size - 1.0) / size : 0),
+            .circulant = true};
+}
+
+// A chain: everything goes from the first position to the last, or back.
+pattern chain(int size, bool adds) {
+    pattern made;
+    made.reduced.assign(static_cast<std::size_t>(size), adds ? 1 : 0);
+    made.reduced.back() = 0;
+    made.exchanges.reserve(made.reduced.size());
+    for (int i = 0; i + 1 < size; ++i) {
+        const exchange::message away{i, i + 1, 1}, home{size - 1 - i, size - 2 - i, 1};
+        made.exchanges.push_back({.messages = {adds ? home : away}});
+    }
+    return made;
+}
+
+bool equal(const pattern& a, const pattern& b) {
+    const auto near = [](double x, double y) { return std::abs(x - y) < 1e-9; };
+    return a.exchanges == b.exchanges && a.circulant == b.circulant &&
+           std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
+}
+
+// The pattern of a group too large to be run position by position, where smaller groups show what it is.
+std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
+    for (const auto guess : {ring, chain}) {
+        const auto holds = [&](int small) {
+            return equal(read_off(down ? a.down(how) : a.up(how), small, 0, a.rounds(small)), guess(small, !down));
+        };
+        if (holds(large_group + 1) && holds(large_group + 2)) return guess(size, !down);
+    }
+    return {};
+}
+
 }  // namespace
+
+bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
+    if (size > crowd && a.name == "direct") return false;
+    return size <= longest_look || of(a, how, false, large_group + 1, 0).circulant ||
+           extrapolated(a, how, false, size).has_value();
+}
 
 const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, int root) {
     const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, root});
     const algorithm::generator emit = down ? a.down(how) : a.up(how);
-    if (is_new && emit != nullptr) page->second = read_off(emit, size, root, a.rounds(size));
+    if (!is_new || emit == nullptr) return page->second;
+    const std::optional<pattern> known = size > huge_group ? extrapolated(a, how, down, size) : std::nullopt;
+    page->second = known ? *known : read_off(emit, size, root, a.rounds(size));
     return page->second;
 }
 

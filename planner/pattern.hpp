@@ -19,6 +19,8 @@ struct exchange {
     std::vector<message> messages;
     int times = 1;     ///< how many steps of these messages follow one another
     int startups = 1;  ///< how many of them wait for one another: latencies paid
+
+    friend bool operator==(const exchange&, const exchange&) = default;
 };
 
 /// What an algorithm sends over a group in one direction, read off its generator: the pattern is written nowhere else.
@@ -40,9 +42,14 @@ struct pattern {
     }
 };
 
+/// No rank exchanges messages with more others than this at a time.
+inline constexpr int crowd = 1024;
+
 /// Patterns by algorithm, mode, direction, size and root, each made once.
 class pattern_book {
 public:
+    /// Whether planners consider it for groups of this size.
+    bool worth_a_look(const algorithm& a, mode how, int size);
     const pattern& of(const algorithm& a, mode how, bool down, int size, int root);
 
 private:

@@ -8,7 +8,7 @@
 namespace terrace {
 
 inline constexpr int max_levels = 16;
-inline constexpr int max_ranks = 1'000'000;
+inline constexpr int max_ranks = 1 << 20;
 
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). Rates that are left out come from `default_rates` and are marked assumed; `assumed: [bandwidth, latency]`

@@ -83,7 +83,7 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
         {head + "node: {hwloc: broken.xml, ranks: cores}\n", "broken.xml:7:2: no tag"},
         {head + node + "levels: [{name: a, size: 2, fabric: shm}]\n", "list only infiniband and ethernet levels"},
         {head + node + "levels: [{name: node, size: 2, fabric: ethernet}]\n", "named \"node\" too; rename this one"},
-        {head + node + "levels: [{name: a, size: 400000, fabric: ethernet}]\n", "are more than 1000000 ranks"},
+        {head + node + "levels: [{name: a, size: 400000, fabric: ethernet}]\n", "are more than 1048576 ranks"},
     };
     for (const refused& r : table) EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
 }

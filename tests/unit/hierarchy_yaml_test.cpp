@@ -105,8 +105,8 @@ TEST(hierarchy_yaml, errors_say_where_what_and_what_next) {
         {"levels: [" + a + "]\ntree: [2]", "f:2:7: expected an integer"},
         {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: 2", "f:2:7: expected a list"},
         {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: []", "f:2:7: a domain of level \"b\" is empty"},
-        {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: [600000, 600000]", "f:2:16: more than 1000000 ranks"},
-        {"levels: [{name: a, size: 1001, fabric: shm}, {name: b, size: 1000, fabric: shm}]", "more than 1000000 ranks"},
+        {"levels: [" + a + ", {name: b, fabric: shm}]\ntree: [600000, 600000]", "f:2:16: more than 1048576 ranks"},
+        {"levels: [{name: a, size: 1049, fabric: shm}, {name: b, size: 1000, fabric: shm}]", "more than 1048576 ranks"},
     };
     for (const refused& r : table)
         EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << r.text << ": " << error_of(r.text);

@@ -177,8 +177,17 @@ private:
         const place& any = layout_.places[here_->front()];
         const double held = any.below.back();
         const int size = any.positions;
-        std::vector<std::vector<std::size_t>> samples(at(size));
-        for (const std::size_t i : *here_) samples[at(layout_.places[i].position)].push_back(i);
+        std::vector<bool> sampled(at(size));
+        std::multimap<int, std::size_t> samples;
+        for (const std::size_t i : *here_) {
+            sampled[at(layout_.places[i].position)] = true;
+            samples.emplace(layout_.places[i].position, i);
+        }
+        const auto add = [&](int position, bool sends, double part, int level, int times) {
+            if (!sampled[at(position)]) return;
+            const auto [begin, end] = samples.equal_range(position);
+            for (auto s = begin; s != end; ++s) add_message(s->second, sends, part, level, times);
+        };
         // By height from the positions' up, the domain that each position is in, and what passes its link.
         std::vector<std::vector<int>> domain(1);
         for (int i = 0; i < size; ++i) domain[0].push_back(i);
@@ -210,8 +219,8 @@ private:
                 }
                 const int level = layout_.rungs[at(layout_.from) + h - 1].level;
                 latency = std::max(latency, machine_.levels[at(level)].latency);
-                for (const std::size_t i : samples[at(m.from)]) add_message(i, true, m.part, level, e.times);
-                for (const std::size_t i : samples[at(m.to)]) add_message(i, false, m.part, level, e.times);
+                add(m.from, true, m.part, level, e.times);
+                add(m.to, false, m.part, level, e.times);
                 if (m.part > largest || (m.part == largest && level > largest_level))
                     largest = m.part, largest_level = level;
             }

@@ -141,8 +141,7 @@ sampler::laid_out& sampler::make(std::span<const stage> stages) {
     add_rungs(made.what, stages.back());
     made.has_cuts = stages.back().how == mode::scatter || (made.before != nullptr && made.before->has_cuts);
     for (std::size_t i = 0; i < ranks_.size(); ++i) put(made, i);
-    made.mixed.clear();  // long, and hardly ever asked for again
-    made.joint.clear();
+    for (laid_out* l = &made; l != nullptr; l = l->before) l->forget_cuts();
     return made;
 }
 

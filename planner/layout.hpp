@@ -75,6 +75,8 @@ private:
         std::map<int, const cuts*> mixed;  // what cuts the positions of a domain, by domain; null where they are alike
         std::map<int, cuts> joint;         // those, by kind of domain
         bool has_cuts = false;
+
+        void forget_cuts() { after.clear(), mixed.clear(), joint.clear(); }  // long, and soon made again
     };
 
     void sample(int level, int domain, double weight);

@@ -158,8 +158,9 @@ const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int siz
     const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, root});
     const algorithm::generator emit = down ? a.down(how) : a.up(how);
     if (!is_new || emit == nullptr) return page->second;
-    const std::optional<pattern> known = size > huge_group ? extrapolated(a, how, down, size) : std::nullopt;
-    page->second = known ? *known : read_off(emit, size, root, a.rounds(size));
+    std::optional<pattern> known;
+    if (size > huge_group) known = extrapolated(a, how, down, size);
+    page->second = known ? std::move(*known) : read_off(emit, size, root, a.rounds(size));
     return page->second;
 }
 

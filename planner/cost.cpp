@@ -163,7 +163,8 @@ private:
                     const int back = level_between(q, wrap(q.position - m.to, size), q.position);
                     add_message(i, true, m.part, there, e.times);
                     add_message(i, false, m.part, back, e.times);
-                    latency = std::max({latency, machine_.levels[at(there)].latency, machine_.levels[at(back)].latency});
+                    for (const int level : {there, back})
+                        latency = std::max(latency, machine_.levels[at(level)].latency);
                     if (m.part > largest || (m.part == largest && there > largest_level))
                         largest = m.part, largest_level = there;
                 }
@@ -266,7 +267,8 @@ private:
             made_.largest_part = std::max(made_.largest_part, reduced * q.largest);
             for (int h = 0; h < layout_.to; ++h) {
                 if (!layout_.rungs[at(h)].linked()) continue;
-                const place::block b = h > layout_.from ? q.blocks[at(h - layout_.from - 1)] : place::block{q.position, 1};
+                const bool inside = h <= layout_.from;  // a position
+                const place::block b = inside ? place::block{q.position, 1} : q.blocks[at(h - layout_.from - 1)];
                 const double n = b.positions, others = size - n;
                 const double held = q.below[at(std::min(h, layout_.from))];
                 way w;
@@ -324,7 +326,8 @@ private:
     int level_between(const place& p, int a, int b) const {
         int h = layout_.from;
         if (layout_.to == h + 1) return layout_.rungs[at(h)].level;
-        const int one = samples_.first_rank(layout_, h, p.first + a), other = samples_.first_rank(layout_, h, p.first + b);
+        const int one = samples_.first_rank(layout_, h, p.first + a);
+        const int other = samples_.first_rank(layout_, h, p.first + b);
         while (samples_.domain_at(layout_, h + 1, one) != samples_.domain_at(layout_, h + 1, other)) ++h;
         return layout_.rungs[at(h)].level;
     }
@@ -447,20 +450,24 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     return price_together(what, std::move(prices));
 }
 
+std::vector<pricer::option> pricer::options_of(std::span<const stage> up_to_it) {
+    const auto fewer = [](const place& a, const place& b) { return a.positions < b.positions; };
+    const std::vector<place>& places = samples_.lay_out(up_to_it).places;
+    const int size = std::max_element(places.begin(), places.end(), fewer)->positions;
+    const stage& s = up_to_it.back();
+    std::vector<option> able;
+    for (const algorithm& a : algorithms())
+        if (available(machine_, s, a) && book_.worth_a_look(a, s.how, size))
+            able.push_back({&a, price_stage(up_to_it, a)});
+    return able;
+}
+
 // What a stage costs depends on the stages inside it, not on their algorithms and not on the stages outside it.
 std::vector<std::span<const pricer::option>> pricer::price_options(std::span<const stage> stages) {
     std::vector<std::span<const option>> result;
     for (std::size_t s = 0; s < stages.size(); ++s) {
         const auto [known, is_new] = options_.try_emplace(key_of_places(stages.first(s + 1)));
-        if (!is_new) {
-            result.push_back(known->second);
-            continue;
-        }
-        int positions = 0;
-        for (const place& p : samples_.lay_out(stages.first(s + 1)).places) positions = std::max(positions, p.positions);
-            for (const algorithm& a : algorithms())
-                if (available(machine_, stages[s], a) && book_.worth_a_look(a, stages[s].how, positions))
-                    known->second.push_back({&a, price_stage(stages.first(s + 1), a)});
+        if (is_new) known->second = options_of(stages.first(s + 1));
         result.push_back(known->second);
     }
     return result;

@@ -49,7 +49,7 @@ struct cpu_load {
 struct phase_cost {
     double latency = 0;                ///< start-ups that wait for one another [s]
     double data = 0;                   ///< on the wire, per byte of the vector [s/B]
-    std::vector<double> links;         ///< vectors through the links above each sampled rank: by sample, level, direction
+    std::vector<double> links;         ///< vectors through the links above each sample: by sample, level, direction
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_sample;   ///< index into `loads`
     std::vector<std::vector<double>> times;  ///< of each load, for vectors of powers of two from smallest_size [s]
@@ -109,7 +109,7 @@ private:
     std::vector<const phase_cost*> phases_;     // of the stages, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
-    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase; the others never count.
+    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
     std::vector<std::vector<double>> shares_;  // by phase and load: part of the ranks
     double ranks_;
@@ -140,6 +140,7 @@ public:
 
 private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a);
+    std::vector<option> options_of(std::span<const stage> up_to_it);
 
     const hierarchy& machine_;
     sampler samples_;

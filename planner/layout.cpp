@@ -26,7 +26,8 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
     const auto middle = static_cast<std::ptrdiff_t>(cuts.size());
     cuts.insert(cuts.end(), more.begin(), more.end());
     std::inplace_merge(cuts.begin(), cuts.begin() + middle, cuts.end());
-    cuts.erase(std::unique(cuts.begin(), cuts.end(), [](double a, double b) { return b - a < same_place; }), cuts.end());
+    const auto same = [](double a, double b) { return b - a < same_place; };
+    cuts.erase(std::unique(cuts.begin(), cuts.end(), same), cuts.end());
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ void sampler::sample(int level, int domain, double weight) {
     }
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
-    std::map<int, std::vector<int>> alike;  // the children that are sampled, by kind; the last one for those that are not
+    std::map<int, std::vector<int>> alike;  // the children that are sampled, by kind; the last of them for the others
     std::map<int, double> weights;          // by child
     for (int child = first; child <= last; ++child) {
         std::vector<int>& chosen = alike[level == 0 ? 0 : kind_[at(level - 1)][at(child)]];

@@ -28,8 +28,7 @@ struct place {
 };
 
 /// Stages over a machine, as far as prices depend on them: not on their algorithms. Heights count the nested domains
-/// that the stages see, from the ranks (0) to the machine; levels of one child are among them, and so are the parts of a
-/// split level.
+/// that the stages see, from the ranks (0) to the machine; the parts of a split level are among them.
 struct layout {
     struct rung {
         int level = 0;   ///< of the machine, that joins domains of this height

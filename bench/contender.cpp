@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
 #include <terrace/version.hpp>
 
@@ -15,26 +18,80 @@ namespace {
 
 class planned final : public contender {
 public:
-    planned(const setting& s, plan p) : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)) {}
+    planned(const setting& s, plan p)
+        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of) {}
 
     bool in_place() const noexcept override { return true; }
 
     bench::description describe(std::int64_t bytes) const override {
-        const rule& r = plan_.get().choose(collective::allreduce, bytes);
-        const bool cut = r.chunk > 0 && r.chunk < bytes;
-        return {comm_.shape(bytes), cut ? r.lanes : 1, cut ? r.chunk : 0};
+        const recipe& r = plan_.get();
+        const rule& chosen = r.choose(of_.what, bytes);
+        const bool cut = chosen.chunk > 0 && chosen.chunk < bytes;
+        return {terrace::describe(r.machine, chosen.stages), cut ? chosen.lanes : 1, cut ? chosen.chunk : 0};
     }
 
-    void run(const call& c) override { comm_.allreduce(c.recv, c.recv, c.count, c.type, c.op); }
+    void run(const call& c) override {
+        switch (of_.what) {
+            case collective::allreduce: return comm_.allreduce(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::reduce_scatter: return comm_.reduce_scatter(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::allgather: return comm_.allgather(c.send, c.recv, c.count, of_.type);
+            case collective::broadcast: return comm_.broadcast(c.recv, c.count, of_.type, of_.root);
+            case collective::reduce: return comm_.reduce(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
+        }
+    }
 
 private:
     plan plan_;
     communicator comm_;
+    subject of_;
 };
+
+MPI_Datatype mpi_type(element_type t) {
+    switch (t) {
+        case element_type::int8: return MPI_INT8_T;
+        case element_type::int16: return MPI_INT16_T;
+        case element_type::int32: return MPI_INT32_T;
+        case element_type::int64: return MPI_INT64_T;
+        case element_type::uint8: return MPI_UINT8_T;
+        case element_type::uint16: return MPI_UINT16_T;
+        case element_type::uint32: return MPI_UINT32_T;
+        case element_type::uint64: return MPI_UINT64_T;
+        case element_type::float32: return MPI_FLOAT;
+        case element_type::float64: return MPI_DOUBLE;
+        case element_type::float16:
+        case element_type::bfloat16: break;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+MPI_Op mpi_op(reduce_op o) {
+    switch (o) {
+        case reduce_op::sum: return MPI_SUM;
+        case reduce_op::prod: return MPI_PROD;
+        case reduce_op::min: return MPI_MIN;
+        case reduce_op::max: return MPI_MAX;
+        case reduce_op::avg: break;
+    }
+    return MPI_OP_NULL;
+}
+
+const char* mpi_function(collective what) {
+    switch (what) {
+        case collective::allreduce: return "MPI_Allreduce";
+        case collective::reduce_scatter: return "MPI_Reduce_scatter_block";
+        case collective::allgather: return "MPI_Allgather";
+        case collective::broadcast: return "MPI_Bcast";
+        case collective::reduce: break;
+    }
+    return "MPI_Reduce";
+}
 
 class library final : public contender {
 public:
-    explicit library(const setting& s) {
+    explicit library(const setting& s) : of_(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
+        if (type_ == MPI_DATATYPE_NULL) throw usage_error(fmt::format("MPI has no type {}", to_string(of_.type)));
+        if (op_ == MPI_OP_NULL && goes_up(of_.what))
+            throw usage_error(fmt::format("MPI has no operation {}", to_string(of_.op)));
         check(MPI_Comm_dup(s.ranks.comm(), &comm_), "MPI_Comm_dup");
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     }
@@ -43,16 +100,27 @@ public:
     ~library() override { MPI_Comm_free(&comm_); }
 
     // Some of Open MPI's components (HAN without adapt) crash in place above 64 KiB.
-    bool in_place() const noexcept override { return false; }
+    bool in_place() const noexcept override { return of_.what == collective::broadcast; }
 
-    bench::description describe(std::int64_t) const override { return {"MPI_Allreduce"}; }
+    bench::description describe(std::int64_t) const override { return {mpi_function(of_.what)}; }
 
-    void run(const call& c) override {
-        const MPI_Datatype type = c.type == element_type::float32 ? MPI_FLOAT : MPI_DOUBLE;
-        check(MPI_Allreduce(c.send, c.recv, static_cast<int>(c.count), type, MPI_SUM, comm_), "MPI_Allreduce");
-    }
+    void run(const call& c) override { check(start(c, static_cast<int>(c.count)), mpi_function(of_.what)); }
 
 private:
+    int start(const call& c, int count) const {
+        switch (of_.what) {
+            case collective::allreduce: return MPI_Allreduce(c.send, c.recv, count, type_, op_, comm_);
+            case collective::reduce_scatter: return MPI_Reduce_scatter_block(c.send, c.recv, count, type_, op_, comm_);
+            case collective::allgather: return MPI_Allgather(c.send, count, type_, c.recv, count, type_, comm_);
+            case collective::broadcast: return MPI_Bcast(c.recv, count, type_, of_.root, comm_);
+            case collective::reduce: break;
+        }
+        return MPI_Reduce(c.send, c.recv, count, type_, op_, of_.root, comm_);
+    }
+
+    subject of_;
+    MPI_Datatype type_;
+    MPI_Op op_;
     MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
@@ -67,7 +135,7 @@ std::unique_ptr<contender> make_baseline(const setting& s, std::string_view orig
     r.name = s.chosen.name();
     r.made_by = version();
     r.machine = s.chosen.get().machine;
-    r.rules[collective::allreduce] = rules_for(r.machine, origin);
+    r.rules[s.of.what] = rules_for(r.machine, origin, s.of.what);
     return std::make_unique<planned>(s, plan(std::make_shared<const recipe>(finished(std::move(r)))));
 }
 
@@ -76,10 +144,10 @@ std::unique_ptr<contender> make_library(const setting& s, std::string_view) { re
 constexpr std::array<contender_kind, 6> kinds{{
     {"hierarchical", "what the plan says", make_planned},
     {"staged", "the best plan of reduce-scatters and allgathers alone", make_baseline},
-    {"flat-ring", "one ring over all ranks", make_baseline},
+    {"flat-ring", "one ring over all ranks; with a root a chain", make_baseline},
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", make_baseline},
     {"central", "reduce to one rank, broadcast", make_baseline},
-    {"mpi", "MPI_Allreduce, out of place", make_library},
+    {"mpi", "MPI's own, out of place", make_library},
 }};
 
 }  // namespace

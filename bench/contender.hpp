@@ -11,16 +11,23 @@
 #include <terrace/types.hpp>
 
 #include "bench/world.hpp"
+#include "plan/recipe.hpp"
 
 namespace terrace::bench {
 
-/// One call of a collective. In place, `send` and `recv` are the same.
+/// What is measured.
+struct subject {
+    collective what = collective::allreduce;
+    element_type type = element_type::float32;
+    reduce_op op = reduce_op::sum;
+    int root = 0;
+};
+
+/// The buffers of one call. `count` elements: of each rank's block, where there are blocks. A broadcast uses `recv`.
 struct call {
     const void* send;
     void* recv;
     std::int64_t count;
-    element_type type;
-    reduce_op op;
 };
 
 /// How a contender runs a message size, for people.
@@ -36,6 +43,7 @@ public:
     virtual ~contender() = default;
 
     virtual bool in_place() const noexcept = 0;
+    /// @param bytes of the larger buffer
     virtual description describe(std::int64_t bytes) const = 0;
     virtual void run(const call& c) = 0;
 };
@@ -45,6 +53,7 @@ struct setting {
     const world& ranks;
     const plan& chosen;  ///< the plan file
     options how;
+    subject of;
 };
 
 struct contender_kind {
@@ -56,7 +65,8 @@ struct contender_kind {
 /// The one table of contenders: the command line, its help and the runs follow it.
 std::span<const contender_kind> contender_kinds() noexcept;
 
-/// Collective. `name` is one of the table's.
+/// Collective. `name` is one of the table's. @throws usage_error, on every rank, if there is no such contender for the
+/// subject
 std::unique_ptr<contender> make_contender(const setting& s, std::string_view name);
 
 }  // namespace terrace::bench

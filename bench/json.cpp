@@ -29,23 +29,32 @@ json levels_json(const yardstick& y) {
     return all;
 }
 
+json ratio_json(const row& r, double part) { return r.ratios.empty() ? json(nullptr) : json(quantile(r.ratios, part)); }
+
 json row_json(const conditions& c, const row& r) {
     const figures f = figures_of(c, r);
     return {{"algorithm", r.algorithm},
-            {"collective", "allreduce"},
+            {"collective", to_string(r.what)},
             {"bytes", r.bytes},
             {"count", r.count},
             {"type", to_string(c.asked.type)},
-            {"op", to_string(c.asked.op)},
+            {"op", goes_up(r.what) ? json(to_string(c.asked.op)) : json(nullptr)},
+            {"root", has_root(r.what) ? json(c.asked.root) : json(nullptr)},
             {"in_place", r.in_place},
             {"shape", r.how.shape},
             {"lanes", r.how.lanes},
             {"chunk", r.how.chunk},
             {"iterations", r.times.size()},
             {"time_us", f.time * 1e6},
-            {"time_us_min", r.quantile(0) * 1e6},
-            {"time_us_p25", r.quantile(0.25) * 1e6},
-            {"time_us_p75", r.quantile(0.75) * 1e6},
+            {"time_us_min", quantile(r.times, 0) * 1e6},
+            {"time_us_p25", quantile(r.times, 0.25) * 1e6},
+            {"time_us_p75", quantile(r.times, 0.75) * 1e6},
+            {"time_us_p95", quantile(r.times, 0.95) * 1e6},
+            {"time_us_p99", quantile(r.times, 0.99) * 1e6},
+            {"time_us_max", quantile(r.times, 1) * 1e6},
+            {"ratio", ratio_json(r, 0.5)},
+            {"ratio_p25", ratio_json(r, 0.25)},
+            {"ratio_p75", ratio_json(r, 0.75)},
             {"algbw", f.algbw},
             {"busbw", f.busbw},
             {"wrong", or_null(r.wrong)},
@@ -55,7 +64,7 @@ json row_json(const conditions& c, const row& r) {
 
 }  // namespace
 
-std::string to_json(const conditions& c, std::span<const row> rows) {
+std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent) {
     json all{{"terrace_bench", 1},
              {"terrace_version", version()},
              {"date", c.date},
@@ -67,8 +76,12 @@ std::string to_json(const conditions& c, std::span<const row> rows) {
              {"placement", c.asked.place == options::placement::by_node ? "by-node" : "anywhere"},
              {"burst", c.against.burst()},
              {"warmup", c.asked.warmup},
+             {"reference", c.asked.reference},
              {"levels", levels_json(c.against)},
+             {"skipped", json::array()},
              {"results", json::array()}};
+    for (const absence& a : absent)
+        all["skipped"].push_back({{"collective", to_string(a.what)}, {"algorithm", a.algorithm}, {"why", a.why}});
     for (const row& r : rows) all["results"].push_back(row_json(c, r));
     return all.dump(2) + '\n';
 }

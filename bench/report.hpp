@@ -31,12 +31,21 @@ struct figures {
 };
 figures figures_of(const conditions& c, const row& r);
 
-// For people: what stands above the rows, the rows of one size, and what they come to at the largest size.
+/// A contender that a collective does without.
+struct absence {
+    collective what;
+    std::string algorithm;
+    std::string why;
+};
+
+// For people: what stands above all, and above the rows of one collective; the rows of one size; and what they come to
+// at the largest size.
 std::string header_text(const conditions& c);
+std::string heading_text(const conditions& c, collective what, std::span<const absence> absent);
 std::string rows_text(const conditions& c, std::span<const row> rows);
-std::string verdict_text(const conditions& c, std::span<const row> rows);
+std::string verdict_text(const conditions& c, collective what, std::span<const row> rows);
 
 /// For programs: everything, as a JSON object.
-std::string to_json(const conditions& c, std::span<const row> rows);
+std::string to_json(const conditions& c, std::span<const row> rows, std::span<const absence> absent);
 
 }  // namespace terrace::bench

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 
 #include "base/units.hpp"
 
@@ -19,47 +18,76 @@ int iterations_that_fit(double slowest) {
 
 }  // namespace
 
-double row::quantile(double part) const {
-    std::vector<double> sorted = times;
-    std::sort(sorted.begin(), sorted.end());
-    const double place = part * static_cast<double>(sorted.size() - 1);
-    const auto below = static_cast<std::size_t>(place);
-    const auto above = std::min(below + 1, sorted.size() - 1);
-    return std::lerp(sorted[below], sorted[above], place - std::floor(place));
+runner::runner(const world& w, const settings& s, collective what, std::vector<entrant> entrants)
+    : world_(w), settings_(s), what_(what), element_(size_of(s.type)), entrants_(std::move(entrants)),
+      data_(s.type, s.op, w.rank(), w.size()), input_(s.end), output_(s.end) {}
+
+// Collectives in place destroy their input, so each call gets a fresh one; the others have it as warm in the cache.
+// Where blocks are gathered or scattered in place, a rank's own lies at its place among all.
+call runner::prepare(bool in_place, std::int64_t count, bool spoiled) {
+    std::byte* send = input_.data();
+    std::byte* recv = in_place ? input_.data() : output_.data();
+    const std::int64_t all = has_blocks(what_) ? count * world_.size() : count;
+    if (spoiled) data_.spoil(recv, all);
+    const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count) * static_cast<std::ptrdiff_t>(element_);
+    if (in_place && what_ == collective::allgather) send += own;
+    if (in_place && what_ == collective::reduce_scatter) recv += own;
+    if (what_ != collective::broadcast || is_root()) data_.fill(send, what_ == collective::allgather ? count : all);
+    return {send, recv, count};
 }
 
-runner::runner(const world& w, const settings& s, std::vector<entrant> entrants)
-    : world_(w), settings_(s), entrants_(std::move(entrants)), data_(s.type, w.rank(), w.size()), input_(s.end),
-      output_(s.end) {}
+std::int64_t runner::wrong_elements(const call& c) const {
+    const auto* got = static_cast<const std::byte*>(c.recv);
+    switch (what_) {
+        case collective::allreduce: break;
+        case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
+        case collective::broadcast: return data_.wrong_inputs(settings_.root, got, c.count);
+        case collective::reduce:
+            if (!is_root()) return 0;
+            break;
+        case collective::allgather: {
+            std::int64_t wrong = 0;
+            for (int r = 0; r < world_.size(); ++r, got += static_cast<std::size_t>(c.count) * element_)
+                wrong += data_.wrong_inputs(r, got, c.count);
+            return wrong;
+        }
+    }
+    return data_.wrong_results(got, 0, c.count);
+}
 
 double runner::time_call(contender& c, std::int64_t count, std::int64_t* wrong) {
-    // Collectives in place destroy their input, so each call gets a fresh one; the others have it as warm in the cache.
-    data_.fill(input_.data(), count);
-    std::byte* result = c.in_place() ? input_.data() : output_.data();
-    if (wrong && !c.in_place()) data_.spoil(result, count);
-
+    const call made = prepare(c.in_place(), count, wrong != nullptr);
     world_.barrier();
     const auto begin = std::chrono::steady_clock::now();
-    c.run({input_.data(), result, count, settings_.type, settings_.op});
+    c.run(made);
     const auto end = std::chrono::steady_clock::now();
     world_.barrier();  // what comes next takes cores from ranks that are not through yet
 
-    if (wrong) *wrong += data_.wrong(result, count);
+    if (wrong) *wrong += wrong_elements(made);
     return std::chrono::duration<double>(end - begin).count();
 }
 
 std::vector<row> runner::measure(std::int64_t count, progress& shown) {
-    const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(settings_.type));
+    const std::int64_t bytes = bytes_of(what_, count, element_, world_.size());
     std::vector<row> rows;
     for (const entrant& e : entrants_)
-        rows.push_back({e.name, e.what->in_place(), e.what->describe(bytes), count, bytes, {}, {}});
+        rows.push_back({.algorithm = e.name,
+                        .what = what_,
+                        .in_place = e.what->in_place(),
+                        .how = e.what->describe(bytes),
+                        .count = count,
+                        .bytes = bytes,
+                        .times = {},
+                        .ratios = {},
+                        .wrong = {}});
     std::vector<std::int64_t> wrong(entrants_.size());
 
     // One call of each.
-    const auto round = [&](bool checked, std::string_view what, int number, int of, auto&& take) {
+    const auto round = [&](bool checked, std::string_view stage, int number, int of, auto&& take) {
         for (std::size_t i = 0; i < entrants_.size(); ++i) {
             shown.show([&] {
-                return fmt::format("{}: {} {} of {}, {}", format_bytes(bytes), what, number + 1, of, entrants_[i].name);
+                return fmt::format("{} of {}: {} {} of {}, {}", to_string(what_), format_bytes(bytes), stage,
+                                   number + 1, of, entrants_[i].name);
             });
             take(i, time_call(*entrants_[i].what, count, checked && settings_.check ? &wrong[i] : nullptr));
         }
@@ -80,6 +108,10 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         world_.maximum(rows[i].times);
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }
+    const auto reference = std::find_if(rows.begin(), rows.end(),
+                                        [&](const row& r) { return r.algorithm == settings_.reference; });
+    if (reference != rows.end())
+        for (row& r : rows) r.ratios = paired_ratios(r.times, reference->times);
     return rows;
 }
 

@@ -9,6 +9,7 @@
 #include "bench/buffer.hpp"
 #include "bench/contender.hpp"
 #include "bench/exact.hpp"
+#include "bench/figures.hpp"
 #include "bench/progress.hpp"
 #include "bench/settings.hpp"
 #include "bench/world.hpp"
@@ -18,19 +19,19 @@ namespace terrace::bench {
 /// What one contender did at one size.
 struct row {
     std::string algorithm;
+    collective what = collective::allreduce;
     bool in_place = false;
     description how;
-    std::int64_t count = 0, bytes = 0;
+    std::int64_t count = 0, bytes = 0;  ///< as nccl-tests count them
     std::vector<double> times;          ///< by iteration, the maximum over ranks [s]
+    std::vector<double> ratios;         ///< by iteration, this time over that of the reference; empty without one
     std::optional<std::int64_t> wrong;  ///< elements over all ranks; nothing if unchecked
 
-    /// The time that `part` (0 ... 1) of the iterations stay below or at; interpolated.
-    double quantile(double part) const;
-    double median() const { return quantile(0.5); }
+    double median() const { return quantile(times, 0.5); }
 };
 
-/// Lets contenders run. Iterations alternate over all of them (A B C A B C ...), so that what else happens on the
-/// machine hits all alike.
+/// Lets contenders run one collective. Iterations alternate over all of them (A B C A B C ...), so that what else
+/// happens on the machine hits all alike.
 class runner {
 public:
     struct entrant {
@@ -38,17 +39,22 @@ public:
         std::unique_ptr<contender> what;
     };
 
-    runner(const world& w, const settings& s, std::vector<entrant> entrants);
+    runner(const world& w, const settings& s, collective what, std::vector<entrant> entrants);
 
-    /// Collective; the same result on all ranks.
+    /// Of the sizes asked for. Collective; the same result on all ranks.
     std::vector<row> measure(std::int64_t count, progress& shown);
 
 private:
     /// Time of one call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
     double time_call(contender& c, std::int64_t count, std::int64_t* wrong);
+    call prepare(bool in_place, std::int64_t count, bool spoiled);
+    std::int64_t wrong_elements(const call& c) const;
+    bool is_root() const noexcept { return world_.rank() == settings_.root; }
 
     const world& world_;
     const settings& settings_;
+    collective what_;
+    std::size_t element_;
     std::vector<entrant> entrants_;
     exact_data data_;
     buffer input_, output_;

@@ -14,6 +14,7 @@
 
 #include "base/units.hpp"
 #include "bench/contender.hpp"
+#include "bench/figures.hpp"
 #include "tools/pages.hpp"
 
 namespace terrace::bench {
@@ -27,13 +28,18 @@ std::string footer() {
     for (const contender_kind& kind : contender_kinds())
         text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
     return text + R"(
-BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are bytes of the vector that is reduced.
+BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are counted as nccl-tests do: those of the
+larger buffer, of reduce_scatter and allgather all blocks together, each a multiple of 16 bytes.
 
 Examples:
   mpirun -np 8 terrace-bench --plan plan.yaml
       everything, 8 B to 32 MiB
   mpirun -np 8 terrace-bench --plan plan.yaml --algorithms hierarchical,mpi -b 1K -e 64M -f 8 --json out.json
       the plan against MPI, kept as JSON
+  mpirun -np 8 terrace-bench --plan plan.yaml --collective all -b 8M -n 15
+      all five collectives, each against its own limit
+  mpirun -np 8 terrace-bench --plan plan.yaml --collective allreduce,reduce -d bfloat16 -o avg --root 3
+      other types and operations; what has no such thing is left out, and the table says why
   mpirun -np 8 terrace-bench --plan plan.yaml --placement anywhere -e 1M
       tries a plan for several nodes on one; what it measures is not the machine of the plan
   tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
@@ -72,24 +78,67 @@ CLI::Validator known_algorithm() {
         "");
 }
 
+// "a, b, c"
+template <class Value>
+std::string words_of(const std::map<std::string, Value>& choices) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+template <class Value>
+CLI::Validator one_of(const std::map<std::string, Value>& choices) {
+    return CLI::Validator(
+        [choices](std::string& text) -> std::string {
+            if (choices.contains(text)) return {};
+            return fmt::format("{} is none of: {}", text, words_of(choices));
+        },
+        "");
+}
+
 // An option whose value is one of a few words.
 template <class Value>
 CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
-                        std::map<std::string, Value> choices) {
-    std::vector<std::string> words;
-    for (const auto& [word, value] : choices) words.push_back(word);
-    const std::string description = fmt::format("{}", fmt::join(words, ", "));
+                        const std::map<std::string, Value>& choices) {
     return app
         .add_option_function<std::string>(
-            names, [&target, choices](const std::string& word) { target = choices.at(word); }, description)
-        ->check(CLI::Validator(
-            [words, description](std::string& text) -> std::string {
-                if (std::find(words.begin(), words.end(), text) != words.end()) return {};
-                return fmt::format("{} is none of: {}", text, description);
-            },
-            ""))
-        ->type_name("NAME")
-        ->default_str(usual);
+            names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
+        ->check(one_of(choices))->type_name("NAME")->default_str(usual);
+}
+
+// By the names of nccl-tests too.
+std::map<std::string, element_type> element_types() {
+    std::map<std::string, element_type> types{
+        {"half", element_type::float16}, {"float", element_type::float32}, {"double", element_type::float64}};
+    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
+        types.emplace(to_string(static_cast<element_type>(t)), static_cast<element_type>(t));
+    return types;
+}
+
+std::map<std::string, reduce_op> reduce_ops() {
+    std::map<std::string, reduce_op> ops;
+    for (const reduce_op o : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+        ops.emplace(to_string(o), o);
+    return ops;
+}
+
+void add_collectives(CLI::App& app, std::vector<collective>& target) {
+    std::map<std::string, std::vector<collective>> choices{{"all", {all_collectives.begin(), all_collectives.end()}}};
+    for (const collective what : all_collectives) choices[std::string(to_string(what))] = {what};
+    app.add_option_function<std::vector<std::string>>(
+           "--collective",
+           [&target, choices](const std::vector<std::string>& words) {
+               target.clear();
+               for (const std::string& word : words)
+                   for (const collective what : choices.at(word))
+                       if (std::find(target.begin(), target.end(), what) == target.end()) target.push_back(what);
+           },
+           "comma-separated list of: " + words_of(choices))
+        ->delimiter(',')->check(one_of(choices))->type_name("NAMES")->default_str("allreduce");
+}
+
+bool takes_part(const settings& s, std::string_view algorithm) {
+    return std::find(s.algorithms.begin(), s.algorithms.end(), algorithm) != s.algorithms.end();
 }
 
 // What single options cannot tell.
@@ -106,15 +155,18 @@ void check_together(const settings& s) {
         bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
     if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
         bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
+    if (!s.reference.empty() && !takes_part(s, s.reference))
+        bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
 }
 
 }  // namespace
 
-std::vector<std::int64_t> settings::counts() const {
-    const auto element = static_cast<std::int64_t>(size_of(type));
+std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
     std::vector<std::int64_t> all;
     for (std::int64_t bytes = begin;;) {
-        if (all.empty() || bytes / element > all.back()) all.push_back(bytes / element);
+        if (const std::int64_t count = count_of(what, bytes, size_of(type), ranks);
+            count > 0 && (all.empty() || count > all.back()))
+            all.push_back(count);
         // Whether the next size is still within reach, without computing one that is not representable.
         if (step > 0 ? bytes > end - step : bytes > end / factor) return all;
         bytes = step > 0 ? bytes + step : bytes * factor;
@@ -125,7 +177,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     settings s;
     for (const contender_kind& kind : contender_kinds()) s.algorithms.emplace_back(kind.name);
 
-    CLI::App app("Measures the allreduce of a plan beside the baselines it claims to beat.\n"
+    CLI::App app("Measures the collectives of a plan beside the baselines it claims to beat.\n"
                  "Iterations of all algorithms alternate, results are checked exactly.", "terrace-bench");
     app.footer(footer());
     app.set_version_flag("--version", fmt::format("terrace-bench {}", version()));
@@ -133,9 +185,15 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
     app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all")
         ->delimiter(',')->check(known_algorithm())->type_name("NAMES");
-    app.add_option("-b,--minbytes", s.begin, "smallest vector")->transform(bytes_of(1))->type_name("BYTES")
+    add_collectives(app, s.collectives);
+    app.add_option("-r,--root", s.root, "rank that broadcasts, or gets what is reduced")
+        ->check(number_of(0))->type_name("RANK")->capture_default_str();
+    app.add_option("--reference", s.reference,
+                   "algorithm whose time the column ratio divides by; default: hierarchical, or the first one")
+        ->check(known_algorithm())->type_name("NAME");
+    app.add_option("-b,--minbytes", s.begin, "smallest size")->transform(bytes_of(1))->type_name("BYTES")
         ->capture_default_str();
-    app.add_option("-e,--maxbytes", s.end, "largest vector")->transform(bytes_of(1))->type_name("BYTES")
+    app.add_option("-e,--maxbytes", s.end, "largest size")->transform(bytes_of(1))->type_name("BYTES")
         ->default_str("32M");
     CLI::Option* step = app.add_option("-i,--stepbytes", s.step, "add this from size to size")
         ->transform(bytes_of(1))->type_name("BYTES");
@@ -151,10 +209,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     flag.description("");
     app.add_option("-c,--check", s.check, "1: check the first and the last iteration of each row")
         ->check(flag)->type_name("0|1")->default_str("1");
-    add_choice<element_type>(app, "-d,--datatype", s.type, "float",
-                             {{"float", element_type::float32}, {"float32", element_type::float32},
-                              {"double", element_type::float64}, {"float64", element_type::float64}});
-    add_choice<reduce_op>(app, "-o,--op", s.op, "sum", {{"sum", reduce_op::sum}});
+    add_choice<element_type>(app, "-d,--datatype", s.type, "float", element_types());
+    add_choice<reduce_op>(app, "-o,--op", s.op, "sum", reduce_ops());
     using placement = options::placement;
     add_choice<placement>(app, "--placement", s.place, "by-node",
                           {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
@@ -172,6 +228,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
         return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --help\n", e.what()), 2};
     }
+    if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
     return s;
 }
 

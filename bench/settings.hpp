@@ -10,6 +10,8 @@
 #include <terrace/options.hpp>
 #include <terrace/types.hpp>
 
+#include "plan/recipe.hpp"
+
 namespace terrace::bench {
 
 /// Iterations of a row where the command line does not say: as fit into about a second, but within these.
@@ -20,8 +22,11 @@ inline constexpr int most_iterations = 200;
 struct settings {
     std::filesystem::path plan_file;
     std::filesystem::path json_file;      ///< empty: none
+    std::vector<collective> collectives{collective::allreduce};
+    int root = 0;                         ///< of broadcast and reduce
     std::vector<std::string> algorithms;  ///< names of contenders, in the order they run and are printed
-    std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the vector, inclusive
+    std::string reference;                ///< the one among them that the others are divided by
+    std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the larger buffer, inclusive
     std::int64_t step = 0;                ///< [bytes] from size to size; 0: `factor` rules
     int factor = 4;
     std::optional<int> iterations;        ///< nothing: as many as time allows
@@ -33,8 +38,8 @@ struct settings {
     std::int64_t burst = 0;               ///< bytes that pass each link free of charge
     bool progress = false;                ///< also where stderr is no terminal
 
-    /// Elements of each vector to measure, ascending.
-    std::vector<std::int64_t> counts() const;
+    /// Elements of each call to measure, ascending and positive (count_of).
+    std::vector<std::int64_t> counts(collective what, int ranks) const;
 };
 
 /// A command line that runs nothing: a mistake, or a question such as --help.

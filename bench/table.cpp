@@ -12,7 +12,11 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr std::string_view row_format = "{:>12} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>9} {:>9} {:>7} {:>8} {:>7}  {}\n";
+constexpr std::string_view row_format =
+    "{:>12} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9} "
+    "{:>7} {:>8} {:>7} {:>11} {:>7}  {}\n";
+
+std::string microseconds(const row& r, double part) { return fmt::format("{:.2f}", quantile(r.times, part) * 1e6); }
 
 std::string percent_text(std::optional<double> percent) { return percent ? fmt::format("{:.1f}", *percent) : "-"; }
 
@@ -57,13 +61,12 @@ const row* find(std::span<const row> rows, std::int64_t bytes, std::string_view 
 }  // namespace
 
 figures figures_of(const conditions& c, const row& r) {
-    const double ranks = c.ranks.size();
     figures f;
     f.time = r.median();
     f.algbw = f.time > 0 ? static_cast<double>(r.bytes) / f.time / 1e9 : 0;
-    f.busbw = f.algbw * 2 * (ranks - 1) / ranks;
-    f.percent_of_limit = c.against.percent_of_limit(r.bytes, f.time);
-    f.percent_of_goodput = c.against.percent_of_goodput(r.bytes, f.time);
+    f.busbw = f.algbw * bus_factor(r.what, c.ranks.size());
+    f.percent_of_limit = c.against.percent_of_limit(r.what, r.bytes, f.time);
+    f.percent_of_goodput = c.against.percent_of_goodput(r.what, r.bytes, f.time);
     return f;
 }
 
@@ -82,36 +85,52 @@ std::string header_text(const conditions& c) {
     line("mpi", c.ranks.library());
     line("method",
          fmt::format("{} after {} to warm up; algorithms alternate", iterations_text(c.asked), c.asked.warmup));
-    line("time_us", "median over iterations of the maximum over ranks; algbw and busbw in GB/s, as in nccl-tests");
+    line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
+    line("algbw", "in GB/s, as busbw; both as in nccl-tests");
+    line("ratio", fmt::format("median, and middle half, of this time over that of {}, iteration by iteration",
+                              c.asked.reference));
     line("%limit", "least time that the link rates in the plan allow point-to-point messages, over time");
     line("%goodput", goodput_text(c));
-    line("#wrong", c.asked.check ? "elements that are not exactly the sum, over all ranks" : "not checked");
-    return text + "#\n" +
-           fmt::format(fmt::runtime(row_format), "bytes", "count", "type", "op", "algorithm", "time_us", "algbw",
-                       "busbw", "%limit", "%goodput", "#wrong", "shape");
+    line("#wrong", c.asked.check ? "elements that are not exactly the result, over all ranks" : "not checked");
+    return text;
+}
+
+std::string heading_text(const conditions& c, collective what, std::span<const absence> absent) {
+    std::string text = fmt::format("#\n# {}{}\n", to_string(what),
+                                   has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
+    for (const absence& a : absent)
+        if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
+    return text + fmt::format(fmt::runtime(row_format), "bytes", "count", "type", "op", "algorithm", "time_us", "p25",
+                              "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput", "ratio", "middle half",
+                              "#wrong", "shape");
 }
 
 std::string rows_text(const conditions& c, std::span<const row> rows) {
     std::string text;
     for (const row& r : rows) {
         const figures f = figures_of(c, r);
-        text += fmt::format(fmt::runtime(row_format), r.bytes, r.count, to_string(c.asked.type), to_string(c.asked.op),
-                            r.algorithm, fmt::format("{:.2f}", f.time * 1e6), fmt::format("{:.4f}", f.algbw),
-                            fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit),
-                            percent_text(f.percent_of_goodput), r.wrong ? std::to_string(*r.wrong) : "-",
+        text += fmt::format(fmt::runtime(row_format), r.bytes, r.count, to_string(c.asked.type),
+                            goes_up(r.what) ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5),
+                            microseconds(r, 0.25), microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99),
+                            fmt::format("{:.4f}", f.algbw), fmt::format("{:.4f}", f.busbw),
+                            percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
+                            r.ratios.empty() ? "-" : fmt::format("{:.3f}", quantile(r.ratios, 0.5)),
+                            r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25),
+                                                                 quantile(r.ratios, 0.75)),
+                            r.wrong ? std::to_string(*r.wrong) : "-",
                             shape_column(r.how));
     }
     if (rows.size() > 1) text += '\n';
     return text;
 }
 
-std::string verdict_text(const conditions& c, std::span<const row> rows) {
+std::string verdict_text(const conditions& c, collective what, std::span<const row> rows) {
     std::int64_t wrong = 0;
     for (const row& r : rows) wrong += r.wrong.value_or(0);
     std::string text;
-    if (!c.asked.check) text += "# Results were not checked.\n";
-    else if (wrong > 0) text += fmt::format("# {} WRONG ELEMENTS: see the column #wrong.\n", wrong);
-    else text += "# All results are exact.\n";
+    if (!c.asked.check) text += fmt::format("# {}: results were not checked.\n", to_string(what));
+    else if (wrong > 0) text += fmt::format("# {}: {} WRONG ELEMENTS, see #wrong.\n", to_string(what), wrong);
+    else text += fmt::format("# {}: all results are exact.\n", to_string(what));
 
     const std::int64_t largest = rows.empty() ? 0 : rows.back().bytes;
     const row* ours = find(rows, largest, "hierarchical");

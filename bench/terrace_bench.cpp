@@ -1,5 +1,6 @@
 // terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
@@ -20,6 +21,7 @@
 #include "bench/settings.hpp"
 #include "bench/world.hpp"
 #include "plan/recipe.hpp"
+#include "schedule/compose.hpp"
 
 namespace terrace::bench {
 
@@ -50,8 +52,16 @@ plan load(const world& w, const settings& s) {
     return w.together([&] {
         if (w.first() && !s.json_file.empty()) expect_writable(s.json_file);
         plan p = plan::load(s.plan_file);
-        if (!p.get().rules.contains(collective::allreduce))
-            throw input_error(s.plan_file.string(), 0, 0, "the plan has no rules for allreduce; plan again");
+        check_runnable(p.get());
+        for (const collective what : s.collectives) {
+            if (!p.get().rules.contains(what))
+                throw input_error(s.plan_file.string(), 0, 0,
+                                  fmt::format("the plan has no rules for {0}; plan again, or leave {0} out",
+                                              to_string(what)));
+            if (has_root(what) && s.root >= w.size())
+                throw usage_error(
+                    fmt::format("terrace-bench: --root {}: there are {} ranks, from 0 on", s.root, w.size()));
+        }
         return p;
     });
 }
@@ -65,38 +75,61 @@ std::unique_ptr<contender> make_fitting(const std::string& name, const setting& 
     }
 }
 
-std::vector<runner::entrant> invite(const world& w, const settings& s, const plan& p) {
+std::vector<runner::entrant> invite(const world& w, const settings& s, const plan& p, collective what,
+                                    std::vector<absence>& absent) {
     options how;
     how.place = s.place;
+    const setting in{w, p, how, {what, s.type, s.op, s.root}};
     std::vector<runner::entrant> all;
-    for (const std::string& name : s.algorithms)
-        all.push_back({name, w.together([&] { return make_fitting(name, {w, p, how}, s.plan_file); })});
+    for (const std::string& name : s.algorithms) {
+        const auto make = [&]() -> std::unique_ptr<contender> {
+            try {
+                return make_fitting(name, in, s.plan_file);
+            } catch (const usage_error& e) {
+                absent.push_back({what, name, e.what()});
+                return nullptr;
+            }
+        };
+        if (auto made = w.together(make)) all.push_back({name, std::move(made)});
+    }
     return all;
+}
+
+struct outcome {
+    std::vector<row> rows;
+    std::vector<absence> absent;
+};
+
+void compare(const world& w, const conditions& under, collective what, progress& shown, outcome& all) {
+    const settings& s = under.asked;
+    runner run(w, s, what, invite(w, s, under.chosen, what, all.absent));
+    shown.clear();
+    say(w, heading_text(under, what, all.absent));
+    const std::size_t before = all.rows.size();
+    for (const std::int64_t count : s.counts(what, w.size())) {
+        const std::vector<row> rows = run.measure(count, shown);
+        shown.clear();
+        say(w, rows_text(under, rows));
+        all.rows.insert(all.rows.end(), rows.begin(), rows.end());
+    }
+    say(w, verdict_text(under, what, std::span(all.rows).subspan(before)));
 }
 
 int compare(const world& w, const settings& s) {
     const plan p = load(w, s);
-    runner run(w, s, invite(w, s, p));
     const yardstick against(p.get().machine, measure_goodput(w, p.get().machine, s.place), s.burst);
     const conditions under{w, s, p, against, now_text()};
 
     say(w, header_text(under));
     progress shown(w.first(), s.progress);
-    std::vector<row> all;
-    bool exact = true;
-    for (const std::int64_t count : s.counts()) {
-        const std::vector<row> rows = run.measure(count, shown);
-        shown.clear();
-        say(w, rows_text(under, rows));
-        for (const row& r : rows) exact = exact && r.wrong.value_or(0) == 0;
-        all.insert(all.end(), rows.begin(), rows.end());
-    }
-    say(w, verdict_text(under, all));
+    outcome all;
+    for (const collective what : s.collectives) compare(w, under, what, shown, all);
     w.together([&] {
-        if (w.first() && !s.json_file.empty()) write_atomically(s.json_file, to_json(under, all));
+        if (w.first() && !s.json_file.empty()) write_atomically(s.json_file, to_json(under, all.rows, all.absent));
         return true;
     });
-    return exact ? fine : something_wrong;
+    const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };
+    return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;
 }
 
 int answer_or_compare(const world& w, int argc, char** argv) {

@@ -24,14 +24,14 @@ std::optional<double> percent(double limit, double time) {
 yardstick::yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst)
     : machine_(machine), measured_(std::move(measured)), burst_(burst) {}
 
-std::optional<double> yardstick::percent_of_limit(std::int64_t bytes, double time) const {
-    return percent(limit(machine_, bytes), time);
+std::optional<double> yardstick::percent_of_limit(collective what, std::int64_t bytes, double time) const {
+    return percent(limit(machine_, bytes, what), time);
 }
 
-std::optional<double> yardstick::percent_of_goodput(std::int64_t bytes, double time) const {
+std::optional<double> yardstick::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
     if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
     const auto rate = [this](int level) { return goodput(level); };
-    return percent(limit(machine_, bytes, rate, static_cast<double>(burst_)), time);
+    return percent(limit(machine_, bytes, rate, static_cast<double>(burst_), what), time);
 }
 
 double yardstick::goodput(int l) const {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "plan/recipe.hpp"
 
 namespace terrace::bench {
 
-/// What a time is held against: the least that the links of the machine allow any allreduce made of messages.
+/// What a time is held against: the least that the links of the machine allow a collective made of messages.
 class yardstick {
 public:
     /// @param measured by level, as from measure_goodput
@@ -16,10 +16,10 @@ public:
     yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst);
 
     /// Limit at the plan's rates over `time` [%]. Nothing if there is nothing to send.
-    std::optional<double> percent_of_limit(std::int64_t bytes, double time) const;
+    std::optional<double> percent_of_limit(collective what, std::int64_t bytes, double time) const;
     /// The same at the rates that TCP gets through ethernet links. Nothing without such links, and where what bursts
     /// let through is not small beside the vector.
-    std::optional<double> percent_of_goodput(std::int64_t bytes, double time) const;
+    std::optional<double> percent_of_goodput(collective what, std::int64_t bytes, double time) const;
 
     /// A level's rate in percent_of_goodput [B/s]: an ethernet link passes the larger of what was measured and what the
     /// headers leave of full frames; other links have the plan's.

@@ -25,6 +25,9 @@ struct wide<bfloat16> {
 };
 template <class T>
 using wide_t = typename wide<T>::type;
+// What results of avg are divided by: the number of ranks, which a short integer may not hold.
+template <class T>
+using divisor_t = std::common_type_t<wide_t<T>, int>;
 
 // Signed integers are added and multiplied as unsigned: overflow then wraps. Short ones would be promoted to int first.
 template <class T>
@@ -85,7 +88,7 @@ T canonical(T x) noexcept {
 
 // The last step of every reduction.
 template <class Op, class T>
-T finished(wide_t<T> x, wide_t<T> divisor) noexcept {
+T finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
     if constexpr (std::is_same_v<Op, avg>) x = static_cast<wide_t<T>>(x / divisor);
     return static_cast<T>(canonical(x));
 }
@@ -93,7 +96,7 @@ T finished(wide_t<T> x, wide_t<T> divisor) noexcept {
 // Two inputs: the step of a ring. The loop may run in any order: dst is a source or does not touch it, so no iteration
 // sees another's result.
 template <class Op, class T>
-void combine_two(T* dst, const T* a, const T* b, std::int64_t count, wide_t<T> divisor) noexcept {
+void combine_two(T* dst, const T* a, const T* b, std::int64_t count, divisor_t<T> divisor) noexcept {
     using wide = wide_t<T>;
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i)
@@ -102,7 +105,7 @@ void combine_two(T* dst, const T* a, const T* b, std::int64_t count, wide_t<T> d
 
 // More inputs: a tile of results stays in the innermost cache while the inputs stream past it once.
 template <class Op, class T>
-void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, wide_t<T> divisor) noexcept {
+void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, divisor_t<T> divisor) noexcept {
     using wide = wide_t<T>;
     constexpr std::int64_t tile = 512;
     wide result[tile];
@@ -126,7 +129,7 @@ void combine(void* dst, const void* const* sources, int k, std::int64_t count, i
     if constexpr (std::is_same_v<Op, avg>)
         if (divisor == 1) return combine<sum, T>(dst, sources, k, count, 1);
     const auto* typed = reinterpret_cast<const T* const*>(sources);
-    const auto by = static_cast<wide_t<T>>(divisor);
+    const auto by = static_cast<divisor_t<T>>(divisor);
     if (k == 2) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
     else combine_many<Op>(static_cast<T*>(dst), typed, k, count, by);
 }

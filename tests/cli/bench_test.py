@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""terrace-bench as a person meets it: under mpirun, with exit codes, messages, table and JSON. Asserts no time.
+
+usage: bench_test.py TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
+MPIRUN = sys.argv[3:]
+RANKS = 4
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
+CLUSTER = """\
+terrace_topology: 1
+name: pair
+levels:
+  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
+  - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
+"""
+
+
+class Bench(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.keep = tempfile.TemporaryDirectory()
+        cls.directory = pathlib.Path(cls.keep.name)
+        (cls.directory / "cluster.yaml").write_text(CLUSTER)
+        subprocess.run([TERRACE, "plan", "cluster.yaml", "-o", "plan.yaml"], cwd=cls.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.keep.cleanup()
+
+    def bench(self, *arguments, status=0, plan="plan.yaml"):
+        words = ["--plan", plan, "--placement", "anywhere", *arguments] if plan else arguments
+        done = subprocess.run([*MPIRUN, "-np", str(RANKS), BENCH, *words], cwd=self.directory, text=True,
+                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
+        return done.stdout if status == 0 else done.stderr.split("-----")[0]  # then mpirun has its say
+
+    def measure(self, *arguments):
+        text = self.bench(*arguments, "-n", "2", "-w", "1", "--json", "out.json")
+        return text, json.loads((self.directory / "out.json").read_text())
+
+    # With another plan: the text of the good one, changed.
+    def refused_plan(self, old, new):
+        text = (self.directory / "plan.yaml").read_text()
+        self.assertIn(old, text)
+        (self.directory / "bad.yaml").write_text(text.replace(old, new, 1))
+        done = subprocess.run([TERRACE, "verify", "bad.yaml"], cwd=self.directory, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 2)
+        return self.bench(plan="bad.yaml", status=2), done.stderr
+
+    def test_all_collectives(self):
+        text, found = self.measure("--collective", "all", "-b", "1K", "-e", "4K")
+        for what in COLLECTIVES:
+            self.assertIn(f"# {what}: all results are exact.", text)
+        self.assertEqual({row["collective"] for row in found["results"]}, set(COLLECTIVES))
+        for row in found["results"]:
+            with self.subTest(row=row):
+                blocks = row["collective"] in ("reduce_scatter", "allgather")
+                self.assertEqual(row["bytes"], row["count"] * 4 * (RANKS if blocks else 1))
+                self.assertIn(row["bytes"], (1024, 4096))
+                factor = 1 if row["root"] is not None else 0.75 if blocks else 1.5
+                self.assertAlmostEqual(row["busbw"], row["algbw"] * factor)
+                self.assertEqual(row["wrong"], 0)
+                self.assertEqual(row["iterations"], 2)
+                times = [row["time_us" + part] for part in ("_min", "_p25", "", "_p75", "_p95", "_p99", "_max")]
+                self.assertEqual(times, sorted(times))
+                self.assertLessEqual(row["ratio_p25"], row["ratio"])
+                if row["algorithm"] == found["reference"]:
+                    self.assertEqual([row["ratio_p25"], row["ratio"], row["ratio_p75"]], [1, 1, 1])
+
+    # The limits of docs/architecture.md, at the rates of the cluster file.
+    def test_percent_of_limit(self):
+        _, found = self.measure("--collective", "all", "-b", "1M", "-e", "1M", "--algorithms", "hierarchical")
+        link = 1e9 / 8
+        vectors = {"allreduce": 1, "reduce_scatter": 1 / 2, "allgather": 1 / 2, "broadcast": 1, "reduce": 1}
+        for row in found["results"]:
+            limit = vectors[row["collective"]] * row["bytes"] / link
+            self.assertAlmostEqual(row["percent_of_limit"], 100 * limit / (row["time_us"] * 1e-6), places=6)
+
+    def test_what_takes_no_part_says_why(self):
+        small = ["-b", "1K", "-e", "1K", "-o", "avg"]
+        text, found = self.measure(*small, "--collective", "all", "-d", "bfloat16", "-r", "3")
+        skipped = {(s["collective"], s["algorithm"]): s["why"] for s in found["skipped"]}
+        self.assertEqual(set(skipped), {(what, "mpi") for what in COLLECTIVES} |
+                         {(what, "central") for what in ("reduce_scatter", "allgather")} |
+                         {(what, "staged") for what in ("broadcast", "reduce")})
+        self.assertIn("# without mpi: MPI has no type bfloat16\n", text)
+        self.assertIn("# reduce, root 3\n", text)
+        self.assertRegex(text, "# without central: there is no baseline .central. of allgather")
+        text, _ = self.measure(*small, "--algorithms", "hierarchical,mpi")
+        self.assertIn("# without mpi: MPI has no operation avg\n", text)
+
+    def test_a_plan_that_lacks_a_collective(self):
+        text = (self.directory / "plan.yaml").read_text()
+        (self.directory / "one.yaml").write_text(re.sub(r"(?s)\nreduce_scatter:.*", "\n", text))
+        self.bench("-b", "8", "-e", "8", "-n", "1", "--algorithms", "hierarchical", plan="one.yaml")
+        self.assertEqual(self.bench("--collective", "allreduce,reduce", plan="one.yaml", status=2),
+                         "one.yaml: the plan has no rules for reduce; plan again, or leave reduce out\n")
+
+    def test_a_bad_plan_is_refused_as_by_terrace(self):
+        for old, new in [("algorithm: ring", "algorithm: rong"), ("group: 2", "group: 3"),
+                         ("mode: scatter", "mode: skip"), ("rules:", "rulers:")]:
+            ours, theirs = self.refused_plan(old, new)
+            self.assertEqual(ours, theirs)
+            self.assertRegex(ours, r"^bad\.yaml:\d+:\d+: ")
+        self.assertRegex(self.bench(plan="none.yaml", status=2), r"^none\.yaml: ")
+
+    def test_a_plan_for_other_ranks(self):
+        (self.directory / "large.yaml").write_text(CLUSTER.replace("size: 2", "size: 3"))
+        subprocess.run([TERRACE, "plan", "large.yaml", "-o", "large.plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.assertRegex(self.bench(plan="large.plan.yaml", status=2), r"^large\.plan\.yaml: .*(9.*4|4.*9)")
+
+    def test_usage(self):
+        self.assertIn("Examples:", self.bench("--help", plan=None))
+        self.assertRegex(self.bench("--version", plan=None), r"^terrace-bench \d+\.\d+\.\d+\n$")
+        message = self.bench("--collective", "scan", status=2)
+        self.assertEqual(message.count("terrace-bench: --collective: scan is none of"), 1)  # not once per rank
+        self.assertIn("--root 4: there are 4 ranks", self.bench("-r", "4", "--collective", "reduce", status=2))
+        self.assertIn("nowhere/out.json: cannot be written", self.bench("--json", "nowhere/out.json", status=2))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,234 @@
+// terrace-bench without timing: what it counts, what data it checks with, what it says of its command line.
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bench/exact.hpp"
+#include "bench/figures.hpp"
+#include "bench/settings.hpp"
+#include "kernels/reduce.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+// ---- sizes and rates ------------------------------------------------------------------------------------------------
+
+TEST(bench_figures, counts_are_those_of_nccl_tests) {
+    EXPECT_EQ(count_of(collective::allreduce, 1024, 4, 8), 256);
+    EXPECT_EQ(count_of(collective::broadcast, 1030, 4, 8), 257);
+    EXPECT_EQ(count_of(collective::reduce, 3, 4, 8), 0);
+    // Blocks: a multiple of 16 bytes for each rank.
+    EXPECT_EQ(count_of(collective::reduce_scatter, 1024, 4, 8), 32);
+    EXPECT_EQ(count_of(collective::allgather, 1024 + 64, 4, 8), 32);
+    EXPECT_EQ(count_of(collective::allgather, 1024, 2, 7), 72);  // 146 bytes each would do
+    EXPECT_EQ(count_of(collective::allgather, 64, 8, 8), 0);
+}
+
+TEST(bench_figures, bytes_are_those_of_the_larger_buffer) {
+    EXPECT_EQ(bytes_of(collective::allreduce, 256, 4, 8), 1024);
+    EXPECT_EQ(bytes_of(collective::reduce, 256, 8, 8), 2048);
+    EXPECT_EQ(bytes_of(collective::reduce_scatter, 32, 4, 8), 1024);
+    EXPECT_EQ(bytes_of(collective::allgather, 72, 2, 7), 1008);
+}
+
+TEST(bench_figures, bus_bandwidth) {
+    EXPECT_DOUBLE_EQ(bus_factor(collective::allreduce, 8), 1.75);
+    EXPECT_DOUBLE_EQ(bus_factor(collective::reduce_scatter, 8), 0.875);
+    EXPECT_DOUBLE_EQ(bus_factor(collective::allgather, 4), 0.75);
+    EXPECT_DOUBLE_EQ(bus_factor(collective::broadcast, 8), 1);
+    EXPECT_DOUBLE_EQ(bus_factor(collective::reduce, 8), 1);
+    EXPECT_DOUBLE_EQ(bus_factor(collective::allreduce, 1), 0);
+}
+
+TEST(bench_figures, quantiles_are_interpolated) {
+    const std::array values{4.0, 1.0, 3.0, 2.0};
+    EXPECT_DOUBLE_EQ(quantile(values, 0), 1);
+    EXPECT_DOUBLE_EQ(quantile(values, 0.5), 2.5);
+    EXPECT_DOUBLE_EQ(quantile(values, 0.25), 1.75);
+    EXPECT_DOUBLE_EQ(quantile(values, 1), 4);
+    EXPECT_DOUBLE_EQ(quantile(std::array{7.0}, 0.99), 7);
+}
+
+// The median of ratios is not the ratio of medians: a disturbance of one iteration hits both of a pair.
+TEST(bench_figures, ratios_are_paired) {
+    const std::array ours{1.0, 10.0, 2.0}, theirs{2.0, 20.0, 4.0};
+    EXPECT_EQ(paired_ratios(theirs, ours), (std::vector{2.0, 2.0, 2.0}));
+}
+
+TEST(bench_settings, sizes_go_up_by_a_factor_or_a_step) {
+    settings s;
+    s.begin = 8, s.end = 1000, s.factor = 4;
+    EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{2, 8, 32, 128}));
+    s.end = 8 * 64;  // reached exactly
+    EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{2, 8, 32, 128}));
+    s.begin = 4, s.end = 16, s.step = 3;  // sizes with as many elements as the one before are left out
+    EXPECT_EQ(s.counts(collective::allreduce, 8), (std::vector<std::int64_t>{1, 2, 3, 4}));
+}
+
+TEST(bench_settings, sizes_without_blocks_are_left_out) {
+    settings s;
+    s.begin = 8, s.end = 1024, s.factor = 2;
+    EXPECT_EQ(s.counts(collective::allgather, 8), (std::vector<std::int64_t>{4, 8, 16, 32}));
+}
+
+TEST(bench_settings, the_largest_size_does_not_overflow) {
+    settings s;
+    s.begin = 1, s.end = std::int64_t{1} << 62, s.factor = 1'000'000'000;
+    EXPECT_EQ(s.counts(collective::allreduce, 2).size(), 2);
+}
+
+// ---- command line ---------------------------------------------------------------------------------------------------
+
+std::variant<settings, answer> parsed(std::vector<const char*> words) {
+    words.insert(words.begin(), "terrace-bench");
+    return parse_settings(static_cast<int>(words.size()), words.data());
+}
+
+settings accepted(const std::vector<const char*>& words) {
+    const auto result = parsed(words);
+    const answer* a = std::get_if<answer>(&result);
+    EXPECT_EQ(a, nullptr) << a->text;
+    return a ? settings{} : std::get<settings>(result);
+}
+
+TEST(bench_settings, collectives_types_and_operations) {
+    settings s = accepted({"--plan", "p"});
+    EXPECT_EQ(s.collectives, std::vector{collective::allreduce});
+    EXPECT_EQ(s.reference, "hierarchical");
+    s = accepted({"--plan", "p", "--collective", "all", "-d", "half", "-o", "avg", "-r", "3"});
+    EXPECT_EQ(s.collectives, std::vector(all_collectives.begin(), all_collectives.end()));
+    EXPECT_EQ(s.type, element_type::float16);
+    EXPECT_EQ(s.op, reduce_op::avg);
+    EXPECT_EQ(s.root, 3);
+    s = accepted({"--plan", "p", "--collective", "reduce,broadcast,reduce", "--algorithms", "mpi,staged"});
+    EXPECT_EQ(s.collectives, (std::vector{collective::reduce, collective::broadcast}));
+    EXPECT_EQ(s.reference, "mpi");
+}
+
+TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
+    struct mistake {
+        std::vector<const char*> words;
+        std::string message;
+    };
+    const std::vector<mistake> mistakes{
+        {{}, "--plan"},
+        {{"--collective", "scan"}, "--collective: scan is none of: all, allgather, allreduce"},
+        {{"-d", "float8"}, "--datatype: float8 is none of: bfloat16, "},
+        {{"-o", "xor"}, "--op: xor is none of: avg, max, min, prod, sum"},
+        {{"-b", "9 apples"}, "--minbytes: 9 apples is no number of bytes"},
+        {{"-b", "4", "-d", "double"}, "-b 4: less than one float64 (8 bytes)"},
+        {{"-b", "64", "-e", "8"}, "-e 8 is less than -b 64"},
+        {{"-e", "16G"}, "-e 17179869184: MPI counts at most 2147483647 elements"},
+        {{"-i", "1"}, "-i 1: makes more than 10000 sizes"},
+        {{"-i", "8", "-f", "2"}, "excludes"},
+        {{"-w", "0"}, "-w 0 needs -n"},
+        {{"-n", "0"}, "--iters"},
+        {{"-r", "-1"}, "--root"},
+        {{"--algorithms", "mpi,ring"}, "there is no algorithm ring; choose from hierarchical, "},
+        {{"--algorithms", "mpi,mpi"}, "names one twice"},
+        {{"--algorithms", "mpi", "--reference", "staged"}, "--reference staged: is not among --algorithms mpi"},
+        {{"--fast"}, "--fast"},
+    };
+    for (const mistake& m : mistakes) {
+        std::vector<const char*> words = m.words;
+        if (!words.empty()) words.insert(words.begin(), {"--plan", "p"});
+        const auto result = parsed(words);
+        ASSERT_TRUE(std::holds_alternative<answer>(result)) << m.message;
+        EXPECT_EQ(std::get<answer>(result).exit_code, 2);
+        EXPECT_NE(std::get<answer>(result).text.find(m.message), std::string::npos) << std::get<answer>(result).text;
+    }
+}
+
+// ---- exact data -----------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t elements = 2500;  // more than two periods of the data
+
+using bytes = std::vector<std::byte>;
+
+// Reduces in groups of `group`, then their results.
+bytes reduced(const std::vector<bytes>& inputs, element_type type, reduce_op op, std::size_t group) {
+    const auto combine = [&](const std::vector<bytes>& parts, int divisor) {
+        if (parts.size() == 1) return parts.front();
+        std::vector<const void*> sources;
+        for (const bytes& p : parts) sources.push_back(p.data());
+        bytes result(parts.front().size());
+        find_reduce(type, op)(result.data(), sources.data(), static_cast<int>(sources.size()), elements, divisor);
+        return result;
+    };
+    const int divisor = op == reduce_op::avg ? static_cast<int>(inputs.size()) : 1;
+    std::vector<bytes> parts;
+    for (std::size_t i = 0; i < inputs.size(); i += group)
+        parts.push_back(combine({inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                                 inputs.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, inputs.size()))},
+                                group >= inputs.size() ? divisor : 1));
+    return combine(parts, divisor);
+}
+
+class exact_of : public testing::TestWithParam<std::tuple<int, int, int>> {
+protected:
+    element_type type = static_cast<element_type>(std::get<0>(GetParam()));
+    reduce_op op = static_cast<reduce_op>(std::get<1>(GetParam()));
+    int ranks = std::get<2>(GetParam());
+    exact_data data{type, op, ranks - 1, ranks};
+    std::vector<bytes> inputs;
+
+    void SetUp() override {
+        for (int r = 0; r < ranks; ++r) {
+            const bytes tile = data.input_of(r);
+            for (bytes& all = inputs.emplace_back(); all.size() < elements * size_of(type);)
+                all.insert(all.end(), tile.begin(), tile.end());
+        }
+    }
+};
+
+TEST_P(exact_of, any_grouping_gives_the_expected_result) {
+    for (const std::size_t group : {2, 3, ranks}) {
+        const bytes result = reduced(inputs, type, op, group);
+        EXPECT_EQ(data.wrong_results(result.data(), 0, elements), 0) << "in groups of " << group;
+        const std::int64_t first = 1100;  // a block's results
+        EXPECT_EQ(data.wrong_results(result.data() + first * size_of(type), first, elements - first), 0);
+    }
+}
+
+TEST_P(exact_of, faults_show) {
+    bytes result = reduced(inputs, type, op, 2);
+    bytes changed = result;
+    changed[1500 * size_of(type)] ^= std::byte{1};
+    EXPECT_EQ(data.wrong_results(changed.data(), 0, elements), 1);
+    const bool bounded = op != reduce_op::sum && op != reduce_op::prod;
+    if (ranks > 8 && bounded && size_of(type) == 1) return;  // every element is the same, or nearly
+    EXPECT_GT(data.wrong_results(result.data() + size_of(type), 0, elements - 1), elements / 4) << "moved by one";
+    std::vector<bytes> others = inputs;
+    others.back() = others.front();
+    EXPECT_GT(data.wrong_results(reduced(others, type, op, 2).data(), 0, elements), 0) << "one twice, one left out";
+    data.spoil(result.data(), elements);
+    EXPECT_GT(data.wrong_results(result.data(), 0, elements), elements / 2);
+}
+
+TEST_P(exact_of, inputs_tell_ranks_apart) {
+    bytes own(elements * size_of(type));
+    data.fill(own.data(), elements);
+    EXPECT_EQ(data.wrong_inputs(ranks - 1, own.data(), elements), 0);
+    EXPECT_EQ(data.wrong_inputs(ranks - 1, inputs.back().data(), elements), 0);
+    EXPECT_GT(data.wrong_inputs(ranks - 1, inputs.front().data(), elements), 0);
+}
+
+std::string name_of(const testing::TestParamInfo<std::tuple<int, int, int>>& info) {
+    const auto [type, op, ranks] = info.param;
+    return std::string(to_string(static_cast<element_type>(type))) + "_" +
+           std::string(to_string(static_cast<reduce_op>(op))) + "_" + std::to_string(ranks);
+}
+
+// 300 ranks: more than bfloat16, uint8 and int8 can count.
+INSTANTIATE_TEST_SUITE_P(all, exact_of,
+                         testing::Combine(testing::Range(0, 12), testing::Range(0, 5), testing::Values(2, 3, 8, 300)),
+                         name_of);
+
+}  // namespace
+
+}  // namespace terrace::bench

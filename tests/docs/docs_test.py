@@ -53,6 +53,17 @@ class Docs(unittest.TestCase):
         for line in lines:
             self.assertIn(line, program)  # goes on where the line before was found
 
+    def test_every_promise_names_tests_that_exist(self):
+        sources = "".join(p.read_text() for p in ROOT.glob("tests/**/*.cpp"))
+        builds = "".join(p.read_text() for p in ROOT.glob("tests/**/meson.build"))
+        rows = re.findall(r"^\| .* \| (`.*`) \| (\S.*) \|$", (ROOT / "docs/reliability.md").read_text(), re.M)
+        self.assertGreater(len(rows), 10)
+        for command, figure in rows:
+            for name in re.findall(r"[a-z_]{4,}", "".join(re.findall(r"--gtest_filter='([^']*)'", command))):
+                self.assertIn(name, sources, command)
+            for name in re.findall(r"build/tests/(?:\w+/)?(\w+)_tests", command):
+                self.assertIn(name, builds, command)
+
     def test_every_program_is_built(self):
         for build in ["docs/examples/meson.build", "docs/examples/CMakeLists.txt"]:
             words = re.findall(r"\w+", (ROOT / build).read_text())

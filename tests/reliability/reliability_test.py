@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Promises that show over many runs of a program.
+
+usage: reliability_test.py CASE TERRACE DIGEST SOURCE_ROOT -- MPIRUN...
+"""
+import hashlib
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CASE, TERRACE, DIGEST, ROOT = sys.argv[1:5]
+MPIRUN = sys.argv[6:]
+CLUSTERS = pathlib.Path(ROOT) / "topologies"
+
+
+def plan(cluster, output):
+    return [TERRACE, "plan", str(CLUSTERS / cluster / "cluster.yaml"), "-o", str(output)]
+
+
+class Planner(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.file = pathlib.Path(directory.name) / "plan.yaml"
+
+    def make(self, cluster):
+        subprocess.run(plan(cluster, self.file), check=True, stdout=subprocess.DEVNULL)
+        return self.file.read_bytes()
+
+    def test_100_runs_give_one_file(self):
+        seen = {hashlib.sha256(self.make("uneven-racks")).hexdigest() for _ in range(100)}
+        print(f"100 runs, {len(seen)} sha256")
+        self.assertEqual(len(seen), 1)
+
+    def test_killed_100_times_it_leaves_the_old_file_or_the_new(self):
+        start = time.monotonic()
+        new = self.make("two-by-four")
+        took = time.monotonic() - start
+        old = self.make("four-and-two")
+        self.assertNotEqual(old, new)
+        dice, left = random.Random(1), []
+        for _ in range(100):
+            self.file.write_bytes(old)
+            run = subprocess.Popen(plan("two-by-four", self.file), stdout=subprocess.DEVNULL)
+            time.sleep(took * dice.uniform(0.5, 1.1))
+            run.kill()
+            run.wait()
+            left.append(self.file.read_bytes())
+        print(f"killed 100 times: {left.count(old)} old files, {left.count(new)} new, "
+              f"{sum(f not in (old, new) for f in left)} torn")
+        self.assertLessEqual(set(left), {old, new})
+
+
+class Launches(unittest.TestCase):
+    def test_have_the_same_bits_under_load(self):
+        runs = 200 if "TERRACE_TEST_ALL" in os.environ else 10
+        if runs < 200:
+            print(f"left out: {200 - runs} of 200 launches under load")
+        load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() // 2 or 1)]
+        try:
+            seen = {subprocess.run([*MPIRUN, "-np", "4", DIGEST], check=True, text=True, capture_output=True,
+                                   stdin=subprocess.DEVNULL).stdout for _ in range(runs)}
+        finally:
+            for each in load:
+                each.kill()
+                each.wait()
+        lines = {line for out in seen for line in out.splitlines()}
+        print(f"{runs} launches on 4 ranks: " + ", ".join(sorted(lines)))
+        # One line per rank and plan, of which all ranks have the same.
+        self.assertEqual({len(out.splitlines()) for out in seen}, {12})
+        self.assertEqual(sorted(line.split()[0] for line in lines), ["direct", "native", "ring"])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], CASE])

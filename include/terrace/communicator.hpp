@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -97,6 +98,12 @@ public:
     void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
     void broadcast(void* data, std::int64_t count, element_type type, int root);
     void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+
+    /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in the
+    /// order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the part
+    /// of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either may
+    /// be destroyed first, and they may be used by turns, in the same order on all ranks.
+    std::optional<communicator> split(int color, int key = 0);
 
     /// What an allreduce of `bytes` runs: stages innermost first, e.g. "node:4 scatter direct > core:2 scatter ring".
     std::string shape(std::int64_t bytes) const;

@@ -65,6 +65,12 @@ void communicator::expect_blocks(const char* call, std::span<const std::int64_t>
                                       call, sum, mine, rank(), all, own));
 }
 
+std::optional<communicator> communicator::split(int color, int key) {
+    std::unique_ptr<core> part = core_->split(color, key);
+    if (!part) return {};
+    return communicator(std::move(part));
+}
+
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
 
 }  // namespace terrace

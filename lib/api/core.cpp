@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/auto_plan.hpp"
 #include "api/log_line.hpp"
 #include "base/partition.hpp"
 #include "schedule/compose.hpp"
@@ -158,6 +159,30 @@ schedule communicator::core::block_program_of(const shape_of_call& call, const r
     const block_layout layout = compose_blocks(plan_.get().machine, chosen.stages, counts);
     return lower(generate(layout, call.what, net_->rank(), begins),
                  fits_slot(layout.c.count, call) ? net_->can() : capabilities{});
+}
+
+std::unique_ptr<communicator::core> communicator::core::split(int color, int key) {
+    if (broken_) throw usage_error("split: an earlier call failed, and the communicator is broken; make a new one");
+    broken_ = true;
+    check_->meet("split");
+    struct choice {
+        int color, key;
+    };
+    const choice mine{color, key};
+    std::vector<choice> all(callers_rank_.size());
+    net_->gather_all(&mine, all.data(), sizeof mine);
+    std::unique_ptr<transport> net = net_->split(color);
+    broken_ = false;
+    if (!net) return nullptr;
+    std::vector<int> members;  // by rank of the plan, as in `net`
+    int before = 0;            // members that the caller's numbering puts before this rank
+    for (std::size_t r = 0; r < all.size(); ++r) {
+        if (all[r].color != color) continue;
+        members.push_back(static_cast<int>(r));
+        before += std::pair(all[r].key, callers_rank_[r]) < std::pair(key, rank_);
+    }
+    const plan p = plan_part(plan_.get(), members, *net);
+    return std::make_unique<core>(p, std::move(net), before, options_);
 }
 
 std::string communicator::core::shape(std::int64_t bytes) const {

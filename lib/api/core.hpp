@@ -23,6 +23,8 @@ public:
     using shape_of_call = call_shape;
 
     void run(const shape_of_call& call, const void* send, void* recv);
+    /// Null where the color is negative.
+    std::unique_ptr<core> split(int color, int key);
     std::string shape(std::int64_t bytes) const;
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return net_->size(); }

@@ -111,6 +111,24 @@ std::vector<int> hierarchy::node_sizes() const {
     return sizes;
 }
 
+hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
+    std::vector<std::vector<int>> children;
+    std::vector<int> left(ranks.begin(), ranks.end());  // children of the level that are left, ascending
+    for (int l = 0; l < whole.depth(); ++l) {
+        std::vector<int>& sizes = children.emplace_back();
+        std::vector<int> parents;
+        for (int d = 0; d < whole.shape.domains(l); ++d) {
+            const auto first = std::lower_bound(left.begin(), left.end(), whole.shape.first_child(l, d));
+            const auto last = std::lower_bound(first, left.end(), whole.shape.first_child(l, d + 1));
+            if (first == last) continue;
+            sizes.push_back(static_cast<int>(last - first));
+            parents.push_back(d);
+        }
+        left = std::move(parents);
+    }
+    return {whole.levels, tree(std::move(children))};
+}
+
 std::string shape_text(const tree& t) {
     std::vector<std::string> parts;
     for (int l = 0; l < t.depth(); ++l) {

@@ -87,6 +87,10 @@ struct hierarchy {
     std::vector<int> node_sizes() const;
 };
 
+/// What some ranks leave of a machine: all its levels, without the domains that have none of them.
+/// @param ranks ascending, at least one
+hierarchy part_of(const hierarchy& whole, std::span<const int> ranks);
+
 /// "3 x 2 x 2", innermost first; uneven levels as "1-3".
 std::string shape_text(const tree& t);
 

@@ -13,6 +13,7 @@
 
 #include "base/document.hpp"
 #include "support/bad_calls.hpp"
+#include "support/parts.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
@@ -135,6 +136,13 @@ TEST(mpi_calls, that_differ_are_found) {
     detect(options::checking::first, agreed_before::nothing, "");
     detect(options::checking::first, agreed_before::what_most_call, "order");
     EXPECT_EQ(found, 3 * 14 + 14 + 12);
+}
+
+TEST(mpi_split, parts_and_parts_of_parts) {
+    for (const split_case& how : split_cases(ranks())) {
+        communicator comm = mpi::create(MPI_COMM_WORLD, plan_for(ranks()), anywhere());
+        EXPECT_EQ(trouble_with_split(comm, how), "") << how.name;
+    }
 }
 
 TEST(mpi_calls, are_checked_by_all_ranks_alike) {

@@ -1,5 +1,6 @@
 #include "base/hierarchy.hpp"
 
+#include <numeric>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -72,6 +73,20 @@ TEST(hierarchy, nodes_end_below_the_first_network) {
     EXPECT_EQ(machine({fabric::nvlink, fabric::bus, fabric::infiniband}).node_sizes(), (std::vector<int>{6, 7}));
     EXPECT_EQ(machine({fabric::ethernet, fabric::ethernet, fabric::ethernet}).node_sizes(), std::vector<int>(13, 1));
     EXPECT_EQ(machine({fabric::shm, fabric::pcie, fabric::bus}).node_levels(), 3);
+}
+
+TEST(hierarchy, parts_keep_levels_and_drop_empty_domains) {
+    hierarchy h;
+    for (const char* name : {"node", "rack", "core"}) h.levels.push_back({.name = name});
+    h.shape = uneven;  // nodes of 4, 2 | 3, 3, 1 ranks
+    const auto part = [&](const std::vector<int>& ranks) { return part_of(h, ranks).shape.children(); };
+    std::vector<int> all(13);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(part(all), uneven.children());
+    EXPECT_EQ(part({12}), (sizes{{1}, {1}, {1}}));
+    EXPECT_EQ(part({0, 3, 4, 9}), (sizes{{2, 1, 1}, {2, 1}, {2}}));
+    EXPECT_EQ(part({6, 7, 12}), (sizes{{2, 1}, {2}, {1}}));
+    EXPECT_EQ(part_of(h, std::vector{0, 6}).levels.size(), 3u);
 }
 
 TEST(fabric, names_read_back) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <mutex>
 
 #include <terrace/error.hpp>
@@ -66,13 +67,47 @@ struct loopback_world::state {
     int arrived = 0;
     std::uint64_t generation = 0;
     std::string reason;
+
+    // Parts of this world: by color while they are made, and all that are in use, which fail with it.
+    std::map<int, std::shared_ptr<state>> being_made;
+    std::vector<std::weak_ptr<state>> parts;
+
+    // The part of all ranks that have the color; whoever asks first makes it.
+    std::shared_ptr<state> part_of(int color, const std::vector<int>& colors) {
+        const std::lock_guard lock(guard);
+        std::shared_ptr<state>& made = being_made[color];
+        if (made) return made;
+        std::map<int, int> sizes;  // by first rank of the node
+        for (std::size_t r = 0; r < colors.size(); ++r)
+            if (colors[r] == color) ++sizes[nodes[r]];
+        std::vector<int> node_sizes;
+        for (const auto& [node, size] : sizes) node_sizes.push_back(size);
+        made = std::make_shared<state>(node_sizes);
+        std::erase_if(parts, [](const auto& p) { return p.expired(); });
+        parts.push_back(made);
+        return made;
+    }
+    void forget(int color) {
+        const std::lock_guard lock(guard);
+        being_made.erase(color);
+    }
+
+    void fail(const std::string& why) {
+        const std::lock_guard lock(guard);
+        if (reason.empty()) reason = why;
+        failed.store(true, std::memory_order_release);
+        changed.notify_all();
+        for (const std::weak_ptr<state>& part : parts)
+            if (const std::shared_ptr<state> p = part.lock()) p->fail(why);
+    }
 };
 
 namespace {
 
 class loopback_transport final : public transport {
 public:
-    loopback_transport(loopback_world::state& world, int rank) : world_(world), rank_(rank) {}
+    loopback_transport(std::shared_ptr<loopback_world::state> world, int rank)
+        : own_(std::move(world)), world_(*own_), rank_(rank) {}
     ~loopback_transport() override { withdraw(); }
 
     int rank() const noexcept override { return rank_; }
@@ -146,6 +181,18 @@ public:
         meet(lock);
         std::memcpy(all, world_.gathered.data(), world_.gathered.size());
         meet(lock);
+    }
+
+    std::unique_ptr<transport> split(int color) override {
+        std::vector<int> colors(static_cast<std::size_t>(world_.ranks));
+        gather_all(&color, colors.data(), sizeof color);
+        std::shared_ptr<loopback_world::state> part;
+        if (color >= 0) part = world_.part_of(color, colors);
+        gather_all(&color, colors.data(), sizeof color);  // until all have theirs
+        world_.forget(color);
+        if (!part) return nullptr;
+        const auto before = std::count(colors.begin(), colors.begin() + rank_, color);
+        return std::make_unique<loopback_transport>(std::move(part), static_cast<int>(before));
     }
 
     std::vector<int> nodes() override { return world_.nodes; }
@@ -236,6 +283,7 @@ private:
         if (world_.generation == generation) throw transport_error("loopback", "gather_all", 1, world_.reason);
     }
 
+    std::shared_ptr<loopback_world::state> own_;
     loopback_world::state& world_;
     int rank_;
     std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied what it sends
@@ -248,20 +296,15 @@ private:
 
 }  // namespace
 
-loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_unique<state>(node_sizes)) {}
+loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_shared<state>(node_sizes)) {}
 loopback_world::~loopback_world() = default;
 
 std::unique_ptr<transport> loopback_world::join(int rank) {
-    return std::make_unique<loopback_transport>(*state_, rank);
+    return std::make_unique<loopback_transport>(state_, rank);
 }
 
 void loopback_world::fail(const std::string& why) {
-    {
-        const std::lock_guard lock(state_->guard);
-        if (state_->reason.empty()) state_->reason = why;
-        state_->failed.store(true, std::memory_order_release);
-    }
-    state_->changed.notify_all();
+    state_->fail(why);
 }
 
 }  // namespace terrace

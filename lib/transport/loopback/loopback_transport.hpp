@@ -19,7 +19,7 @@ public:
     loopback_world(const loopback_world&) = delete;
     loopback_world& operator=(const loopback_world&) = delete;
 
-    /// The end of one rank; used by one thread. The world must outlive it.
+    /// The end of one rank; used by one thread.
     std::unique_ptr<transport> join(int rank);
     /// Makes all ranks' messages fail from now on. Any thread.
     void fail(const std::string& why);
@@ -27,7 +27,7 @@ public:
     struct state;
 
 private:
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_;
 };
 
 }  // namespace terrace

@@ -210,6 +210,11 @@ public:
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
         gather(comm_, mine, all, bytes);
     }
+    std::unique_ptr<transport> split(int color) override {
+        MPI_Comm made = MPI_COMM_NULL;
+        check(MPI_Comm_split(comm_.get(), color < 0 ? MPI_UNDEFINED : color, rank_, &made), "MPI_Comm_split");
+        return made == MPI_COMM_NULL ? nullptr : std::make_unique<mpi_transport>(made);
+    }
     std::vector<int> nodes() override { return node_leaders(comm_); }
     std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
         return map_posix_region(rank_, size_, ranks, bytes, [this](const void* mine, void* all, std::size_t n) {

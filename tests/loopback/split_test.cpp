@@ -1,0 +1,104 @@
+#include <atomic>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+
+#include "planner/planner.hpp"
+#include "support/bad_calls.hpp"
+#include "support/parts.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+plan planned(const hierarchy& machine) {
+    return plan(std::make_shared<const recipe>(make_plan("whole", machine)));
+}
+
+}  // namespace
+
+TEST(split, parts_of_all_kinds_of_machines) {
+    std::vector<hierarchy> machines = uneven_machines();
+    for (int ranks : {1, 2, 3, 8})
+        machines.push_back(machine_of(ranks == 8 ? tree::uniform(std::vector{2, 2, 2})
+                                                 : tree::uniform(std::vector{ranks})));
+    int cases = 0;
+    for (const hierarchy& machine : machines) {
+        if (machine.ranks() > 13) continue;
+        for (const split_case& how : split_cases(machine.ranks())) {
+            std::mutex guard;
+            std::string trouble;
+            loopback::run(planned(machine), [&](communicator& comm) {
+                const std::string own = trouble_with_split(comm, how);
+                const std::lock_guard lock(guard);
+                if (!own.empty()) trouble = fmt::format("rank {}: {}", comm.rank(), own);
+            });
+            EXPECT_EQ(trouble, "") << how.name << " of " << shape_text(machine.shape);
+            ++cases;
+        }
+    }
+    EXPECT_GT(cases, 40);
+}
+
+// The plan of a part is for the part: a node alone does not know of the network.
+TEST(split, plans_for_the_part) {
+    hierarchy machine = machine_of(tree({{4, 2, 3}, {3}}));
+    machine.levels[1].medium = fabric::ethernet;
+    std::mutex guard;
+    std::vector<std::string> lines;
+    options o;
+    o.log = [&](log_level level, std::string_view line) {
+        const std::lock_guard lock(guard);
+        if (level == log_level::info) lines.emplace_back(line);
+    };
+    loopback::run(planned(machine), [&](communicator& comm) {
+        const auto node = comm.split(comm.rank() < 4 ? 0 : comm.rank() < 6 ? 1 : 2);
+        const auto others = comm.split(comm.rank() == 4 ? -1 : 0);
+    }, o);
+    ASSERT_EQ(lines.size(), 5u);
+    int found = 0;
+    for (const std::string& line : lines)
+        for (const char* part : {"\"whole\", 9 ranks (2-4 x 3)", "\"whole.4of9\", 4 ranks (4 x 1)",
+                                 "\"whole.2of9\", 2 ranks (2 x 1)", "\"whole.3of9\", 3 ranks (3 x 1)",
+                                 "\"whole.8of9\", 8 ranks (1-4 x 3)"})
+            found += line.find(part) != std::string::npos;
+    EXPECT_EQ(found, 5);
+}
+
+TEST(split, a_rank_that_calls_something_else_is_found) {
+    std::atomic<int> told{0};
+    loopback::run(plan_for(4), [&](communicator& comm) {
+        std::vector<float> data(100);
+        comm.allreduce(std::span(data));
+        try {
+            if (comm.rank() == 3) comm.allreduce(std::span(data));
+            else comm.split(0);
+        } catch (const usage_error& e) {
+            const std::string text = e.what();
+            told += text.find("ranks 0-2 have split (call 2); rank 3 has allreduce of 100 ") != std::string::npos;
+        }
+    });
+    EXPECT_EQ(told, 4);
+}
+
+TEST(split, a_rank_that_fails_fails_the_parts_too) {
+    std::atomic<int> told{0};
+    EXPECT_THROW(loopback::run(plan_for(4), [&](communicator& comm) {
+        std::optional<communicator> part = comm.split(0);
+        if (part->rank() == 2) throw std::runtime_error("rank 2 gives up");
+        std::vector<float> data(1000);
+        try {
+            part->allreduce(std::span(data));
+        } catch (const transport_error&) {
+            ++told;
+            throw;
+        }
+    }), std::exception);
+    EXPECT_EQ(told, 3);
+}
+
+}  // namespace terrace::test

@@ -26,6 +26,7 @@ struct backend {
 };
 constexpr std::array backends{
     backend{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION},
+    backend{"shm", true, "ranks of one node reduce in POSIX shared memory"},
     backend{"loopback", true, "ranks are threads of one process"},
     backend{"cuda", false, "not compiled in: this version reduces and moves buffers of the host only"},
     backend{"nccl", false, "not compiled in: it needs cuda"},

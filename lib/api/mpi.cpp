@@ -14,8 +14,9 @@ namespace terrace::mpi {
 
 communicator create(MPI_Comm world, const plan& p, const options& o) {
     const bool by_node = o.place == options::placement::by_node;
-    const identity mine = identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}", version(), p.id(),
-                                                  by_node ? "by node" : "anywhere", to_string(o.check)));
+    const identity mine = identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}", version(), p.id(),
+                                                  by_node ? "by node" : "anywhere", to_string(o.check),
+                                                  o.shared_memory ? "" : ", no shared memory"));
     return communicator(std::make_unique<communicator::core>(
         p, make_mpi_transport(world, mine, p.get().machine, o.place), mpi_rank(world), o));
 }

@@ -208,7 +208,8 @@ class Verify(Command):
 class Info(Command):
     def test_says_what_there_is_and_why_not(self):
         text = self.terrace("info")
-        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  loopback +yes ",
+        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  shm +yes ",
+                        r"^  loopback +yes ",
                         r"^  cuda +no +\S", r"^  nccl +no +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
                         r"^  TERRACE_PLAN +- +default ", r"^  TERRACE_CHECK +first +default "]:
             self.assertRegex(text, re.compile(pattern, re.M))

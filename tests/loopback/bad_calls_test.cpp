@@ -1,5 +1,6 @@
 // Calls that differ between ranks, or are wrong in themselves: found, and by whom.
 
+#include <cstdio>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -51,6 +52,7 @@ int detected(options::checking level, agreed_before before, const std::string& l
             }
         }
     }
+    std::printf("%d differing calls found\n", found);
     return found;
 }
 

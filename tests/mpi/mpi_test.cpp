@@ -1,6 +1,7 @@
 // What is particular to MPI: how communicators come about. The rest is in tests/conformance. Run under mpirun with any
 // number of ranks, all on one machine.
 
+#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -135,6 +136,7 @@ TEST(mpi_calls, that_differ_are_found) {
         detect(options::checking::every, before, "");
     detect(options::checking::first, agreed_before::nothing, "");
     detect(options::checking::first, agreed_before::what_most_call, "order");
+    std::printf("%d differing calls found\n", found);
     EXPECT_EQ(found, 3 * 14 + 14 + 12);
 }
 
@@ -151,6 +153,13 @@ TEST(mpi_calls, are_checked_by_all_ranks_alike) {
     o.check = rank() == 0 ? options::checking::every : options::checking::first;
     const std::string why = refusal(plan_for(ranks()), o);
     EXPECT_TRUE(mentions(why, "check every") && mentions(why, "check first")) << why;
+}
+
+TEST(mpi_create, refuses_ranks_that_do_not_share_memory_alike) {
+    if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
+    options o = anywhere();
+    o.shared_memory = rank() != 0;
+    EXPECT_TRUE(mentions(refusal(plan_for(ranks()), o), "no shared memory"));
 }
 
 }  // namespace terrace::test

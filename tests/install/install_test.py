@@ -78,6 +78,9 @@ class Installed(unittest.TestCase):
                 out = run(*MPIRUN, "-np", "4", programs / name, plan, env=self.environment)
                 self.assertEqual(sorted(out.splitlines()), lines)
         self.assertRegex(run(programs / "loopback", plan), r"^4 ranks: 4 by socket.*\n$")
+        # What the library throws, the program catches.
+        with self.assertRaisesRegex(AssertionError, r"\nmissing\.yaml: cannot be opened: No such file"):
+            run(*MPIRUN, "-np", "1", programs / "allreduce", "missing.yaml", env=self.environment)
 
 
 class Files(Installed):

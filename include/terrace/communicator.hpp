@@ -102,7 +102,7 @@ public:
     /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in the
     /// order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the part
     /// of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either may
-    /// be destroyed first, and they may be used by turns, in the same order on all ranks.
+    /// be destroyed first, and they may be used by turns, in the same order on all ranks. No call may be in flight.
     std::optional<communicator> split(int color, int key = 0);
 
     /// What an allreduce of `bytes` runs: stages innermost first, e.g. "node:4 scatter direct > core:2 scatter ring".

@@ -32,8 +32,12 @@ struct testimony {
 }  // namespace
 
 call_check::call_check(transport& net, std::vector<int> callers_rank, options::checking level,
-                       std::chrono::duration<double> timeout)
-    : net_(net), callers_rank_(std::move(callers_rank)), level_(level), timeout_(timeout) {}
+                       std::chrono::duration<double> timeout, std::function<void()> meanwhile)
+    : net_(net),
+      callers_rank_(std::move(callers_rank)),
+      level_(level),
+      timeout_(timeout),
+      meanwhile_(std::move(meanwhile)) {}
 
 call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
     record& r = at(++calls_);
@@ -103,6 +107,7 @@ note call_check::wait_for_round(std::uint64_t round) {
             heard_.erase(found);
             return n;
         }
+        meanwhile_();
         if (const auto& f = net_.fault()) throw transport_error(f->library, f->call, f->code, f->message);
         if (idle < looks) continue;
         sched_yield();

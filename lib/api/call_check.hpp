@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -26,8 +27,9 @@ namespace terrace {
 class call_check {
 public:
     /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
+    /// @param meanwhile moves calls in flight along while this waits: a rank may have to end one before it gets here
     call_check(transport& net, std::vector<int> callers_rank, options::checking level,
-               std::chrono::duration<double> timeout);
+               std::chrono::duration<double> timeout, std::function<void()> meanwhile);
 
     /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error, transport_error
     void begin(const call_shape& call);
@@ -62,6 +64,7 @@ private:
     std::vector<int> callers_rank_;
     options::checking level_;
     std::chrono::duration<double> timeout_;
+    std::function<void()> meanwhile_;
 
     std::uint64_t calls_ = 0;        // begun
     std::uint64_t comparisons_ = 0;  // finished

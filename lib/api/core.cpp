@@ -24,7 +24,8 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     if (options_.shared_memory) share_memory();
     turns_.resize(static_cast<std::size_t>(net_->can().slots));
     number_ranks();
-    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout);
+    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout,
+                                          [] {});  // calls end before the next one begins
     check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
 }

@@ -1,14 +1,19 @@
 // Calls that differ between ranks, or are wrong in themselves: found, and by whom.
 
+#include <atomic>
 #include <cstdio>
+#include <memory>
 #include <mutex>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <terrace/loopback.hpp>
 
+#include "api/call_check.hpp"
 #include "support/bad_calls.hpp"
+#include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::test {
 
@@ -141,6 +146,21 @@ TEST(bad_calls, a_rank_that_makes_no_call_is_waited_for_until_the_deadline) {
         }
     }, o);
     EXPECT_EQ(told, 1);
+}
+
+// A rank may have to end a call that another has a part in before it makes the next one.
+TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
+    loopback_world world(std::vector{2});
+    std::atomic<bool> moved{false};
+    const auto rank_main = [&](int rank) {
+        const std::unique_ptr<transport> net = world.join(rank);
+        call_check check(*net, {0, 1}, options::checking::every, std::chrono::seconds(20), [&] { moved = true; });
+        while (rank == 1 && !moved) std::this_thread::yield();
+        check.begin({.count = 1, .counts = {}});
+    };
+    std::jthread one(rank_main, 1);
+    rank_main(0);
+    EXPECT_TRUE(moved);
 }
 
 TEST(bad_calls, buffers_that_overlap_are_refused) {

@@ -140,6 +140,27 @@ TEST(mpi_calls, that_differ_are_found) {
     EXPECT_EQ(found, 3 * 14 + 14 + 12);
 }
 
+TEST(mpi_create, names_the_rank_whose_plan_file_has_one_byte_changed) {
+    if (ranks() < 3) GTEST_SKIP() << "of two ranks neither is most";
+    const int culprit = ranks() / 2;
+    const hierarchy machine = machine_of(tree::uniform(std::vector{ranks()}));
+    std::string text = plan_of(machine, {{{0}, ranks(), mode::scatter, "ring"}}, 2, 65536).get().text;
+    const std::size_t lanes = text.find("lanes: 2");
+    ASSERT_NE(lanes, std::string::npos) << text;
+    if (rank() == culprit) text[lanes + 7] = '3';
+    options o = anywhere();
+    o.plan_file = fmt::format("mpi_test.{}.of.{}.plan.yaml", rank(), ranks());
+    write_atomically(o.plan_file, text);
+    std::string why;
+    try {
+        mpi::create(MPI_COMM_WORLD, o);
+    } catch (const plan_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, fmt::format("; rank {} has terrace", culprit))) << why;
+    std::filesystem::remove(o.plan_file);
+}
+
 TEST(mpi_split, parts_and_parts_of_parts) {
     for (const split_case& how : split_cases(ranks())) {
         communicator comm = mpi::create(MPI_COMM_WORLD, plan_for(ranks()), anywhere());

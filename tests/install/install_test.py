@@ -34,6 +34,7 @@ PRINTED = {
     "reduce_scatter": [f"rank {r} of 4: 2.5, {7 if r == 3 else 10} times 4" for r in range(4)],
     "allgather": [f"rank {r} of 4: 0 to 3, abbcccdddd" for r in range(4)],
     "broadcast": [f"rank {r} of 4: 0.5" for r in range(4)],
+    "split": [f"rank {r} of 4: {r % 2} of 2 in its row, sum {5 if r > 1 else 1}" for r in range(4)],
     "reduce": ["of 4 ranks: 0.75 and -1"],
 }
 
@@ -116,7 +117,7 @@ class Files(Installed):
         if shutil.which("nm") is None:
             self.skipTest("no nm here")
         headers = "".join(p.read_text() for p in (self.prefix / "include/terrace").glob("*.hpp"))
-        marked = set(re.findall(r"(?:class|struct) TERRACE_API (\w+)", headers))
+        marked = set(re.findall(r"(?:class|struct) (?:\[\[\w+\]\] )?TERRACE_API (\w+)", headers))
         marked |= set(re.findall(r"^TERRACE_API [^;(]*?(\w+)\(", headers, re.M))
         self.assertIn("communicator", marked)
         function = r"^(?!TERRACE_API|using|constexpr|inline|template)[a-z][\w:&*<> ]* \w+\("

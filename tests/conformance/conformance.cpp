@@ -200,6 +200,23 @@ TEST_P(conformance, long_messages) {
     }
 }
 
+// More elements, and bytes, than MPI takes at once where tests/support/count_limit.cpp says so.
+TEST_P(conformance, more_than_a_million_elements) {
+    for (int ranks : GetParam().sizes) {
+        if (ranks > 4) continue;
+        for (const setting& s : typical(ranks)) {
+            if (s.chunk > 0) continue;
+            std::vector<call> calls;
+            for (collective what : all_collectives)
+                if (can(s, what))
+                    calls.push_back({.what = what, .type = element_type::int16, .count = (1 << 20) + 7, .counts = {},
+                                     .root = ranks - 1, .offset = 1});
+            expect_right(s, calls);
+            if (HasFailure()) return;
+        }
+    }
+}
+
 // Sums and products whose bits depend on the order of operations.
 TEST_P(conformance, all_ranks_get_the_same_bits) {
     for (int ranks : GetParam().sizes) {

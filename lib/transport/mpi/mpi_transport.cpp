@@ -121,6 +121,7 @@ public:
         for (sent_note& n : notes_)
             if (!finalized && n.request != MPI_REQUEST_NULL) MPI_Request_free(&n.request);
         for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
+            if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
             if (slot_of_[i].receives) {
                 MPI_Cancel(&requests_[i]);
                 MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);

@@ -23,7 +23,7 @@ inline bool everything() { return std::getenv("TERRACE_TEST_ALL") != nullptr; }
 /// How many of `all` cases to do: `usual`, with sanitizers a part of that, unless everything is asked for. Says what it
 /// leaves out, in a line that tools/test repeats at the end.
 inline int share(const std::string& what, int all, int usual) {
-    const int done = everything() ? all : std::max(1, usual / slowness);
+    const int done = everything() ? all : std::max(std::min(1, usual), usual / slowness);
     if (done < all) std::printf("left out: %d of %d %s\n", all - done, all, what.c_str());
     return done;
 }

@@ -151,11 +151,12 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
 
 // Flat rings, every algorithm as one stage, and a sample of stagings of machines with this many ranks.
 TEST_P(conformance, shapes_and_counts) {
+    const int sampled = share("sampled plans of each number of ranks", 60, 20);
     for (int ranks : GetParam().sizes) {
         dice d(static_cast<std::uint64_t>(ranks));
         std::vector<setting> settings = typical(ranks);
         const std::vector<hierarchy> machines = machines_of_size(ranks);
-        for (int n = share(fmt::format("sampled plans of {} ranks", ranks), 60, 20); n > 0; --n) {
+        for (int n = 0; n < sampled; ++n) {
             const hierarchy machine = with_random_nodes(d.pick(machines), d);
             settings.push_back({machine, random_stages(machine, d.pick(all_collectives), d), 1 + static_cast<int>(d.below(4)),
                                 static_cast<std::int64_t>(d.below(4)) * 1024});

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/recipe.hpp"
+#include "schedule/group_proof.hpp"
 
 namespace terrace {
 
@@ -27,11 +28,14 @@ struct claim {
 /// first, the middle and the last rank as root. No program is there twice.
 std::vector<claim> claims_of(const recipe& plan, std::optional<std::int64_t> count = {});
 
-/// Instructions of all ranks, about: what a proof costs.
+/// Instructions of all ranks, about: what the proof of a whole program costs. Lays nothing out.
 std::int64_t work_of(const recipe& plan, const claim& c);
 
 /// Nothing if the program is right, else its fault.
 std::optional<std::string> prove(const recipe& plan, const claim& c);
+
+/// The same where a whole program is too long, by what `known` has proved of groups and adds to it.
+std::optional<std::string> prove_by_groups(const recipe& plan, const claim& c, group_proof& known);
 
 /// "allreduce rule 2 (up to 64 KiB), 1024 elements, from ...": for messages.
 std::string describe(const recipe& plan, const claim& c);

@@ -1,0 +1,198 @@
+#include "schedule/group_proof.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/hierarchy.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+
+namespace terrace {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+struct fault {
+    std::string text;
+};
+
+// A part of the vector that a rank has, summed up over ranks [first, end).
+struct sum {
+    range part;
+    int first = 0, end = 0;
+};
+
+// Follows what ranks have from stage to stage, from the groups alone.
+class replay {
+public:
+    explicit replay(const composition& c) : composition_(c), has_(at(c.ranks)) {
+        for (int r = 0; r < c.ranks; ++r)
+            if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
+    }
+
+    void run() {
+        for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) {
+            std::vector<std::vector<sum>> made(has_.size());
+            const composed_stage& s = composition_.stages[stage_];
+            for (const cohort& k : s.cohorts) combine(s.how, k, made);
+            for (std::size_t r = 0; r < has_.size(); ++r)
+                has_[r].insert(has_[r].end(), made[r].begin(), made[r].end());
+        }
+        check_owners();
+    }
+
+private:
+    void combine(mode how, const cohort& k, std::vector<std::vector<sum>>& made) {
+        if (k.segment.empty()) return;
+        int first = 0, end = 0;
+        for (std::size_t i = 0; i < k.members.size(); ++i) {
+            const sum taken = take(k.members[i], k.segment);
+            if (i > 0 && taken.first != end)
+                refuse(k, fmt::format("rank {} brings the sum of ranks {} to {} where {} is next", k.members[i],
+                                      taken.first, taken.end - 1, end));
+            if (i == 0) first = taken.first;
+            end = taken.end;
+        }
+        std::int64_t covered = k.segment.begin;
+        for (const range& shard : k.shards) {
+            if (shard.begin != covered && !shard.empty()) refuse(k, "its shards do not cover it");
+            covered = std::max(covered, shard.end);
+        }
+        if (covered != k.segment.end) refuse(k, "its shards do not cover it");
+        for (std::size_t i = 0; i < k.members.size(); ++i) {
+            const range kept = how == mode::scatter ? k.shards[i] : k.segment;
+            const bool keeps = how != mode::root || static_cast<int>(i) == k.root;
+            if (keeps && !kept.empty()) made[at(k.members[i])].push_back({kept, first, end});
+        }
+    }
+
+    // What a rank brings to a group, and has no longer: no two groups of a stage may take the same.
+    sum take(int rank, range part) {
+        std::vector<sum>& mine = has_[at(rank)];
+        for (std::size_t i = 0; i < mine.size(); ++i) {
+            const sum had = mine[i];
+            if (part.begin < had.part.begin || part.end > had.part.end) continue;
+            mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
+            if (had.part.begin < part.begin) mine.push_back({{had.part.begin, part.begin}, had.first, had.end});
+            if (part.end < had.part.end) mine.push_back({{part.end, had.part.end}, had.first, had.end});
+            return {part, had.first, had.end};
+        }
+        throw fault{fmt::format("stage {}: rank {} is to bring elements {} to {}, which it has not", stage_ + 1, rank,
+                                part.begin, part.end - 1)};
+    }
+
+    // In the end the owners, and nobody else, have the sum of all ranks.
+    void check_owners() {
+        std::int64_t owned_parts = 0, had_parts = 0;
+        for (const owned& o : composition_.owners)
+            for (const int rank : o.owners) {
+                owned_parts += o.part.count();
+                if (o.part.empty()) continue;
+                const sum all = take(rank, o.part);
+                if (all.first != 0 || all.end != composition_.ranks)
+                    throw fault{fmt::format("rank {} ends with the sum of ranks {} to {} alone", rank, all.first,
+                                            all.end - 1)};
+                had_parts += o.part.count();
+            }
+        for (const std::vector<sum>& left : has_)
+            for (const sum& s : left) had_parts += s.part.count();
+        if (had_parts != owned_parts) throw fault{"parts of the vector are left where nobody asks for them"};
+    }
+
+    [[noreturn]] void refuse(const cohort& k, const std::string& why) const {
+        throw fault{fmt::format("stage {}: the group of rank {} for elements {} to {}: {}", stage_ + 1,
+                                k.members.front(), k.segment.begin, k.segment.end - 1, why)};
+    }
+
+    const composition& composition_;
+    std::vector<std::vector<sum>> has_;  // by rank
+    std::size_t stage_ = 0;
+};
+
+std::string kind_of(const composed_stage& s, const cohort& k) {
+    std::string kind = fmt::format("{} {} {} ", s.by->name, to_string(s.how), k.members.size());
+    if (s.how == mode::root) return kind + fmt::format("root {}", k.root);
+    for (const range& shard : k.shards) kind += shard.empty() ? '0' : '1';
+    return kind;
+}
+
+// One group alone, its members renamed and its shards cut down to one element each.
+composition alone(const composed_stage& s, const cohort& k) {
+    const int size = static_cast<int>(k.members.size());
+    const std::vector<stage> stages{{.levels = {0}, .group = size, .how = s.how, .algorithm = std::string(s.by->name)}};
+    composition c = compose({{level{}}, tree::uniform(std::vector{size})}, stages, size, 1);
+    cohort& only = c.stages.front().cohorts.front();
+    only.root = k.root;
+    std::int64_t end = 0;
+    c.owners.clear();
+    for (int i = 0; i < size; ++i) {
+        only.shards[at(i)] = {end, end + !k.shards[at(i)].empty()};
+        end = only.shards[at(i)].end;
+        if (s.how == mode::scatter) c.owners.push_back({only.shards[at(i)], {i}});
+    }
+    only.segment = {0, end};
+    c.count = end;
+    if (s.how == mode::root) c.owners = {{only.segment, {k.root}}};
+    if (s.how == mode::replicate) c.owners = {{only.segment, only.members}};
+    return c;
+}
+
+std::optional<std::string> prove_alone(const composition& c) {
+    const composed_stage& s = c.stages.front();
+    const cohort& k = s.cohorts.front();
+    const auto prove = [&](collective what) {
+        std::vector<std::int64_t> begins;
+        for (const range& shard : k.shards) begins.push_back(shard.begin);
+        std::vector<schedule> programs;
+        for (int r = 0; r < c.ranks; ++r)
+            programs.push_back(lower(has_blocks(what) ? generate(block_layout{c, k.shards}, what, r, begins)
+                                                      : generate(c, what, r), {}));
+        return find_fault(programs, {.root = k.root, .blocks = has_blocks(what) ? k.shards : std::vector<range>{}});
+    };
+    std::vector<collective> parts{collective::allreduce};
+    if (s.how == mode::scatter) parts = {collective::reduce_scatter, collective::allgather};
+    if (s.how == mode::root) parts = {collective::reduce, collective::broadcast};
+    for (const collective what : parts)
+        if (const auto fault = prove(what)) return fmt::format("{}: {}", to_string(what), *fault);
+    return {};
+}
+
+}  // namespace
+
+std::optional<std::string> group_proof::prove_groups(const composition& c) {
+    for (const composed_stage& s : c.stages)
+        for (const cohort& k : s.cohorts) {
+            if (k.segment.empty() || !proved_.insert(kind_of(s, k)).second) continue;
+            if (const auto fault = prove_alone(alone(s, k)))
+                return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, k.members.size(), to_string(s.how),
+                                   *fault);
+        }
+    return {};
+}
+
+std::optional<std::string> group_proof::find_fault(const composition& c) {
+    try {
+        replay(c).run();
+    } catch (const fault& f) {
+        return f.text;
+    }
+    return prove_groups(c);
+}
+
+std::optional<std::string> group_proof::find_fault(const block_layout& b) {
+    std::vector<range> owned(b.blocks.size());
+    for (const terrace::owned& o : b.c.owners)
+        for (const int rank : o.owners) {
+            range& all = owned[at(rank)];
+            if (o.part.empty()) continue;
+            all = all.empty() ? o.part : range{std::min(all.begin, o.part.begin), std::max(all.end, o.part.end)};
+        }
+    for (int r = 0; r < b.c.ranks; ++r)
+        if (!b.blocks[at(r)].empty() && !(owned[at(r)] == b.blocks[at(r)]))
+            return fmt::format("rank {} does not end with its own block", r);
+    return find_fault(b.c);
+}
+
+}  // namespace terrace

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "schedule/compose.hpp"
+
+namespace terrace {
+
+/// Proves compositions whose programs are too many to be proved whole, in two parts.
+/// * The groups of all stages of all ranks fit together: every rank's contribution to every element is in what exactly
+///   one member of each group brings, and what a stage leaves with its ranks is what the next one takes.
+/// * Every kind of group (algorithm, mode, size, root, which shards are empty) does what its mode says: its programs
+///   are proved whole, once, with shards of one element. A generator knows no other cuts than those of its shards, so
+///   that their lengths do not matter.
+/// That stages of one rank do not disturb one another rests on what the builder does with every program: it orders
+/// whatever overlaps, and numbers steps alike on all ranks.
+class group_proof {
+public:
+    /// Nothing if all holds, else what does not.
+    std::optional<std::string> find_fault(const composition& c);
+    std::optional<std::string> find_fault(const block_layout& b);
+
+    std::size_t kinds() const noexcept { return proved_.size(); }
+
+private:
+    std::optional<std::string> prove_groups(const composition& c);
+
+    std::set<std::string> proved_;  // kinds of groups
+};
+
+}  // namespace terrace

@@ -127,6 +127,7 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 class pricer {
 public:
     explicit pricer(const hierarchy& machine);
+    pricer(const hierarchy& machine, sampler samples) : machine_(machine), samples_(std::move(samples)) {}
 
     price price_stages(std::span<const stage> stages, collective what);
     /// For each stage, whatever its algorithm is, all that could run it. Each is priced once.

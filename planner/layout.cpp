@@ -12,9 +12,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Machines up to this size are not sampled.
-constexpr int all_ranks = 64;
-
 constexpr double same_place = 1e-11;
 
 bool is_split(const hierarchy& machine, const stage& s, int within) {
@@ -39,7 +36,8 @@ std::string key_of_places(std::span<const stage> stages) {
     return key;
 }
 
-sampler::sampler(const hierarchy& machine) : machine_(machine) {
+sampler::sampler(const hierarchy& machine, int all_up_to)
+    : machine_(machine), takes_all_(machine.ranks() <= all_up_to) {
     const tree& t = machine.shape;
     for (int l = 0; l < t.depth(); ++l) {
         std::vector<int>& kinds = kind_.emplace_back();
@@ -73,7 +71,7 @@ void sampler::sample(int level, int domain, double weight) {
         std::vector<int>& chosen = alike[level == 0 ? 0 : kind_[at(level - 1)][at(child)]];
         const bool inside = child != first && child != last;
         const bool has_inside = !chosen.empty() && chosen.back() != first;
-        if (machine_.ranks() <= all_ranks || !inside || !has_inside) chosen.push_back(child);
+        if (takes_all_ || !inside || !has_inside) chosen.push_back(child);
         weights[chosen.back()] += weight;
     }
     for (const auto& [child, w] : weights) sample(level - 1, child, w);

@@ -50,7 +50,8 @@ std::string key_of_places(std::span<const stage> stages);
 /// the children of each domain the first and the last and, of every shape among them, one more stand for the others.
 class sampler {
 public:
-    explicit sampler(const hierarchy& machine);
+    /// Of machines of up to `all_up_to` ranks, all are samples.
+    explicit sampler(const hierarchy& machine, int all_up_to = 64);
 
     std::span<const int> ranks() const noexcept { return ranks_; }
     std::span<const double> weights() const noexcept { return weights_; }  ///< ranks that each stands for
@@ -92,6 +93,7 @@ private:
     const hierarchy& machine_;
     std::map<std::vector<int>, int> kinds_;  // by those of the children
     std::vector<std::vector<int>> kind_;     // of each domain of each level
+    bool takes_all_;
     std::vector<int> ranks_;
     std::vector<double> weights_;
     std::map<std::string, laid_out> known_;  // by stages, whatever their algorithms

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/hierarchy.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
@@ -37,13 +36,27 @@ public:
             std::vector<std::vector<sum>> made(has_.size());
             const composed_stage& s = composition_.stages[stage_];
             for (const cohort& k : s.cohorts) combine(s.how, k, made);
-            for (std::size_t r = 0; r < has_.size(); ++r)
-                has_[r].insert(has_[r].end(), made[r].begin(), made[r].end());
+            for (std::size_t r = 0; r < has_.size(); ++r) {
+                made[r].insert(made[r].end(), has_[r].begin(), has_[r].end());
+                has_[r] = joined(std::move(made[r]));
+            }
         }
         check_owners();
     }
 
 private:
+    static std::vector<sum> joined(std::vector<sum> parts) {
+        std::sort(parts.begin(), parts.end(), [](const sum& a, const sum& b) { return a.part.begin < b.part.begin; });
+        std::vector<sum> result;
+        for (const sum& s : parts) {
+            const bool goes_on = !result.empty() && result.back().part.end == s.part.begin &&
+                                 result.back().first == s.first && result.back().end == s.end;
+            if (goes_on) result.back().part.end = s.part.end;
+            else result.push_back(s);
+        }
+        return result;
+    }
+
     void combine(mode how, const cohort& k, std::vector<std::vector<sum>>& made) {
         if (k.segment.empty()) return;
         int first = 0, end = 0;
@@ -121,21 +134,19 @@ std::string kind_of(const composed_stage& s, const cohort& k) {
 // One group alone, its members renamed and its shards cut down to one element each.
 composition alone(const composed_stage& s, const cohort& k) {
     const int size = static_cast<int>(k.members.size());
-    const std::vector<stage> stages{{.levels = {0}, .group = size, .how = s.how, .algorithm = std::string(s.by->name)}};
-    composition c = compose({{level{}}, tree::uniform(std::vector{size})}, stages, size, 1);
-    cohort& only = c.stages.front().cohorts.front();
-    only.root = k.root;
-    std::int64_t end = 0;
-    c.owners.clear();
+    composition c{.ranks = size, .count = 0, .stages = {}, .owners = {}};
+    cohort only{.segment = {}, .members = {}, .shards = {}, .root = k.root};
     for (int i = 0; i < size; ++i) {
-        only.shards[at(i)] = {end, end + !k.shards[at(i)].empty()};
-        end = only.shards[at(i)].end;
-        if (s.how == mode::scatter) c.owners.push_back({only.shards[at(i)], {i}});
+        only.members.push_back(i);
+        only.shards.push_back({c.count, c.count + !k.shards[at(i)].empty()});
+        c.count = only.shards.back().end;
+        if (s.how == mode::scatter) c.owners.push_back({only.shards.back(), {i}});
     }
-    only.segment = {0, end};
-    c.count = end;
+    only.segment = {0, c.count};
     if (s.how == mode::root) c.owners = {{only.segment, {k.root}}};
     if (s.how == mode::replicate) c.owners = {{only.segment, only.members}};
+    c.stages.push_back({s.how, s.by, s.steps_up, s.steps_down, {std::move(only)},
+                        std::vector(at(size), std::vector{0})});
     return c;
 }
 

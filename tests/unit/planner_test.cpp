@@ -174,6 +174,30 @@ TEST(predict, charges_every_link_that_is_crossed) {
     EXPECT_NEAR(staged[2], 2 * 1.0 / 2, 1e-6);
 }
 
+// Racks of equal shape are looked at once. What the sampled ranks miss is small.
+TEST(predict, samples_speak_for_all_ranks) {
+    std::vector<int> nodes(12 + 12 + 12 + 11 + 12, 4);
+    nodes[17] = 3;
+    for (tree shape : {tree::uniform(std::vector{4, 6, 5}), tree({nodes, {12, 12, 12, 11, 12}, {5}})}) {
+        const hierarchy h = machine(std::move(shape));
+        const sampler few(h, 0), all(h, h.ranks());
+        EXPECT_LT(few.ranks().size(), all.ranks().size() * 3 / 4);
+        EXPECT_EQ(all.ranks().size(), static_cast<std::size_t>(h.ranks()));
+        double ranks = 0;
+        for (const double w : few.weights()) ranks += w;
+        EXPECT_EQ(ranks, h.ranks());
+        pricer sampled(h, few), exact(h, all);
+        for (const collective what : all_collectives)
+            for (const candidate& c : candidates(h, what)) {
+                const price one = sampled.price_stages(c.stages, what), other = exact.price_stages(c.stages, what);
+                for (const double bytes : {8.0, 1e4, 1e6, 1e8})
+                    EXPECT_NEAR(one.time(bytes, 2, 1 << 18), other.time(bytes, 2, 1 << 18),
+                                other.time(bytes, 2, 1 << 18) * 0.1)
+                        << to_string(what) << ' ' << describe(h, c.stages);
+            }
+    }
+}
+
 TEST(predict, pipelining_approaches_the_busiest_link) {
     const std::vector<stage> stages{{{0}, 3, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"},
                                     {{2}, 2, mode::scatter, "ring"}};
@@ -305,6 +329,68 @@ TEST(candidates, leave_out_levels_of_one_child) {
     }
 }
 
+// All ways to run a collective without splitting levels: every grouping of levels, every mode and every algorithm.
+class everything {
+public:
+    everything(const hierarchy& h, collective what) : machine_(h), what_(what) { extend(0); }
+
+    const std::vector<std::vector<stage>>& stages() const { return found_; }
+
+private:
+    void extend(int first) {
+        if (first == machine_.depth()) {
+            found_.push_back(current_);
+            return;
+        }
+        std::vector<int> levels;
+        for (int last = first; last < machine_.depth(); ++last) {
+            levels.push_back(last);
+            for (const mode how : {mode::scatter, mode::root, mode::replicate}) {
+                if (!can(how, what_) || (how == mode::replicate && last + 1 < machine_.depth())) continue;
+                for (const algorithm& a : algorithms()) {
+                    stage s{levels, group_of(levels), how, std::string(a.name)};
+                    if (!available(machine_, s, a)) continue;
+                    current_.push_back(std::move(s));
+                    extend(last + 1);
+                    current_.pop_back();
+                }
+            }
+        }
+    }
+
+    int group_of(const std::vector<int>& levels) const {
+        std::set<int> sizes;
+        for (int d = 0; d < machine_.shape.domains(levels.back()); ++d) {
+            int first = d, end = d + 1;
+            for (auto l = levels.rbegin(); l != levels.rend(); ++l) {
+                first = machine_.shape.first_child(*l, first);
+                end = machine_.shape.first_child(*l, end);
+            }
+            sizes.insert(end - first);
+        }
+        return sizes.size() == 1 ? *sizes.begin() : 0;
+    }
+
+    const hierarchy& machine_;
+    collective what_;
+    std::vector<stage> current_;
+    std::vector<std::vector<stage>> found_;
+};
+
+TEST(candidates, contain_the_best_of_everything) {
+    for (const hierarchy& h : {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}))})
+        for (const collective what : all_collectives) {
+            const everything all(h, what);
+            for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {
+                const ranked found = rank_candidates(h, bytes, what).front();
+                for (const std::vector<stage>& stages : all.stages())
+                    EXPECT_LE(found.how.predicted, tuned(h, {"", stages}, bytes, what).predicted * 1.01)
+                        << to_string(what) << " of " << bytes << ": " << describe(h, stages) << " beats "
+                        << describe(h, found.what.stages);
+            }
+        }
+}
+
 TEST(baseline, is_what_its_name_says) {
     EXPECT_EQ(describe(two_racks(), baseline(two_racks(), "flat-ring").stages), "node+rack+core:12 scatter ring");
     EXPECT_EQ(describe(two_racks(), baseline(two_racks(), "central").stages), "node+rack+core:12 root direct");
@@ -414,6 +500,18 @@ TEST(make_plan, covers_all_sizes_in_few_rules) {
             }
         }
     }
+}
+
+// Racks of 16 nodes of 128 ranks; one node is a rank short and one rack a node.
+TEST(make_plan, takes_machines_of_many_ranks) {
+    std::vector<int> nodes(8 * 4 * 16 - 1, 128), racks(8 * 4, 16);
+    nodes[77] = 127;
+    racks[21] = 15;
+    hierarchy h = machine(tree({nodes, racks, {8 * 4}}));
+    const recipe r = make_plan("x", h);
+    for (const auto& [what, rules] : r.rules)
+        EXPECT_TRUE(has_root(what) || rules.back().predicted < 1.2 * rules.back().limit) << to_string(what);
+    EXPECT_EQ(parse_plan(r.text, "x").text, r.text);
 }
 
 TEST(make_plan, gives_the_same_bytes_again) {

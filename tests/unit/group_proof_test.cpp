@@ -1,0 +1,113 @@
+// Proofs by groups: they accept what whole proofs accept, and refuse compositions that are wrong.
+
+#include <gtest/gtest.h>
+
+#include "planner/planner.hpp"
+#include "schedule/group_proof.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/registry.hpp"
+#include "schedule/verify.hpp"
+
+namespace terrace {
+namespace {
+
+hierarchy machine(tree shape) {
+    hierarchy h;
+    for (int l = 0; l < shape.depth(); ++l)
+        h.levels.push_back({.name = std::string(1, static_cast<char>('a' + l)),
+                            .medium = l == 0 ? fabric::shm : fabric::ethernet,
+                            .bandwidth = 1e9,
+                            .latency = 1e-6,
+                            .overhead = 1e-6});
+    h.shape = std::move(shape);
+    return h;
+}
+
+std::vector<hierarchy> machines() {
+    return {machine(tree::uniform(std::vector{4})), machine(tree::uniform(std::vector{3, 2, 2})),
+            machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))};
+}
+
+std::vector<stage> scattered(const hierarchy& h, const char* by) {
+    std::vector<stage> stages;
+    for (int l = 0; l < h.depth(); ++l)
+        stages.push_back({{l}, h.shape.uniform_size(l).value_or(0), mode::scatter, by});
+    return stages;
+}
+
+TEST(group_proof, accepts_all_candidates) {
+    for (const hierarchy& h : machines())
+        for (const collective what : all_collectives)
+            for (const candidate& c : candidates(h, what))
+                for (const int count : {0, 1, h.ranks() - 1, 5 * h.ranks() + 3}) {
+                    group_proof proof;
+                    const std::vector<std::int64_t> blocks(static_cast<std::size_t>(h.ranks()), count);
+                    const auto fault = has_blocks(what) ? proof.find_fault(compose_blocks(h, c.stages, blocks))
+                                                        : proof.find_fault(compose(h, c.stages, count, 1, 0));
+                    EXPECT_FALSE(fault) << describe(h, c.stages) << ": " << *fault;
+                }
+}
+
+TEST(group_proof, proves_every_kind_of_group_once) {
+    const hierarchy h = machine(tree::uniform(std::vector{4, 4, 4}));
+    group_proof proof;
+    EXPECT_FALSE(proof.find_fault(compose(h, scattered(h, "ring"), 64, 1)));
+    EXPECT_EQ(proof.kinds(), 1U);
+    EXPECT_FALSE(proof.find_fault(compose(h, scattered(h, "halving"), 64, 1)));
+    EXPECT_EQ(proof.kinds(), 2U);
+}
+
+// Each change makes some rank's contribution count twice, or not at all, or end where nobody looks for it.
+TEST(group_proof, refuses_compositions_that_are_wrong) {
+    const hierarchy h = machine(tree({{4, 2}, {2}}));
+    const composition right = compose(h, scattered(h, "ring"), 24, 1);
+    const std::vector<void (*)(composition&)> changes{
+        [](composition& c) { std::swap(c.stages[1].cohorts[0].members[0], c.stages[1].cohorts[1].members[0]); },
+        [](composition& c) { std::swap(c.stages[1].cohorts[0].members[0], c.stages[1].cohorts[0].members[1]); },
+        [](composition& c) { c.stages[0].cohorts[0].members[1] = c.stages[0].cohorts[0].members[2]; },
+        [](composition& c) { c.stages[1].cohorts[0].segment.end -= 1; },
+        [](composition& c) { c.stages[1].cohorts[0].shards[1].begin += 1; },
+        [](composition& c) { c.stages[1].cohorts.pop_back(); },
+        [](composition& c) { c.stages[1].cohorts.push_back(c.stages[1].cohorts.front()); },
+        [](composition& c) { c.stages[1].how = mode::root; },
+        [](composition& c) { std::swap(c.owners[0].owners, c.owners[1].owners); },
+        [](composition& c) { c.owners.pop_back(); },
+    };
+    group_proof proof;
+    EXPECT_FALSE(proof.find_fault(right));
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        composition wrong = right;
+        changes[i](wrong);
+        EXPECT_TRUE(proof.find_fault(wrong)) << "change " << i;
+    }
+    const std::vector<std::int64_t> counts(6, 4);
+    block_layout blocks = compose_blocks(h, scattered(h, "ring"), counts);
+    EXPECT_FALSE(proof.find_fault(blocks));
+    std::swap(blocks.blocks[1], blocks.blocks[3]);
+    EXPECT_TRUE(proof.find_fault(blocks));
+}
+
+// An algorithm that is wrong in itself: a ring that leaves the last step out.
+void short_ring(builder& out, const group& g) {
+    for (int step = 0; step < g.size() - 2; ++step) {
+        out.next_step();
+        out.send(g.next(), g.shard(g.position - step - 1));
+        out.recv_reduce(g.prev(), g.shard(g.position - step - 2));
+    }
+}
+
+TEST(group_proof, refuses_groups_that_are_wrong) {
+    const hierarchy h = machine(tree::uniform(std::vector{4, 2}));
+    algorithm broken = *find_algorithm("ring");
+    broken.name = "short ring";
+    broken.reduce_scatter = short_ring;
+    composition c = compose(h, scattered(h, "ring"), 64, 1);
+    c.stages[0].by = &broken;
+    group_proof proof;
+    const auto fault = proof.find_fault(c);
+    ASSERT_TRUE(fault);
+    EXPECT_NE(fault->find("short ring over 4 ranks"), std::string::npos) << *fault;
+}
+
+}  // namespace
+}  // namespace terrace

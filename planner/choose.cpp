@@ -181,6 +181,16 @@ double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
     return limit(machine, bytes, rate, 0, what);
 }
 
+// What the busiest child of a level sends or receives of all ranks' blocks: its own, or all others.
+double largest_exchange(const tree& t, int l) {
+    double most = 0;
+    for (int d = 0; l > 0 && d < t.domains(l - 1); ++d) {
+        const double own = static_cast<double>(t.first_rank(l - 1, d + 1) - t.first_rank(l - 1, d)) / t.ranks();
+        most = std::max({most, own, 1 - own});
+    }
+    return most;
+}
+
 // Take the n children of a level in the whole machine, each with a link of rate U. To combine an element takes n - 1
 // transfers between children, to hand the result (or a block) to all another n - 1, and each leaves some child:
 // (n-1) N bytes over n outgoing links, once each way that the collective goes. For allreduce that is never less than
@@ -192,7 +202,8 @@ double limit(const hierarchy& machine, std::int64_t bytes, const std::function<d
     for (int l = 0; l < machine.depth(); ++l) {
         const double n = machine.shape.members(l);
         if (n < 2) continue;
-        const double vectors = has_root(what) ? 1 : ways * (n - 1) / n;
+        double vectors = has_root(what) ? 1 : ways * (n - 1) / n;
+        if (has_blocks(what)) vectors = std::max(vectors, largest_exchange(machine.shape, l));
         time = std::max(time, (vectors * static_cast<double>(bytes) - free_bytes) / rate(l));
     }
     return time;

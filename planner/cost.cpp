@@ -74,8 +74,8 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
 class phase_meter {
 public:
     phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, bool down,
-                pattern_book& book)
-        : machine_(machine), samples_(samples), layout_(l), by_(by), down_(down), book_(book),
+                const std::vector<int>& blocks, pattern_book& book)
+        : machine_(machine), samples_(samples), layout_(l), by_(by), down_(down), blocks_(blocks), book_(book),
           loads_(l.places.size()) {
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
@@ -88,7 +88,7 @@ public:
             const place& any = layout_.places[samples.front()];
             if (any.positions == 1) continue;
             start(samples);
-            const pattern& p = book_.of(by_, layout_.how, down_, any.positions, 0);
+            const pattern& p = book_.of(by_, layout_.how, down_, any.positions, blocks_);
             if (p.native) meet_in_memory();
             else if (p.circulant) turn_around(p);
             else go_through(p);
@@ -371,6 +371,7 @@ private:
     const layout& layout_;
     const algorithm& by_;
     bool down_;
+    const std::vector<int>& blocks_;
     pattern_book& book_;
     std::vector<rank_load> loads_;
     phase_cost made_;
@@ -396,6 +397,7 @@ double cpu_load::time(double bytes) const {
 }
 
 std::vector<const phase_cost*> stage_price::phases(collective what) const {
+    if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
     std::vector<const phase_cost*> result;
     if (goes_up(what)) result.push_back(&up);
     if (goes_down(what)) result.push_back(&down);
@@ -434,8 +436,17 @@ pricer::pricer(const hierarchy& machine) : machine_(machine), samples_(machine) 
 
 std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a) {
     const layout& l = samples_.lay_out(up_to_it);
-    const auto phase = [&](bool down) { return phase_meter(machine_, samples_, l, a, down, book_).measure(); };
-    return std::make_shared<const stage_price>(stage_price{phase(false), phase(true)});
+    const auto priced = [&](const std::vector<int>& blocks) {
+        const auto phase = [&](bool down) {
+            return phase_meter(machine_, samples_, l, a, down, blocks, book_).measure();
+        };
+        return stage_price{phase(false), phase(true), nullptr};
+    };
+    stage_price made = priced({});
+    // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
+    const std::vector<int> blocks = l.how == mode::scatter ? samples_.blocks(l) : std::vector<int>{};
+    if (!blocks.empty()) made.of_blocks = std::make_shared<const stage_price>(priced(blocks));
+    return std::make_shared<const stage_price>(std::move(made));
 }
 
 price pricer::price_together(collective what, std::vector<std::shared_ptr<const stage_price>> stages) const {

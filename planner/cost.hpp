@@ -64,6 +64,7 @@ struct phase_cost {
 /// Up and down. Shared by all candidates, of all collectives, that have the stage at the same place.
 struct stage_price {
     phase_cost up, down;
+    std::shared_ptr<const stage_price> of_blocks;  ///< up and down of collectives that have blocks, where they differ
 
     /// Those that a collective runs.
     std::vector<const phase_cost*> phases(collective what) const;

@@ -1,6 +1,7 @@
 #include "planner/layout.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -97,6 +98,19 @@ int sampler::domain_at(const layout& l, int height, int rank) const {
     if (height == static_cast<int>(l.rungs.size())) return domain_at(l, height - 1, rank) / l.rungs.back().group;
     const layout::rung& r = l.rungs[at(height)];
     return machine_.shape.domain_of(r.level - 1, rank) / r.within;
+}
+
+std::vector<int> sampler::blocks(const layout& l) const {
+    constexpr int few = 256;
+    const place& any = l.places.front();
+    if (any.positions > few || domain_at(l, l.to, machine_.ranks() - 1) != 0) return {};
+    std::vector<int> ranks;
+    for (int p = 0; p < any.positions; ++p) {
+        const int end = p + 1 < any.positions ? first_rank(l, l.from, p + 1) : machine_.ranks();
+        ranks.push_back(end - first_rank(l, l.from, p));
+    }
+    const bool equal = std::adjacent_find(ranks.begin(), ranks.end(), std::not_equal_to<>()) == ranks.end();
+    return equal ? std::vector<int>{} : ranks;
 }
 
 int sampler::first_rank(const layout& l, int height, int domain) const {

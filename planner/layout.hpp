@@ -58,6 +58,8 @@ public:
     /// Where the samples stand in the last of the stages.
     const layout& lay_out(std::span<const stage> stages);
 
+    /// Ranks of each position of a last stage whose positions have unequally many, but few enough to tell them apart.
+    std::vector<int> blocks(const layout& l) const;
     /// The domain of a height that holds a rank, counted over the machine.
     int domain_at(const layout& l, int height, int rank) const;
     /// The first rank of a domain of a height.

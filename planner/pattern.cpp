@@ -22,16 +22,17 @@ using sent = std::map<int, std::vector<exchange::message>>;
 
 class recorder {
 public:
-    recorder(algorithm::generator emit, int size, int root) : emit_(emit), size_(size), root_(root) {
+    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks) : emit_(emit), size_(size) {
         for (int i = 0; i < size; ++i) {
             members_.push_back(i);
-            shards_.push_back({i, i + 1});
+            shards_.push_back({count_, count_ + (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
+            count_ = shards_.back().end;
         }
     }
 
     schedule program(int position) const {
-        builder out(position, size_, collective::allreduce, size_);
-        emit_(out, {members_, shards_, {0, size_}, position, root_});
+        builder out(position, size_, collective::allreduce, count_);
+        emit_(out, {members_, shards_, {0, count_}, position, 0});
         return out.finish();
     }
 
@@ -46,7 +47,7 @@ public:
     }
 
 private:
-    double share(const operand& o) const { return static_cast<double>(o.part.count()) / size_; }
+    double share(const operand& o) const { return static_cast<double>(o.part.count()) / static_cast<double>(count_); }
 
     // What goes to one peer in one step counts as one message.
     static void add(std::vector<exchange::message>& step, int from, int to, double part) {
@@ -55,7 +56,8 @@ private:
     }
 
     algorithm::generator emit_;
-    int size_, root_;
+    int size_;
+    std::int64_t count_ = 0;
     std::vector<int> members_;
     std::vector<range> shards_;
 };
@@ -93,8 +95,8 @@ std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
     return result;
 }
 
-pattern read_off(algorithm::generator emit, int size, int root, int rounds) {
-    const recorder run(emit, size, root);
+pattern read_off(algorithm::generator emit, int size, int rounds, const std::vector<int>& blocks = {}) {
+    const recorder run(emit, size, blocks);
     pattern made;
     const std::vector<instr> first = run.program(0).instrs;
     made.native = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
@@ -139,7 +141,7 @@ bool equal(const pattern& a, const pattern& b) {
 std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
     for (const auto guess : {ring, chain}) {
         const auto holds = [&](int small) {
-            return equal(read_off(down ? a.down(how) : a.up(how), small, 0, a.rounds(small)), guess(small, !down));
+            return equal(read_off(down ? a.down(how) : a.up(how), small, a.rounds(small)), guess(small, !down));
         };
         if (holds(large_group + 1) && holds(large_group + 2)) return guess(size, !down);
     }
@@ -150,17 +152,17 @@ std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int
 
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
     if (size > crowd && a.name == "direct") return false;
-    return size <= longest_look || of(a, how, false, large_group + 1, 0).circulant ||
+    return size <= longest_look || of(a, how, false, large_group + 1).circulant ||
            extrapolated(a, how, false, size).has_value();
 }
 
-const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, int root) {
-    const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, root});
+const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks) {
+    const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, blocks});
     const algorithm::generator emit = down ? a.down(how) : a.up(how);
     if (!is_new || emit == nullptr) return page->second;
     std::optional<pattern> known;
     if (size > huge_group) known = extrapolated(a, how, down, size);
-    page->second = known ? std::move(*known) : read_off(emit, size, root, a.rounds(size));
+    page->second = known ? std::move(*known) : read_off(emit, size, a.rounds(size), blocks);
     return page->second;
 }
 

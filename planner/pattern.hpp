@@ -45,15 +45,16 @@ struct pattern {
 /// No rank exchanges messages with more others than this at a time.
 inline constexpr int crowd = 1024;
 
-/// Patterns by algorithm, mode, direction, size and root, each made once.
+/// Patterns by algorithm, mode, direction, size and blocks, each made once; the root is position 0.
 class pattern_book {
 public:
     /// Whether planners consider it for groups of this size.
     bool worth_a_look(const algorithm& a, mode how, int size);
-    const pattern& of(const algorithm& a, mode how, bool down, int size, int root);
+    /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
+    const pattern& of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks = {});
 
 private:
-    std::map<std::tuple<std::string_view, mode, bool, int, int>, pattern> pages_;
+    std::map<std::tuple<std::string_view, mode, bool, int, std::vector<int>>, pattern> pages_;
 };
 
 }  // namespace terrace

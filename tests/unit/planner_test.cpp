@@ -68,9 +68,18 @@ TEST(limit, is_what_the_slowest_level_demands) {
 
 TEST(limit, depends_on_the_collective) {
     for (const hierarchy& h : machines()) {
+        if (!h.shape.uniform()) continue;
         const double both = limit(h, mib);
         EXPECT_DOUBLE_EQ(limit(h, mib, collective::reduce_scatter), both / 2);
         EXPECT_DOUBLE_EQ(limit(h, mib, collective::allgather), both / 2);
+    }
+    // Of unequal nodes the one sends all its blocks, or receives all others.
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        const hierarchy four_and_two = machine(tree({{4, 2}, {2}})), all_but_one = machine(tree({{3, 3, 1}, {3}}));
+        EXPECT_DOUBLE_EQ(limit(four_and_two, mib, what), 4.0 / 6 * mib / 125e6);
+        EXPECT_DOUBLE_EQ(limit(all_but_one, mib, what), 6.0 / 7 * mib / 125e6);
+        const ranked best = rank_candidates(four_and_two, 64 * mib, what).front();
+        EXPECT_LT(best.how.predicted, 1.02 * best.how.limit) << describe(four_and_two, best.what.stages);
     }
     for (const collective what : {collective::broadcast, collective::reduce}) {
         EXPECT_DOUBLE_EQ(limit(network(8), mib, what), mib / 1e9);

@@ -10,9 +10,12 @@
 #include <terrace/export.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
+#include <terrace/request.hpp>
 #include <terrace/types.hpp>
 
 namespace terrace {
+
+struct call_shape;
 
 /// A set of ranks that run collectives by a plan. Move-only; a moved-from communicator may only be assigned to or
 /// destroyed. Created by `terrace::mpi::create` or `terrace::loopback::run`. Creation and destruction are collective;
@@ -89,6 +92,38 @@ public:
         reduce(send.data(), recv.data(), count_of(send), element_type_of<T>, root, op);
     }
 
+    // The same, started: any number may be in flight, and complete in any order. Ranks start them in the same order.
+    // Calls move along while their communicator's thread is in Terrace: in any call, test() or wait().
+    template <element T>
+    request allreduce_async(std::span<T> data, reduce_op op = reduce_op::sum) {
+        return allreduce_async(data.data(), data.data(), count_of(data), element_type_of<T>, op);
+    }
+    template <element T>
+    request allreduce_async(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
+        expect(send.size() == recv.size(), "allreduce", send.size(), recv.size());
+        return allreduce_async(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
+    }
+    template <element T>
+    request reduce_scatter_async(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
+        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(),
+               recv.size());
+        return reduce_scatter_async(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
+    }
+    template <element T>
+    request allgather_async(std::span<const T> send, std::span<T> recv) {
+        expect(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather", send.size(), recv.size());
+        return allgather_async(send.data(), recv.data(), count_of(send), element_type_of<T>);
+    }
+    template <element T>
+    request broadcast_async(std::span<T> data, int root) {
+        return broadcast_async(data.data(), count_of(data), element_type_of<T>, root);
+    }
+    template <element T>
+    request reduce_async(std::span<const T> send, std::span<T> recv, int root, reduce_op op = reduce_op::sum) {
+        expect(rank() != root || send.size() == recv.size(), "reduce", send.size(), recv.size());
+        return reduce_async(send.data(), recv.data(), count_of(send), element_type_of<T>, root, op);
+    }
+
     // The same by address, count (of a block, where there are blocks) and type.
     void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
     void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
@@ -98,6 +133,12 @@ public:
     void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
     void broadcast(void* data, std::int64_t count, element_type type, int root);
     void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+
+    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    request allgather_async(const void* send, void* recv, std::int64_t count, element_type type);
+    request broadcast_async(void* data, std::int64_t count, element_type type, int root);
+    request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
 
     /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in the
     /// order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the part
@@ -121,6 +162,8 @@ private:
     static void expect(bool fits, const char* call, std::size_t send, std::size_t recv);
     void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                        std::int64_t own) const;
+
+    request start(const call_shape& call, const void* send, void* recv);
 
     std::unique_ptr<core> core_;
 };

@@ -1,4 +1,4 @@
 #pragma once
 
 /// Marks what the shared library shows; all else in it is hidden.
-#define TERRACE_API __attribute__((visibility("default")))
+#define TERRACE_API [[gnu::visibility("default")]]

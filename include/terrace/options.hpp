@@ -37,6 +37,14 @@ struct TERRACE_API options {
     /// Whether ranks of one machine node reduce in shared memory; the same on all ranks.
     bool shared_memory = true;
 
+    /// Where each communicator appends what its ranks did when it is destroyed: a Chrome trace, for chrome://tracing or
+    /// ui.perfetto.dev. Empty: nowhere. The same on all ranks.
+    std::filesystem::path trace_file;
+
+    /// Where a rank writes the last things it did, and what it waits for, as JSON (the name with .RANK.json behind it),
+    /// when a call times out, and in a call when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left alone.
+    std::filesystem::path dump_file;
+
     /// The options that the TERRACE_* variables of the environment say (docs/environment.md); `log` writes to standard
     /// error. Warns there of TERRACE_* variables that mean nothing. Terrace reads the environment nowhere else.
     /// @throws input_error naming the variable, its value, and what is allowed

@@ -8,7 +8,7 @@
 
 #include <terrace/error.hpp>
 
-#include "executor/program.hpp"
+#include "executor/engine.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "schedule/compose.hpp"
@@ -28,11 +28,9 @@ void broadcast_text(const hierarchy& machine, std::string& text, transport& net)
     std::iota(levels.begin(), levels.end(), 0);
     const stage one{.levels = levels, .group = net.size(), .how = mode::root, .algorithm = "tree"};
     const composition all = compose(machine, std::span(&one, 1), lengths.front(), 1, 0);
-    net.reserve(program::slots(1));
     const slicing whole{.chunk = 0, .chunks = 1, .tail = lengths.front()};
-    program p({}, lower(generate(all, collective::broadcast, net.rank()), {}), {.element = 1, .chunks = whole}, net, 0);
-    p.start(text.data(), text.data(), {});
-    run_to_end(p, net);
+    program p({}, lower(generate(all, collective::broadcast, net.rank()), {}), {.element = 1, .chunks = whole}, net);
+    run_alone(p, net, text.data(), text.data());
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ public:
     call_check(transport& net, std::vector<int> callers_rank, options::checking level,
                std::chrono::duration<double> timeout, std::function<void()> meanwhile);
 
-    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error, transport_error
+    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error,
+    /// transport_error
     void begin(const call_shape& call);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
     /// A call that is refused takes part as such, so that the others do not wait for it.

@@ -16,12 +16,46 @@ communicator::~communicator() = default;
 int communicator::rank() const noexcept { return core_->rank(); }
 int communicator::size() const noexcept { return core_->size(); }
 
+namespace {
+
+call_shape allreduce_of(std::int64_t count, element_type type, reduce_op op) {
+    return {.what = collective::allreduce, .count = count, .counts = {}, .type = type, .op = op};
+}
+
+call_shape reduce_scatter_of(std::int64_t count, element_type type, reduce_op op) {
+    return {.what = collective::reduce_scatter, .count = count, .counts = {}, .type = type, .op = op};
+}
+
+call_shape allgather_of(std::int64_t count, element_type type) {
+    return {.what = collective::allgather, .count = count, .counts = {}, .type = type};
+}
+
+call_shape broadcast_of(std::int64_t count, element_type type, int root) {
+    return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
+}
+
+call_shape reduce_of(std::int64_t count, element_type type, int root, reduce_op op) {
+    return {.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op, .root = root};
+}
+
+}  // namespace
+
+request communicator::start(const call_shape& call, const void* send, void* recv) {
+    const std::uint64_t number = core_->start(call, send, recv);
+    return number == 0 ? request{} : request{*core_, number};
+}
+
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
-    core_->run({.what = collective::allreduce, .count = count, .counts = {}, .type = type, .op = op}, send, recv);
+    core_->run(allreduce_of(count, type, op), send, recv);
+}
+
+request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
+                                      reduce_op op) {
+    return start(allreduce_of(count, type, op), send, recv);
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
-    core_->run({.what = collective::reduce_scatter, .count = count, .counts = {}, .type = type, .op = op}, send, recv);
+    core_->run(reduce_scatter_of(count, type, op), send, recv);
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
@@ -30,21 +64,38 @@ void communicator::reduce_scatter(const void* send, void* recv, std::span<const 
                send, recv);
 }
 
+request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
+                                           reduce_op op) {
+    return start(reduce_scatter_of(count, type, op), send, recv);
+}
+
 void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
-    core_->run({.what = collective::allgather, .count = count, .counts = {}, .type = type}, send, recv);
+    core_->run(allgather_of(count, type), send, recv);
 }
 
 void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
     core_->run({.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type}, send, recv);
 }
 
+request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
+    return start(allgather_of(count, type), send, recv);
+}
+
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
-    core_->run({.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root}, data, data);
+    core_->run(broadcast_of(count, type, root), data, data);
+}
+
+request communicator::broadcast_async(void* data, std::int64_t count, element_type type, int root) {
+    return start(broadcast_of(count, type, root), data, data);
 }
 
 void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op) {
-    core_->run({.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op, .root = root}, send,
-               recv);
+    core_->run(reduce_of(count, type, root, op), send, recv);
+}
+
+request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
+                                   reduce_op op) {
+    return start(reduce_of(count, type, root, op), send, recv);
 }
 
 void communicator::expect(bool fits, const char* call, std::size_t send, std::size_t recv) {

@@ -4,8 +4,10 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/auto_plan.hpp"
+#include "api/dump.hpp"
 #include "api/log_line.hpp"
 #include "base/partition.hpp"
 #include "schedule/compose.hpp"
@@ -20,27 +22,41 @@ constexpr std::size_t cached_programs = 32;
 }  // namespace
 
 communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
-    : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)) {
+    : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)), events_(!options_.trace_file.empty()) {
+    check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
     if (options_.shared_memory) share_memory();
-    turns_.resize(static_cast<std::size_t>(net_->can().slots));
+    engine_ = std::make_unique<engine>(*net_, most_lanes(), events_);
     number_ranks();
     check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout,
-                                          [] {});  // calls end before the next one begins
-    check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
+                                          [this] { engine_->progress(); });
+    if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
+    if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
+}
+
+communicator::core::~core() {
+    if (options_.trace_file.empty()) return;
+    try {
+        events_.write_trace(options_.trace_file, rank_, plan_.name());
+    } catch (const std::exception& e) {
+        if (options_.log) options_.log(log_level::warn, e.what());
+    }
 }
 
 // A slot holds the longest chunk of any rule that says how long chunks are; there are enough for two calls in flight.
 void communicator::core::share_memory() {
     constexpr std::int64_t unbounded = 1 << 20;
     std::int64_t bytes = 1 << 16;
+    for (const auto& [what, rules] : plan_.get().rules)
+        for (const rule& r : rules) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
+    net_ = add_shared_memory(std::move(net_), 2 * most_lanes(), static_cast<std::size_t>(bytes));
+}
+
+int communicator::core::most_lanes() const {
     int lanes = 2;
     for (const auto& [what, rules] : plan_.get().rules)
-        for (const rule& r : rules) {
-            bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
-            lanes = std::max(lanes, r.lanes);
-        }
-    net_ = add_shared_memory(std::move(net_), 2 * lanes, static_cast<std::size_t>(bytes));
+        for (const rule& r : rules) lanes = std::max(lanes, r.lanes);
+    return lanes;
 }
 
 void communicator::core::number_ranks() {
@@ -49,45 +65,112 @@ void communicator::core::number_ranks() {
 }
 
 void communicator::core::run(const shape_of_call& call, const void* send, void* recv) {
-    if (broken_)
+    if (const std::uint64_t number = start(call, send, recv)) wait(number);
+}
+
+std::uint64_t communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
+    if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one",
                                       to_string(call.what)));
+    check_call(call, send, recv);
+    if (call.count == 0 && call.counts.empty()) return 0;
+    bound& b = find_or_bind(call);
+    b.call = engine_->issue(b.run, send, recv);
+    progress();
+    return b.call;
+}
+
+void communicator::core::check_call(const shape_of_call& call, const void* send, void* recv) {
     const std::string objection = objection_to(call, rank_, size(), send, recv);
-    broken_ = true;
-    if (objection.empty()) check_->begin(call);
-    else check_->meet(describe(call) + ", refused", ": " + objection);
-    broken_ = false;
-    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", to_string(call.what), objection));
-    if (call.count == 0 && call.counts.empty()) return;
-    program& p = find_or_bind(call);
-    broken_ = true;
-    p.start(send, recv, take_slots(p));
-    if (check_->listens()) run_to_end(p, *net_, [this] { check_->listen(); });
-    else run_to_end(p, *net_);
-    broken_ = false;
-}
-
-// Every rank takes the same slots for the same call, whether or not it has a use for them.
-std::vector<program::place> communicator::core::take_slots(const program& p) {
-    std::vector<program::place> places;
-    for (int l = 0; l < p.lanes() && !turns_.empty(); ++l) {
-        std::uint64_t& turn = turns_[static_cast<std::size_t>(next_slot_)];
-        places.push_back({next_slot_, turn});
-        turn += static_cast<std::uint64_t>(p.chunks_of(l));
-        next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
+    try {
+        if (objection.empty()) check_->begin(call);
+        else check_->meet(describe(call) + ", refused", ": " + objection);
+    } catch (...) {
+        fail(std::current_exception());
     }
-    return places;
+    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", to_string(call.what), objection));
 }
 
-program& communicator::core::find_or_bind(const shape_of_call& call) {
-    const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) { return b.what == call; });
+bool communicator::core::test(std::uint64_t call) {
+    if (engine_->done(call)) return true;
+    if (failure_) std::rethrow_exception(failure_);
+    if (!progress()) look_around();
+    return engine_->done(call);
+}
+
+void communicator::core::wait(std::uint64_t call) {
+    constexpr int looks = 16;  // before an idle rank gives its core away
+    for (int idle = 0; !engine_->done(call);) {
+        if (failure_) std::rethrow_exception(failure_);
+        idle = progress() ? 0 : idle + 1;
+        if (idle <= looks) continue;
+        look_around();
+        net_->idle();
+    }
+}
+
+bool communicator::core::progress() {
+    const bool moved = engine_->progress();
+    if (const auto& f = net_->fault())
+        fail(std::make_exception_ptr(transport_error(f->library, f->call, f->code, f->message)));
+    return moved;
+}
+
+// For one who waits.
+void communicator::core::look_around() {
+    if (check_->listens()) {
+        try {
+            check_->listen();
+        } catch (...) {
+            fail(std::current_exception());
+        }
+    }
+    if (!options_.dump_file.empty() && dumps_seen_ != dumps_asked_for()) {
+        dumps_seen_ = dumps_asked_for();
+        dump();
+    }
+    if (options_.timeout.count() > 0 && engine_->age() > options_.timeout) time_out();
+}
+
+void communicator::core::time_out() {
+    constexpr std::size_t shown = 3;
+    std::vector<std::string> waits = engine_->waits(callers_rank_);
+    const std::size_t more = waits.size() > shown ? waits.size() - shown : 0;
+    waits.resize(waits.size() - more);
+    if (!options_.dump_file.empty()) dump();
+    fail(std::make_exception_ptr(timeout_error(
+        fmt::format("not through after {} s (options::timeout); waits for rank {}: {}{}", options_.timeout.count(),
+                    fmt::join(engine_->awaited(callers_rank_), ", "), fmt::join(waits, "; "),
+                    more > 0 ? fmt::format("; and {} more", more) : ""))));
+}
+
+void communicator::core::fail(std::exception_ptr why) {
+    failure_ = why;
+    std::rethrow_exception(why);
+}
+
+void communicator::core::dump() const {
+    try {
+        write_dump(options_.dump_file, rank_, events_.dump(rank_, engine_->waits(callers_rank_)));
+    } catch (const std::exception& e) {
+        if (options_.log) options_.log(log_level::warn, e.what());
+    }
+}
+
+// A second call of one shape in flight gets a program of its own.
+communicator::core::bound& communicator::core::find_or_bind(const shape_of_call& call) {
+    const auto found = std::find_if(cache_.begin(), cache_.end(),
+                                    [&](const bound& b) { return b.what == call && engine_->done(b.call); });
     if (found != cache_.end()) {
         cache_.splice(cache_.begin(), cache_, found);
-    } else {
-        cache_.push_front({call, bind(call)});
-        if (cache_.size() > cached_programs) cache_.pop_back();
+        return cache_.front();
     }
-    return cache_.front().run;
+    cache_.push_front({call, bind(call)});
+    for (auto oldest = std::prev(cache_.end()); cache_.size() > cached_programs && oldest != cache_.begin();) {
+        const auto candidate = oldest--;
+        if (engine_->done(candidate->call)) cache_.erase(candidate);
+    }
+    return cache_.front();
 }
 
 program communicator::core::bind(const shape_of_call& call) {
@@ -107,7 +190,6 @@ program communicator::core::bind(const shape_of_call& call) {
                      fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what), total,
                                  to_string(call.type), describe(r.machine, chosen.stages), lanes, chunks.chunks,
                                  chunks.chunk));
-    net_->reserve(program::slots(lanes));
     return program(std::move(full), std::move(tail),
                    {.element = element,
                     .reduce = find_reduce(call.type, call.op),
@@ -115,7 +197,7 @@ program communicator::core::bind(const shape_of_call& call) {
                     .chunks = chunks,
                     .lanes = lanes,
                     .windowed = fits_slot(tail.count, call) && fits_slot(full.count, call)},
-                   *net_, 0);
+                   *net_);
 }
 
 // Of all blocks together, where there are blocks.
@@ -163,9 +245,14 @@ schedule communicator::core::block_program_of(const shape_of_call& call, const r
 }
 
 std::unique_ptr<communicator::core> communicator::core::split(int color, int key) {
-    if (broken_) throw usage_error("split: an earlier call failed, and the communicator is broken; make a new one");
-    broken_ = true;
-    check_->meet("split");
+    if (failure_) throw usage_error("split: an earlier call failed, and the communicator is broken; make a new one");
+    try {
+        check_->meet("split");
+    } catch (...) {
+        fail(std::current_exception());
+    }
+    // What follows does not move calls along that others may wait for.
+    while (!engine_->idle()) wait(engine_->oldest());
     struct choice {
         int color, key;
     };
@@ -173,7 +260,6 @@ std::unique_ptr<communicator::core> communicator::core::split(int color, int key
     std::vector<choice> all(callers_rank_.size());
     net_->gather_all(&mine, all.data(), sizeof mine);
     std::unique_ptr<transport> net = net_->split(color);
-    broken_ = false;
     if (!net) return nullptr;
     std::vector<int> members;  // by rank of the plan, as in `net`
     int before = 0;            // members that the caller's numbering puts before this rank

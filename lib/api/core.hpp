@@ -1,20 +1,22 @@
 #pragma once
 
+#include <exception>
 #include <list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <terrace/communicator.hpp>
+#include <terrace/request.hpp>
 
 #include "api/call_check.hpp"
-#include "executor/program.hpp"
+#include "executor/engine.hpp"
 #include "plan/recipe.hpp"
 
 namespace terrace {
 
-/// What is behind a communicator: a plan, a transport, and programs bound so far.
-class [[gnu::visibility("hidden")]] communicator::core {
+/// What is behind a communicator: a plan, a transport, programs bound so far, and those in flight.
+class [[gnu::visibility("hidden")]] communicator::core final : public calls_in_flight {
 public:
     /// `rank` is the caller's own numbering. All ranks have the same plan, which whoever made `net` has made sure of.
     /// @throws plan_error
@@ -22,7 +24,13 @@ public:
 
     using shape_of_call = call_shape;
 
+    ~core();
+
+    /// Starts a call. @returns its number, or 0 if it is complete already
+    std::uint64_t start(const shape_of_call& call, const void* send, void* recv);
     void run(const shape_of_call& call, const void* send, void* recv);
+    bool test(std::uint64_t call) override;
+    void wait(std::uint64_t call) override;
     /// Null where the color is negative.
     std::unique_ptr<core> split(int color, int key);
     std::string shape(std::int64_t bytes) const;
@@ -33,13 +41,20 @@ private:
     struct bound {
         shape_of_call what;
         program run;
+        std::uint64_t call = 0;  // the last one that it ran
     };
 
     slicing slice_call(const shape_of_call& call, const rule& chosen) const;
-    std::vector<program::place> take_slots(const program& p);
     void share_memory();
+    int most_lanes() const;
+    void check_call(const shape_of_call& call, const void* send, void* recv);
+    bool progress();
+    void look_around();
+    [[noreturn]] void time_out();
+    [[noreturn]] void fail(std::exception_ptr why);
+    void dump() const;
     void number_ranks();
-    program& find_or_bind(const shape_of_call& call);
+    bound& find_or_bind(const shape_of_call& call);
     program bind(const shape_of_call& call);
     schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
@@ -52,10 +67,11 @@ private:
     options options_;
     std::list<bound> cache_;  // most recently used first; must outlive what the transport still has in flight
     std::unique_ptr<transport> net_;
-    std::vector<std::uint64_t> turns_;  // chunks begun so far by lane slot: equal on all ranks
-    int next_slot_ = 0;
+    recorder events_;
+    std::unique_ptr<engine> engine_;
     std::unique_ptr<call_check> check_;
-    bool broken_ = false;     // a call has failed: some ranks may have gone on, so that no later one can match
+    unsigned dumps_seen_ = 0;
+    std::exception_ptr failure_;  // of a call: some ranks may have gone on, so that no later one can match
 };
 
 }  // namespace terrace

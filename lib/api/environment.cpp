@@ -59,6 +59,16 @@ bool set_plan(options& o, std::string_view value) {
     return true;
 }
 
+bool set_dump(options& o, std::string_view value) {
+    o.dump_file = value;
+    return true;
+}
+
+bool set_trace(options& o, std::string_view value) {
+    o.trace_file = value;
+    return true;
+}
+
 bool set_timeout(options& o, std::string_view value) {
     double seconds = 0;
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), seconds);
@@ -76,10 +86,13 @@ bool set_check(options& o, std::string_view value) {
 constexpr std::array variables{
     variable{"TERRACE_CHECK", "first", "off, first or every",
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
+    variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
+             "where a rank writes what it did last, when a call times out and on SIGUSR1", set_dump},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
     variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one", set_plan},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long creating a communicator, and each call, may wait for other ranks", set_timeout},
+    variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
 };
 
 // Insertions, deletions and replacements that make one text of the other.

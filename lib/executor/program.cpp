@@ -27,10 +27,9 @@ compiled::compiled(schedule s) : code(std::move(s)) {
     }
 }
 
-program::program(schedule full, schedule tail, const shape& s, transport& net, int first_slot)
+program::program(schedule full, schedule tail, const shape& s, transport& net)
     : net_(net),
       shape_(s),
-      first_slot_(first_slot),
       segment_(std::max(round_down(net.segment(), s.element), s.element)),
       full_(std::move(full)),
       tail_(std::move(tail)),
@@ -69,8 +68,9 @@ std::int64_t program::chunks_of(int lane) const noexcept {
     return lane < shape_.chunks.chunks ? div_ceil(shape_.chunks.chunks - lane, shape_.lanes) : 0;
 }
 
-void program::start(const void* send, void* recv, std::span<const place> places) noexcept {
-    for (std::size_t l = 0; l < places.size(); ++l) lanes_[l].at = places[l];
+void program::start(const void* send, void* recv, const run& as, recorder& events) noexcept {
+    run_ = as;
+    events_ = &events;
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
     lanes_left_ = static_cast<int>(std::min<std::int64_t>(shape_.lanes, shape_.chunks.chunks));
@@ -120,9 +120,10 @@ bool program::begin_stage(lane& l) noexcept {
     const instr& i = l.code->code.instrs[l.code->stages[l.stage]];
     if (l.waits[l.code->stages[l.stage]] > 0) return false;
     l.stage_runs = true;
+    note(l, l.code->stages[l.stage], false);
     const auto first = [&](buffer where) { return address(l, {where, {0, 0}}); };
     const buffer own = i.sources > 0 ? l.code->code.sources_of(i).front().where : i.src.where;
-    net_.stage(slot_number(lane_index(l), stage_slot),
+    net_.stage(run_.first_slot + slot_number(lane_index(l), stage_slot),
                {.what = i.what,
                 .group = &l.code->code.groups[static_cast<std::size_t>(i.peer)],
                 .src = first(i.src.where),
@@ -149,20 +150,24 @@ bool program::issue(lane& l, bool receiving) noexcept {
         const operand& what = receiving ? i.dst : i.src;
         const std::size_t total = static_cast<std::size_t>(what.part.count()) * shape_.element;
         const std::size_t segment = segment_of(total), bytes = std::min(segment, total - at.offset);
-        if (at.offset == 0) l.segments[n] = static_cast<std::uint32_t>(div_ceil(total, segment));
+        if (at.offset == 0) {
+            l.segments[n] = static_cast<std::uint32_t>(div_ceil(total, segment));
+            note(l, n, false);
+        }
         const int number = at.free.back();
         at.free.pop_back();
-        slots_[static_cast<std::size_t>(number - first_slot_)] = {n, at.offset, bytes};
+        slots_[static_cast<std::size_t>(number)] = {n, at.offset, bytes};
         std::byte* memory = address(l, what) + at.offset;
-        const int tag = i.channel * shape_.lanes + lane_index(l);
+        const int tag = (i.channel * shape_.lanes + lane_index(l)) * run_.window +
+                        static_cast<int>(run_.call % static_cast<std::uint64_t>(run_.window));
         at.offset += bytes;
         if (at.offset == total) {
             ++at.message;
             at.offset = 0;
         }
         if (i.what == action::recv_reduce) memory = staging(l, number);
-        if (receiving) net_.recv(number, i.peer, tag, memory, bytes);
-        else net_.send(number, i.peer, tag, memory, bytes);
+        if (receiving) net_.recv(run_.first_slot + number, i.peer, tag, memory, bytes);
+        else net_.send(run_.first_slot + number, i.peer, tag, memory, bytes);
         issued = true;
     }
     return issued;
@@ -175,9 +180,10 @@ std::size_t program::segment_of(std::size_t bytes) const noexcept {
     return round_up(div_ceil(bytes, pieces), shape_.element);
 }
 
-void program::complete_slot(int number) noexcept {
-    const slot s = slots_[static_cast<std::size_t>(number - first_slot_)];
-    lane& l = lanes_[static_cast<std::size_t>((number - first_slot_) / slots_per_lane)];
+void program::complete_slot(int of_transport) noexcept {
+    const int number = of_transport - run_.first_slot;
+    const slot s = slots_[static_cast<std::size_t>(number)];
+    lane& l = lanes_[static_cast<std::size_t>(number / slots_per_lane)];
     if (number == slot_number(lane_index(l), stage_slot)) {
         l.stage_runs = false;
         return settle(l, l.code->stages[l.stage++]);
@@ -203,6 +209,7 @@ void program::settle(lane& l, std::uint32_t instruction) noexcept {
 
 void program::complete(lane& l, std::uint32_t instruction) noexcept {
     --l.left;
+    note(l, instruction, true);
     const schedule& code = l.code->code;
     for (std::uint32_t next : code.successors_of(code.instrs[instruction])) {
         const action what = code.instrs[next].what;
@@ -214,6 +221,7 @@ void program::run_ready(lane& l) noexcept {
     while (!l.ready.empty()) {
         const std::uint32_t n = l.ready.back();
         l.ready.pop_back();
+        note(l, n, false);
         run_local(l, l.code->code.instrs[n]);
         complete(l, n);
     }
@@ -248,24 +256,37 @@ std::byte* program::address(const lane& l, operand o) const noexcept {
     return base + static_cast<std::size_t>(element) * shape_.element;
 }
 
-void run_to_end(program& p, transport& net, const std::function<void()>& when_idle) {
-    constexpr int looks = 16;  // before an idle rank gives its core away
-    int idle = 0;
-    while (!p.done()) {
-        bool moved = p.advance();
-        for (int slot : net.poll()) {
-            p.complete_slot(slot);
-            moved = true;
-        }
-        if (net.fault()) {
-            const transport_fault& f = *net.fault();
-            throw transport_error(f.library, f.call, f.code, f.message);
-        }
-        idle = moved ? 0 : idle + 1;
-        if (idle <= looks) continue;
-        if (when_idle) when_idle();
-        net.idle();
+void program::note(const lane& l, std::uint32_t instruction, bool ends) noexcept {
+    const instr& i = l.code->code.instrs[instruction];
+    const phase& p = l.code->code.phases[i.phase];
+    events_->record({.ticks = recorder::now(),
+                     .call = run_.call,
+                     .chunk = l.chunk,
+                     .step = i.step,
+                     .peer = is_stage(i.what) ? -1 : i.peer,
+                     .stage = static_cast<std::int16_t>(p.stage),
+                     .lane = static_cast<std::int16_t>(lane_index(l)),
+                     .what = i.what,
+                     .down = p.down,
+                     .ends = ends});
+}
+
+std::vector<program::wait> program::waits() const {
+    std::vector<wait> found;
+    for (const lane& l : lanes_) {
+        if (l.code == nullptr) continue;
+        const auto add = [&](std::uint32_t n, int peer) {
+            const instr& i = l.code->code.instrs[n];
+            const phase& p = l.code->code.phases[i.phase];
+            found.push_back({p.stage, p.down, i.step, l.chunk, to_string(i.what), peer});
+        };
+        for (std::uint32_t n = 0; n < l.segments.size(); ++n)
+            if (l.segments[n] > 0) add(n, l.code->code.instrs[n].peer);
+        if (l.stage_runs)
+            for (int peer : net_.missing(run_.first_slot + slot_number(lane_index(l), stage_slot)))
+                add(l.code->stages[l.stage], peer);
     }
+    return found;
 }
 
 }  // namespace terrace

@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include <terrace/types.hpp>
 
+#include "executor/recorder.hpp"
 #include "executor/transport.hpp"
 #include "kernels/reduce.hpp"
 #include "schedule/schedule.hpp"
@@ -48,9 +48,15 @@ public:
         std::uint64_t turn = 0;  ///< chunks that ran there before
     };
 
+    /// What tells one run from others in flight.
+    struct run {
+        std::uint64_t call = 0;  ///< its number, the same on all ranks
+        int window = 1;          ///< calls that may be in flight at once
+        int first_slot = 0;      ///< it uses first_slot ... first_slot + slots() - 1 of the transport
+    };
+
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
-    /// @param first_slot the program's slots in `net` are first_slot ... first_slot + slots() - 1
-    program(schedule full, schedule tail, const shape& s, transport& net, int first_slot);
+    program(schedule full, schedule tail, const shape& s, transport& net);
 
     /// Slots a program with so many lanes uses.
     static int slots(int lanes) noexcept { return lanes * slots_per_lane; }
@@ -59,14 +65,28 @@ public:
     /// Chunks that run in a lane.
     std::int64_t chunks_of(int lane) const noexcept;
 
+    /// Where a lane is to run, if the transport has slots. Before start.
+    void place_lane(int lane, place at) noexcept { lanes_[static_cast<std::size_t>(lane)].at = at; }
+    place lane_place(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].at; }
+
     /// Begins a call. `send` and `recv` may be the same. The program must be idle.
-    /// @param places by lane; empty if the transport has no slots
-    void start(const void* send, void* recv, std::span<const place> places) noexcept;
+    void start(const void* send, void* recv, const run& as, recorder& events) noexcept;
     /// Issues what can be issued. True if anything was.
     bool advance() noexcept;
     /// A slot of this program has completed.
     void complete_slot(int slot) noexcept;
     bool done() const noexcept { return lanes_left_ == 0; }
+
+    /// An instruction that has begun and waits for another rank.
+    struct wait {
+        int stage = 0;
+        bool down = false;
+        int step = 0;
+        std::int64_t chunk = 0;
+        std::string_view what;  ///< the action
+        int peer = 0;           ///< rank
+    };
+    std::vector<wait> waits() const;
 
 private:
     static constexpr int slots_each_way = 8;  // enough to keep a link busy with segments of 48 KiB
@@ -106,12 +126,14 @@ private:
     void settle(lane& l, std::uint32_t instruction) noexcept;
     void run_ready(lane& l) noexcept;
     void run_local(lane& l, const instr& i) noexcept;
+    void note(const lane& l, std::uint32_t instruction, bool ends) noexcept;
     std::int64_t elements_in_slot(const schedule& s) const noexcept;
     std::byte* address(const lane& l, operand o) const noexcept;
     std::size_t segment_of(std::size_t bytes) const noexcept;
     int divisor_of(const instr& i) const noexcept { return i.completes ? shape_.divisor : 1; }
     int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }
-    int slot_number(int lane, int i) const noexcept { return first_slot_ + lane * slots_per_lane + i; }
+    // Of the program's own slots, from 0.
+    static int slot_number(int lane, int i) noexcept { return lane * slots_per_lane + i; }
     std::byte* staging(const lane& l, int slot) noexcept {
         const int number = slot - slot_number(lane_index(l), slots_each_way) + lane_index(l) * slots_each_way;
         return staging_.get() + static_cast<std::size_t>(number) * segment_;
@@ -119,7 +141,8 @@ private:
 
     transport& net_;
     shape shape_;
-    int first_slot_;
+    run run_;
+    recorder* events_ = nullptr;
     std::size_t segment_;
     compiled full_, tail_;
     std::vector<lane> lanes_;
@@ -132,10 +155,5 @@ private:
     std::byte* recv_ = nullptr;
     int lanes_left_ = 0;
 };
-
-/// Runs a program that has been started to its end on `net`, where nothing else is in flight. Spins briefly, then
-/// yields. `when_idle` is called now and then while nothing moves, and may give the call up by throwing.
-/// @throws transport_error as latched
-void run_to_end(program& p, transport& net, const std::function<void()>& when_idle = {});
 
 }  // namespace terrace

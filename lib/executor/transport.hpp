@@ -76,6 +76,8 @@ public:
     /// Starts a stage in a free slot: one that can() runs, with memory that all members can reach. Of one lane slot,
     /// one at a time, in the order of turns and channels.
     virtual void stage(int /*slot*/, const stage_call&) noexcept {}
+    /// The ranks that the stage in a slot waits for.
+    virtual std::vector<int> missing(int /*slot*/) const { return {}; }
     /// The memory of a lane slot, at the same place on all ranks that share memory; empty if there are no slots.
     virtual std::span<std::byte> lane_memory(int /*lane_slot*/) noexcept { return {}; }
 

@@ -46,6 +46,7 @@ struct loopback_world::state {
     explicit state(std::span<const int> node_sizes) {
         for (int size : node_sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), ranks), ranks += size;
         channels = std::vector<channel>(nodes.size() * nodes.size());
+        for (channel& c : channels) c.waiting.reserve(64);
         mailboxes = std::vector<mailbox>(nodes.size());
     }
 

@@ -124,15 +124,24 @@ bool node_stages::awaits(const active& a, std::size_t peer) const noexcept {
 }
 
 bool node_stages::peers_reached(active& a) noexcept {
-    const std::vector<int>& members = a.call.group->members;
-    const std::uint64_t due = ticket(a.call, a.waits_for);
-    for (; a.seen < members.size(); ++a.seen) {
-        if (!awaits(a, a.seen)) continue;
-        if (cell_of(part_of(members[a.seen]), a.call.lane_slot).ticket.load(std::memory_order_acquire) < due)
-            return false;
-    }
+    for (; a.seen < a.call.group->members.size(); ++a.seen)
+        if (!reached(a, a.seen)) return false;
     a.seen = 0;
     return true;
+}
+
+bool node_stages::reached(const active& a, std::size_t peer) const noexcept {
+    if (!awaits(a, peer)) return true;
+    const cell& c = cell_of(part_of(a.call.group->members[peer]), a.call.lane_slot);
+    return c.ticket.load(std::memory_order_acquire) >= ticket(a.call, a.waits_for);
+}
+
+std::vector<int> node_stages::missing(int slot) const {
+    std::vector<int> ranks;
+    for (const active& a : active_)
+        for (std::size_t peer = 0; peer < a.call.group->members.size() && a.slot == slot; ++peer)
+            if (!reached(a, peer)) ranks.push_back(a.call.group->members[peer]);
+    return ranks;
 }
 
 // True once the stage is complete.

@@ -31,6 +31,8 @@ public:
     void start(int slot, const stage_call& call) noexcept;
     /// Does what can be done and appends the slots of stages that are complete.
     void poll(std::vector<int>& done) noexcept;
+    /// The ranks that the stage in a slot waits for.
+    std::vector<int> missing(int slot) const;
     void reserve(std::size_t stages) { active_.reserve(stages); }
     bool idle() const noexcept { return active_.empty(); }
     /// Sleeps until a peer gets further, or for a short time. False if it did not sleep since there is something to do.
@@ -55,6 +57,7 @@ private:
 
     bool step(active& a) noexcept;
     bool peers_reached(active& a) noexcept;
+    bool reached(const active& a, std::size_t peer) const noexcept;
     bool awaits(const active& a, std::size_t peer) const noexcept;
     std::uint64_t ticket(const stage_call& c, progress p) const noexcept;
     void announce(const stage_call& c, progress p) noexcept;

@@ -50,6 +50,7 @@ public:
         net_->recv(slot, peer, tag, to, bytes);
     }
     void stage(int slot, const stage_call& call) noexcept override { stages_.start(slot, call); }
+    std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
     std::span<std::byte> lane_memory(int lane_slot) noexcept override { return stages_.lane_memory(lane_slot); }
 
     std::span<const int> poll() noexcept override {

@@ -1,0 +1,253 @@
+// Calls in flight: many at once, waited for in any order, and what a rank says when one does not end.
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <terrace/loopback.hpp>
+
+#include "support/bad_calls.hpp"
+#include "support/dice.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace {
+
+// Allocations of this thread, while they are counted.
+thread_local bool counting = false;
+thread_local int allocations = 0;
+
+void* allocate(std::size_t bytes) {
+    allocations += counting;
+    if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
+    throw std::bad_alloc();
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace terrace::test {
+
+namespace {
+
+std::vector<plan> plans() {
+    std::vector<plan> all;
+    for (const hierarchy& machine :
+         {machine_of(tree({{4, 2, 3}, {3}})), machine_of(tree::uniform(std::vector{2, 2, 2}))})
+        for (const char* inner : {"ring", "native"}) {
+            std::vector<stage> stages{{{0}, machine.shape.uniform_size(0).value_or(0), mode::scatter, inner}};
+            for (int l = 1; l < machine.depth(); ++l)
+                stages.push_back({{l}, machine.shape.uniform_size(l).value_or(0), mode::scatter, "ring"});
+            all.push_back(plan_of(machine, stages, 2, 8192));
+        }
+    return all;
+}
+
+// A file of its own for each test, gone in the end.
+class temporary {
+public:
+    explicit temporary(const std::string& name)
+        : path_(std::filesystem::temp_directory_path() / fmt::format("terrace-{}-{}", getpid(), name)) {}
+    ~temporary() {
+        for (const auto& each : std::filesystem::directory_iterator(path_.parent_path()))
+            if (each.path().filename().string().starts_with(path_.filename().string()))
+                std::filesystem::remove(each.path());
+    }
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+nlohmann::json read(const std::filesystem::path& file) { return nlohmann::json::parse(std::ifstream(file)); }
+
+}  // namespace
+
+// More than may run at once, of shapes that repeat; ranks wait for them in orders of their own.
+TEST(async, many_in_flight_complete_in_any_order) {
+    for (const plan& p : plans()) {
+        std::atomic<int> wrong{0};
+        loopback::run(p, [&](communicator& comm) {
+            constexpr int calls = 40;
+            std::vector<std::vector<double>> data;
+            std::vector<request> requests;
+            for (int c = 0; c < calls; ++c) {
+                data.emplace_back(static_cast<std::size_t>(1 + 700 * (c % 5)), comm.rank() + c);
+                requests.push_back(comm.allreduce_async(std::span(data.back())));
+            }
+            dice order(static_cast<std::uint64_t>(comm.rank()));
+            std::vector<int> left(calls);
+            for (int c = 0; c < calls; ++c) left[static_cast<std::size_t>(c)] = c;
+            while (!left.empty()) {
+                const auto at = static_cast<std::ptrdiff_t>(order.below(left.size()));
+                const int c = left[static_cast<std::size_t>(at)];
+                left.erase(left.begin() + at);
+                if (c % 3 != 0) requests[static_cast<std::size_t>(c)].wait();
+                else while (!requests[static_cast<std::size_t>(c)].test()) std::this_thread::yield();
+                const int n = comm.size();
+                for (double x : data[static_cast<std::size_t>(c)]) wrong += x != n * (n - 1) / 2 + n * c;
+            }
+        });
+        EXPECT_EQ(wrong, 0) << p.get().text;
+    }
+}
+
+TEST(async, all_collectives) {
+    loopback::run(plan_for(6), [&](communicator& comm) {
+        const int n = comm.size(), me = comm.rank();
+        const auto many = static_cast<std::size_t>(n);
+        std::vector<int> ones(3 * many, 1), sums(3), mine(2, me), all(2 * many);
+        std::vector<int> told(5, me == 2 ? 42 : 0), total(3 * many);
+        std::vector<request> requests;
+        requests.push_back(comm.reduce_scatter_async<int>(std::span<const int>(ones), std::span(sums)));
+        requests.push_back(comm.allgather_async<int>(std::span<const int>(mine), std::span(all)));
+        requests.push_back(comm.broadcast_async(std::span(told), 2));
+        requests.push_back(comm.reduce_async<int>(std::span<const int>(ones), std::span(total), 1));
+        wait_all(requests);
+        EXPECT_EQ(sums, std::vector<int>(3, n));
+        for (int r = 0; r < n; ++r) EXPECT_EQ(all[static_cast<std::size_t>(2 * r)], r);
+        EXPECT_EQ(told, std::vector<int>(5, 42));
+        if (me == 1) {
+            EXPECT_EQ(total, std::vector<int>(ones.size(), n));
+        }
+    });
+}
+
+// One rank compares a new shape while another still waits for the call before it.
+TEST(async, comparing_calls_moves_others_along) {
+    loopback::run(plan_for(3), [&](communicator& comm) {
+        std::vector<float> first(50'000, 1), second(60'000, 1);
+        request r = comm.allreduce_async(std::span(first));
+        if (comm.rank() == 0) r.wait();
+        request s = comm.allreduce_async(std::span(second));
+        s.wait();
+        r.wait();
+        EXPECT_EQ(first.back() + second.back(), 6);
+    });
+}
+
+TEST(async, a_request_is_complete_when_it_is_moved_from_or_waited_for) {
+    loopback::run(plan_for(2), [&](communicator& comm) {
+        request none;
+        EXPECT_TRUE(none.test());
+        none.wait();
+        std::vector<float> data(100, 1);
+        request first = comm.allreduce_async(std::span(data));
+        request second = std::move(first);
+        EXPECT_TRUE(first.test());  // NOLINT: that is what is tested
+        second.wait();
+        EXPECT_TRUE(second.test());
+        EXPECT_EQ(data.front(), 2);
+        { request dropped = comm.allreduce_async(std::span(data)); }
+        EXPECT_EQ(data.front(), 4);
+    });
+}
+
+TEST(async, a_second_call_allocates_nothing) {
+    std::atomic<int> total{0};
+    for (const plan& p : plans())
+        loopback::run(p, [&](communicator& comm) {
+            std::vector<float> data(5000, 1);
+            for (int i = 0; i < 3; ++i) {
+                counting = i == 2;
+                comm.allreduce(std::span(data));
+                counting = false;
+            }
+            total += allocations;
+            allocations = 0;
+        });
+    EXPECT_EQ(total, 0);
+}
+
+TEST(deadline, names_the_rank_that_is_missing_and_where) {
+    const temporary file("dump");
+    options o;
+    o.timeout = std::chrono::milliseconds(300);
+    o.check = options::checking::off;
+    o.dump_file = file.path();
+    std::vector<std::string> messages(4);
+    loopback::run(plan_for(4), [&](communicator& comm) {
+        std::vector<float> data(1000, 1);
+        comm.allreduce(std::span(data));
+        if (comm.rank() == 3) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(900));
+            return;
+        }
+        try {
+            comm.allreduce(std::span(data));
+        } catch (const timeout_error& e) {
+            messages[static_cast<std::size_t>(comm.rank())] = e.what();
+        }
+        EXPECT_THROW(comm.allreduce(std::span(data)), usage_error);  // broken
+    }, o);
+    for (int r = 0; r < 3; ++r) {
+        const std::string& m = messages[static_cast<std::size_t>(r)];
+        EXPECT_NE(m.find("not through after 0.3 s"), std::string::npos) << r << ": " << m;
+        EXPECT_NE(m.find("stage"), std::string::npos) << m;
+    }
+    // Somebody waits for rank 3 itself.
+    int named = 0;
+    for (const std::string& m : messages) named += m.find("rank 3") != std::string::npos;
+    EXPECT_GT(named, 0);
+    const nlohmann::json dump = read(file.path().string() + ".0.json");
+    EXPECT_EQ(dump["rank"], 0);
+    EXPECT_FALSE(dump["waits_for"].empty());
+    EXPECT_FALSE(dump["events"].empty());
+}
+
+TEST(deadline, sigusr1_dumps_what_a_rank_does) {
+    const temporary file("usr1");
+    options o;
+    o.dump_file = file.path();
+    loopback::run(plan_for(2), [&](communicator& comm) {
+        std::vector<float> data(1000, 1);
+        comm.allreduce(std::span(data));
+        if (comm.rank() == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            std::raise(SIGUSR1);
+            while (!std::filesystem::exists(file.path().string() + ".1.json")) std::this_thread::yield();
+        }
+        comm.allreduce(std::span(data));
+    }, o);
+    EXPECT_EQ(read(file.path().string() + ".1.json")["rank"], 1);
+}
+
+TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
+    const temporary file("trace");
+    options o;
+    o.trace_file = file.path();
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
+    const plan p = plan_of(machine, {{{0}, 2, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}}, 2, 4096);
+    loopback::run(p, [&](communicator& comm) {
+        std::vector<float> data(10 * 1024, 1);  // 10 chunks
+        comm.allreduce(std::span(data));
+    }, o);
+    const nlohmann::json trace = read(file.path());
+    int slices = 0;
+    std::set<int> ranks;
+    for (const nlohmann::json& e : trace) {
+        ranks.insert(e["pid"].get<int>());
+        if (e["ph"] != "X") continue;
+        ++slices;
+        EXPECT_GE(e["dur"].get<double>(), 0);
+    }
+    EXPECT_EQ(ranks, (std::set{0, 1, 2, 3}));
+    EXPECT_EQ(slices, 4 * 4 * 10);  // ranks x stages up and down x chunks
+}
+
+}  // namespace terrace::test

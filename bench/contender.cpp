@@ -139,10 +139,18 @@ std::unique_ptr<contender> make_baseline(const setting& s, std::string_view orig
     return std::make_unique<planned>(s, plan(std::make_shared<const recipe>(finished(std::move(r)))));
 }
 
+// The plan without its chunks: what pipelining is worth.
+std::unique_ptr<contender> make_sequential(const setting& s, std::string_view) {
+    recipe r = s.chosen.get();
+    for (rule& each : r.rules.at(s.of.what)) each.lanes = 1, each.chunk = 0;
+    return std::make_unique<planned>(s, plan(std::make_shared<const recipe>(finished(std::move(r)))));
+}
+
 std::unique_ptr<contender> make_library(const setting& s, std::string_view) { return std::make_unique<library>(s); }
 
-constexpr std::array<contender_kind, 6> kinds{{
+constexpr std::array<contender_kind, 7> kinds{{
     {"hierarchical", "what the plan says", make_planned},
+    {"sequential", "the same in one piece: a stage begins when the one before is through", make_sequential},
     {"staged", "the best plan of reduce-scatters and allgathers alone", make_baseline},
     {"flat-ring", "one ring over all ranks; with a root a chain", make_baseline},
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", make_baseline},

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 
 #include <unistd.h>
 
@@ -25,6 +26,12 @@ public:
         last_ = now;
         shown_ = true;
         fmt::print(stderr, "\r\033[K{}", text());
+    }
+
+    /// At once: for steps that take long.
+    void now(const std::string& text) {
+        last_ = {};
+        show([&] { return text; });
     }
 
     void clear() {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr double time_of_row = 1;  // [s]
 
-int iterations_that_fit(double slowest) {
+int iterations_that_fit(double slowest, int fewest) {
     const double fit = time_of_row / std::max(slowest, 1e-9);
-    return static_cast<int>(std::clamp(fit, double{fewest_iterations}, double{most_iterations}));
+    return std::max(fewest, static_cast<int>(std::min(fit, double{most_iterations})));
 }
 
 }  // namespace
@@ -98,7 +98,8 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         slowest = 0;  // the first calls also make programs and connections
         round(i == 0, "warm-up", i, settings_.warmup, [&](std::size_t, double t) { slowest = std::max(slowest, t); });
     }
-    const int iterations = settings_.iterations ? *settings_.iterations : iterations_that_fit(world_.maximum(slowest));
+    const int iterations = settings_.iterations ? *settings_.iterations
+                                                : iterations_that_fit(world_.maximum(slowest), settings_.fewest);
     for (int i = 0; i < iterations; ++i) {
         const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
         round(checked, "iteration", i, iterations, [&](std::size_t e, double t) { rows[e].times.push_back(t); });

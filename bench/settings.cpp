@@ -45,6 +45,10 @@ Examples:
   tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
       on a virtual cluster, whose links let 128 KiB pass free of charge
 
+Also:
+  terrace-bench --links --help      measures links and writes what it finds into a cluster file
+  tools/bench-suite --help          the whole comparison on a cluster, Open MPI in several settings included, with plots
+
 Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
 }
 
@@ -199,10 +203,12 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->transform(bytes_of(1))->type_name("BYTES");
     app.add_option("-f,--stepfactor", s.factor, "multiply by this from size to size")
         ->check(number_of(2))->type_name("N")->capture_default_str()->excludes(step);
-    app.add_option("-n,--iters", s.iterations,
+    CLI::Option* iterations = app.add_option("-n,--iters", s.iterations,
                    fmt::format("iterations of a row; default: {} to {}, as fit into a second", fewest_iterations,
                                most_iterations))
         ->check(number_of(1))->type_name("N");
+    app.add_option("--min-iters", s.fewest, "the fewest iterations of a row where -n is not given")
+        ->check(number_of(1))->type_name("N")->capture_default_str()->excludes(iterations);
     app.add_option("-w,--warmup_iters", s.warmup, "iterations before, not timed")
         ->check(number_of(0))->type_name("N")->capture_default_str();
     CLI::Validator flag = CLI::IsMember({"0", "1"});

@@ -16,7 +16,7 @@ namespace terrace::bench {
 
 /// Iterations of a row where the command line does not say: as fit into about a second, but within these.
 inline constexpr int fewest_iterations = 5;
-inline constexpr int most_iterations = 200;
+inline constexpr int most_iterations = 200;  // or the fewest, where they are more
 
 /// What the command line asks for.
 struct settings {
@@ -30,6 +30,7 @@ struct settings {
     std::int64_t step = 0;                ///< [bytes] from size to size; 0: `factor` rules
     int factor = 4;
     std::optional<int> iterations;        ///< nothing: as many as time allows
+    int fewest = fewest_iterations;       ///< where time is to tell
     int warmup = 2;
     bool check = true;
     element_type type = element_type::float32;

@@ -44,7 +44,7 @@ std::string goodput_text(const conditions& c) {
 
 std::string iterations_text(const settings& s) {
     if (s.iterations) return fmt::format("{} iterations a row", *s.iterations);
-    return fmt::format("{} to {} iterations a row, as fit into a second", fewest_iterations, most_iterations);
+    return fmt::format("{} to {} iterations a row, as fit into a second", s.fewest, most_iterations);
 }
 
 std::string shape_column(const description& d) {

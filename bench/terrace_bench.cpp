@@ -4,24 +4,31 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <string_view>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <terrace/error.hpp>
 #include <terrace/plan.hpp>
+#include <terrace/version.hpp>
 
 #include "base/document.hpp"
 #include "bench/contender.hpp"
 #include "bench/goodput.hpp"
+#include "bench/links.hpp"
 #include "bench/report.hpp"
 #include "bench/runner.hpp"
 #include "bench/settings.hpp"
 #include "bench/world.hpp"
 #include "plan/recipe.hpp"
 #include "schedule/compose.hpp"
+#include "tools/import_child.hpp"
+#include "topology/cluster_yaml.hpp"
+#include "topology/hwloc_xml.hpp"
 
 namespace terrace::bench {
 
@@ -40,17 +47,18 @@ void say(const world& w, const std::string& text) {
 }
 
 // Learned now rather than after minutes of measuring.
-void expect_writable(const std::filesystem::path& file) {
+void expect_writable(const std::filesystem::path& file, const char* option) {
     std::filesystem::path folder = file.parent_path();
     if (folder.empty()) folder = ".";
     if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(file))
-        throw input_error(file.string(), 0, 0, "cannot be written; give --json a file in a folder that exists");
+        throw input_error(file.string(), 0, 0,
+                          fmt::format("cannot be written; give {} a file in a folder that exists", option));
 }
 
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
-        if (w.first() && !s.json_file.empty()) expect_writable(s.json_file);
+        if (w.first() && !s.json_file.empty()) expect_writable(s.json_file, "--json");
         plan p = plan::load(s.plan_file);
         check_runnable(p.get());
         for (const collective what : s.collectives) {
@@ -132,13 +140,60 @@ int compare(const world& w, const settings& s) {
     return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;
 }
 
-int answer_or_compare(const world& w, int argc, char** argv) {
-    const auto parsed = parse_settings(argc, argv);
-    if (const answer* a = std::get_if<answer>(&parsed)) {
-        if (w.first()) fmt::print(a->exit_code == 0 ? stdout : stderr, "{}", a->text);
-        return a->exit_code;
+void expect_ranks(const world& w, const links_settings& s, const hierarchy& machine) {
+    const auto fail = [&](const std::string& what) { throw input_error(s.topology_file.string(), 0, 0, what); };
+    if (machine.ranks() != w.size())
+        fail(fmt::format("{} ranks, but {} run; start one for each place", machine.ranks(), w.size()));
+    std::map<int, int> sizes;
+    for (const int host : w.hosts()) ++sizes[host];
+    std::vector<int> found;
+    for (const auto& [host, size] : sizes) found.push_back(size);
+    if (s.place == options::placement::by_node && found != machine.node_sizes())
+        fail(fmt::format("ranks per node are {}, but MPI finds {}; start ranks node by node, or try it with --anywhere",
+                         fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
+}
+
+int measure_links(const world& w, const links_settings& s) {
+    const topology before = w.together([&] {
+        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
+        topology t = read_cluster(s.topology_file, [](const std::filesystem::path& file, rank_unit ranks) {
+            return import_in_child(import_hwloc, file, ranks);
+        });
+        expect_ranks(w, s, t.machine);
+        return t;
+    });
+    progress shown(w.first(), s.progress);
+    const measured_machine found = measure_machine(w, before.machine, s.place, shown);
+    const topology after{before.name, calibrated(before.machine, found)};
+    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, {} hosts.\n", version(),
+                                           now_text(), w.library(), w.host_count());
+    say(w, origin + links_text(before.machine, found, after.machine));
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, origin + write_cluster(after));
+        return true;
+    });
+    if (!s.output_file.empty()) say(w, fmt::format("written: {}\n", s.output_file.string()));
+    return fine;
+}
+
+int say_answer(const world& w, const answer& a) {
+    if (w.first()) fmt::print(a.exit_code == 0 ? stdout : stderr, "{}", a.text);
+    return a.exit_code;
+}
+
+bool asks_for_links(int argc, char** argv) {
+    return std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--links"; });
+}
+
+int run(const world& w, int argc, char** argv) {
+    if (asks_for_links(argc, argv)) {
+        const auto parsed = parse_links_settings(argc, argv);
+        const answer* a = std::get_if<answer>(&parsed);
+        return a ? say_answer(w, *a) : measure_links(w, std::get<links_settings>(parsed));
     }
-    return compare(w, std::get<settings>(parsed));
+    const auto parsed = parse_settings(argc, argv);
+    const answer* a = std::get_if<answer>(&parsed);
+    return a ? say_answer(w, *a) : compare(w, std::get<settings>(parsed));
 }
 
 // Pages are made where the build runs, which MPI may not.
@@ -158,7 +213,7 @@ int main(int argc, char** argv) {
         }
         const world w(argc, argv);
         try {
-            return answer_or_compare(w, argc, argv);
+            return run(w, argc, argv);
         } catch (const refusal& e) {
             if (w.first()) fmt::print(stderr, "{}\n", e.what());
             return bad_input;

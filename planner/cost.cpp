@@ -389,6 +389,7 @@ private:
 }  // namespace
 
 double reduce_time(const hierarchy& machine) noexcept {
+    if (machine.reduction > 0) return 1 / machine.reduction;
     return between_gpus(machine.levels.front().medium) ? 1 / 200e9 : 1 / 8e9;
 }
 

@@ -126,7 +126,7 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
         }
         left = std::move(parents);
     }
-    return {whole.levels, tree(std::move(children))};
+    return {whole.levels, tree(std::move(children)), whole.reduction};
 }
 
 std::string shape_text(const tree& t) {

@@ -78,6 +78,7 @@ private:
 struct hierarchy {
     std::vector<level> levels;
     tree shape;
+    double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }

@@ -38,6 +38,14 @@ constexpr std::array<rate_field, 3> rate_fields{{
      1e3},
 }};
 
+// What a rank adds up, beside the levels.
+constexpr rate_field reduction{
+    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, 1, 1e15};
+
+double as_printed(double bandwidth) {
+    return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
+}
+
 double checked_rate(const document& map, const rate_field& field) {
     const document entry = map.at(field.key);
     const double rate = (entry.*field.read)();
@@ -199,6 +207,7 @@ hierarchy read_hierarchy(const document& map) {
     }
     if (h.levels.empty()) list.fail("a machine has at least one level");
     h.shape = read_shape(map, h.levels);
+    if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map, reduction));
     return h;
 }
 
@@ -209,12 +218,14 @@ std::string write_hierarchy(const hierarchy& h, int indent) {
         text += fmt::format(
             "{:{}}  - {}\n", "", indent,
             write_level(h.levels[static_cast<std::size_t>(l)], uniform ? h.shape.uniform_size(l) : std::nullopt));
+    if (h.reduction > 0)
+        text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.reduction));
     if (!uniform) text += fmt::format("{:{}}tree: {}\n", "", indent, write_domain(h.shape, h.depth() - 1, 0));
     return text;
 }
 
 level normalised(level l) {
-    l.bandwidth = parse_bandwidth(format_bandwidth(l.bandwidth)).value_or(l.bandwidth);
+    l.bandwidth = as_printed(l.bandwidth);
     for (double* seconds : {&l.latency, &l.overhead})
         *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
     return l;

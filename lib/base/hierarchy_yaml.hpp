@@ -12,7 +12,7 @@ inline constexpr int max_ranks = 1 << 20;
 
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). Rates that are left out come from `default_rates` and are marked assumed; `assumed: [bandwidth, latency]`
-/// marks rates that are written out. @throws input_error
+/// marks rates that are written out. `reduction:` may stand beside `levels:`. @throws input_error
 hierarchy read_hierarchy(const document& map);
 
 /// The same as YAML lines, units normalised, each line indented by `indent`: reads back equal.

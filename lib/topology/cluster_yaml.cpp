@@ -44,7 +44,7 @@ hierarchy read_node(const document& map, const std::filesystem::path& directory,
 
 // The machine whose nodes, the ranks of `above`, all look like `node`.
 hierarchy with_nodes(const hierarchy& above, const hierarchy& node) {
-    hierarchy whole{node.levels, {}};
+    hierarchy whole{node.levels, {}, above.reduction};
     whole.levels.insert(whole.levels.end(), above.levels.begin(), above.levels.end());
     std::vector<std::vector<int>> children;
     for (const std::vector<int>& sizes : node.shape.children()) {
@@ -79,6 +79,8 @@ hierarchy read_machine(const document& map, const std::filesystem::path& directo
     if (!map.has("node")) return read_hierarchy(map);
     const hierarchy node = read_node(map.at("node"), directory, import_node);
     if (!map.has("levels")) {
+        if (map.has("reduction"))
+            map.at("reduction").fail("a node alone, which the hwloc file describes, has no levels to stand beside");
         if (map.has("tree"))
             map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
         return node;
@@ -93,8 +95,12 @@ hierarchy read_machine(const document& map, const std::filesystem::path& directo
 topology read_cluster(const std::filesystem::path& file, const node_importer& import_node) {
     const document map = document::read_file(file);
     check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "node"});
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "node", "reduction"});
     return {read_name(map), read_machine(map, file.parent_path(), import_node)};
+}
+
+std::string write_cluster(const topology& t) {
+    return fmt::format("terrace_topology: {}\nname: {}\n{}", version, yaml_scalar(t.name), write_hierarchy(t.machine, 0));
 }
 
 }  // namespace terrace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "topology/model.hpp"
 
@@ -11,5 +12,8 @@ namespace terrace {
 /// one, through `import_node`; `levels:` then lists those above, whose innermost children are nodes, and may be left
 /// out for a single node. @throws input_error
 topology read_cluster(const std::filesystem::path& file, const node_importer& import_node);
+
+/// The machine as a cluster file, which reads back equal; the inside of nodes is written out.
+std::string write_cluster(const topology& t);
 
 }  // namespace terrace

@@ -125,6 +125,7 @@ std::string describe_text(const topology& t) {
                                    counted(static_cast<int>(h.node_sizes().size()), "node"), shape_text(h.shape),
                                    level_table(h), t.name);
     append_domains(text, h, like, h.depth() - 1, 0, 1);
+    if (h.reduction > 0) text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.reduction));
     return text;
 }
 
@@ -139,6 +140,7 @@ std::string describe_json(const topology& t) {
                       {"levels", std::move(levels)},
                       {"children", h.shape.children()},
                       {"nodes", h.node_sizes()},
+                      {"reduction_bytes_per_s", h.reduction > 0 ? json(h.reduction) : json(nullptr)},
                       {"tree", std::move(machine)}};
     return all.dump(2) + "\n";
 }

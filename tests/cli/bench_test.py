@@ -120,6 +120,34 @@ class Bench(unittest.TestCase):
                        stdout=subprocess.DEVNULL)
         self.assertRegex(self.bench(plan="large.plan.yaml", status=2), r"^large\.plan\.yaml: .*(9.*4|4.*9)")
 
+    # The cluster file of the test, with what this machine has in its place.
+    def test_links(self):
+        text = self.bench("--links", "--topology", "cluster.yaml", "--anywhere", "-o", "new.yaml", plan=None)
+        for word in ("one pair", "all pairs", "bandwidth", "latency", "overhead", "reduction", "written: new.yaml"):
+            self.assertIn(word, text)
+        found = json.loads(subprocess.run([TERRACE, "topo", "new.yaml", "--json"], cwd=self.directory, check=True,
+                                          text=True, capture_output=True).stdout)
+        self.assertEqual((found["name"], found["ranks"], found["nodes"]), ("pair", RANKS, [2, 2]))
+        self.assertGreater(found["reduction_bytes_per_s"], 0)
+        for level in found["levels"]:
+            self.assertEqual(level["assumed"], [])
+            self.assertGreater(level["bandwidth_bytes_per_s"], 0)
+            self.assertGreater(level["overhead_s"], 0)
+            self.assertGreaterEqual(level["latency_s"], 0)
+        subprocess.run([TERRACE, "plan", "new.yaml", "-o", "new.plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def test_links_refuses(self):
+        links = ["--links", "--topology"]
+        self.assertIn("Examples:", self.bench("--links", "--help", plan=None))
+        self.assertRegex(self.bench(*links, "cluster.yaml", plan=None, status=2),
+                         "^cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
+        (self.directory / "six.yaml").write_text(CLUSTER.replace("size: 2", "size: 3", 1))
+        self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2), "^six.yaml: 6 ranks, but 4 run; ")
+        (self.directory / "bad.yaml").write_text(CLUSTER.replace("shm", "shn"))
+        self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^bad.yaml:4:[0-9]+: ")
+        self.assertIn("cannot be written", self.bench(*links, "cluster.yaml", "-o", "no/x", plan=None, status=2))
+
     def test_usage(self):
         self.assertIn("Examples:", self.bench("--help", plan=None))
         self.assertRegex(self.bench("--version", plan=None), r"^terrace-bench \d+\.\d+\.\d+\n$")

@@ -7,8 +7,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/hierarchy_yaml.hpp"
 #include "bench/exact.hpp"
 #include "bench/figures.hpp"
+#include "bench/links.hpp"
 #include "bench/settings.hpp"
 #include "kernels/reduce.hpp"
 
@@ -141,6 +143,50 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         ASSERT_TRUE(std::holds_alternative<answer>(result)) << m.message;
         EXPECT_EQ(std::get<answer>(result).exit_code, 2);
         EXPECT_NE(std::get<answer>(result).text.find(m.message), std::string::npos) << std::get<answer>(result).text;
+    }
+}
+
+// ---- links ----------------------------------------------------------------------------------------------------------
+
+TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
+    const hierarchy before = read_hierarchy(document::parse(
+        "levels:\n"
+        "  - {name: node, size: 2, fabric: shm}\n"
+        "  - {name: shelf, size: 1, fabric: ethernet, latency: 7 us}\n"
+        "  - {name: core, size: 3, fabric: ethernet, bandwidth: 1 Gbit/s}\n", "f"));
+    const measured_level node{{1e-6, 9e9, 0.4e-6}, {0, 3e9, 0.9e-6}};
+    const measured_level core{{30e-6, 119e6, 34e-6}, {0, 118e6, 60e-6}};  // less than its own overhead
+    const hierarchy after = calibrated(before, {{node, {}, core}, 4e9, 9e9});
+    EXPECT_EQ(after.shape, before.shape);
+    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, 3e9);   // of all pairs at once
+    EXPECT_DOUBLE_EQ(after.levels[0].latency, 0.6e-6);  // of one pair, without its overhead
+    EXPECT_DOUBLE_EQ(after.levels[0].overhead, 0.9e-6);
+    EXPECT_FALSE(after.levels[0].bandwidth_assumed || after.levels[0].latency_assumed);
+    EXPECT_FALSE(after.levels[0].overhead_assumed);
+    EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // joins nothing
+    EXPECT_TRUE(after.levels[1].bandwidth_assumed);
+    EXPECT_EQ(after.levels[2].latency, 0);
+    EXPECT_DOUBLE_EQ(after.reduction, 4e9);
+
+    const std::string text = links_text(before, {{node, {}, core}, 4e9, 9e9}, after);
+    EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;
+    EXPECT_NE(text.find("3 GB/s"), text.npos) << text;
+    EXPECT_NE(text.find("reduction"), text.npos) << text;
+}
+
+TEST(bench_links, command_line) {
+    const auto parse = [](std::vector<const char*> words) {
+        words.insert(words.begin(), {"terrace-bench", "--links"});
+        return parse_links_settings(static_cast<int>(words.size()), words.data());
+    };
+    const auto good = parse({"--topology", "c.yaml", "-o", "n.yaml"});
+    ASSERT_TRUE(std::holds_alternative<links_settings>(good));
+    EXPECT_EQ(std::get<links_settings>(good).output_file, "n.yaml");
+    for (const std::vector<const char*>& words : {std::vector<const char*>{}, {"--topology", "c.yaml", "--plan", "p"}}) {
+        const auto bad = parse(words);
+        ASSERT_TRUE(std::holds_alternative<answer>(bad));
+        EXPECT_EQ(std::get<answer>(bad).exit_code, 2);
+        EXPECT_NE(std::get<answer>(bad).text.find("--links --help"), std::string::npos);
     }
 }
 

@@ -88,6 +88,18 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
     for (const refused& r : table) EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
 }
 
+TEST(cluster_yaml, writes_what_it_reads) {
+    const topology before = read(head +
+                                 "levels:\n  - {name: node, fabric: shm, overhead: 2 us}\n"
+                                 "  - {name: rack, fabric: ethernet}\ntree: [3, 1]\nreduction: 5 GB/s\n");
+    const std::string text = write_cluster(before);
+    const topology after = read(text);
+    EXPECT_EQ(after.name, before.name);
+    EXPECT_EQ(after.machine.shape, before.machine.shape);
+    EXPECT_EQ(after.machine.reduction, 5e9);
+    EXPECT_EQ(write_cluster(after), text);
+}
+
 TEST(cluster_yaml, shipped_files) {
     struct row {
         const char* directory;

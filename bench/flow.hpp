@@ -1,0 +1,32 @@
+#pragma once
+
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "base/hierarchy.hpp"
+#include "bench/world.hpp"
+
+namespace terrace::bench {
+
+/// The rank of the world at each place of the machine: nodes by their lowest rank, ranks of a node by rank; or as they
+/// come, where they are placed anywhere.
+std::vector<int> ranks_by_place(const world& w, options::placement place);
+
+/// A stream of messages from this rank to `to`, and one from `from`; either may be MPI_PROC_NULL. Both ends name equal
+/// sizes.
+struct flow {
+    int to = MPI_PROC_NULL;
+    int from = MPI_PROC_NULL;
+    int message_bytes = 0;
+    int messages = 0;  ///< of one run
+};
+
+/// Median time of one message where it arrives, over several runs in one stream without a pause: the first warms up and
+/// empties the buckets of shapers, and start-ups and acknowledgements do not count [s]. 0 where nothing arrives.
+double time_of_message(const world& w, const flow& f);
+
+/// A barrier that leaves the cores to those who measure.
+void wait_asleep(const world& w);
+
+}  // namespace terrace::bench

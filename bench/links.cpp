@@ -1,0 +1,260 @@
+#include "bench/links.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/hierarchy_yaml.hpp"
+#include "base/units.hpp"
+#include "base/wire.hpp"
+#include "bench/figures.hpp"
+#include "bench/flow.hpp"
+#include "kernels/reduce.hpp"
+#include "tools/table.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr int small_message = 8;         // [bytes]
+constexpr int round_trips = 200;
+constexpr int messages_for_overhead = 1000;
+constexpr double time_of_run = 0.25;     // [s], at the rate the file has
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// ---- who talks to whom ----------------------------------------------------------------------------------------------
+
+// The pairs of a level: rank i of each child sends to rank i of the next child of the same domain, round and round.
+struct partners {
+    std::vector<int> to, from;  // by rank of the world; MPI_PROC_NULL
+    int children = 0;           // that take part
+
+    explicit partners(int ranks) : to(at(ranks), MPI_PROC_NULL), from(to) {}
+
+    void add(int sender, int receiver) {
+        to[at(sender)] = receiver;
+        from[at(receiver)] = sender;
+    }
+};
+
+partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks) {
+    partners found(shape.ranks());
+    for (int d = 0; d < shape.domains(l); ++d) {
+        const int first = shape.first_child(l, d), n = shape.children(l, d);
+        if (n < 2) continue;
+        found.children += n;
+        for (int c = 0; c < n; ++c) {
+            const int from = first + c, to = first + (c + 1) % n;
+            const int senders = shape.first_rank(l - 1, from), receivers = shape.first_rank(l - 1, to);
+            const int pairs = std::min(shape.first_rank(l - 1, from + 1) - senders,
+                                       shape.first_rank(l - 1, to + 1) - receivers);
+            for (int i = 0; i < pairs; ++i) found.add(ranks[at(senders + i)], ranks[at(receivers + i)]);
+        }
+    }
+    return found;
+}
+
+// The first two children of the level that have a sibling, one rank of each, both ways.
+partners one_pair(const tree& shape, int l, const std::vector<int>& ranks) {
+    partners found(shape.ranks());
+    for (int d = 0; d < shape.domains(l) && found.children == 0; ++d) {
+        if (shape.children(l, d) < 2) continue;
+        const int child = shape.first_child(l, d);
+        const int a = ranks[at(shape.first_rank(l - 1, child))], b = ranks[at(shape.first_rank(l - 1, child + 1))];
+        found.add(a, b);
+        found.add(b, a);
+        found.children = 2;
+    }
+    return found;
+}
+
+// ---- measuring ------------------------------------------------------------------------------------------------------
+
+class link_meter {
+public:
+    link_meter(const world& w, const partners& p) : world_(w), p_(p), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
+
+    // Of a child, per direction: what arrives over all ranks, by those who take part.
+    double bandwidth(double guess) const {
+        const auto flows = std::count_if(p_.to.begin(), p_.to.end(), [](int r) { return r != MPI_PROC_NULL; });
+        const double share = guess * p_.children / static_cast<double>(flows);
+        const int messages = std::clamp(static_cast<int>(share * time_of_run / wire_segment), 16, 4000);
+        const double time = timed(wire_segment, messages);
+        return sum(time > 0 ? static_cast<double>(wire_segment) / time : 0) / p_.children;
+    }
+
+    double overhead() const { return world_.maximum(timed(small_message, messages_for_overhead)); }
+
+    double half_round_trip() const {
+        wait_asleep(world_);
+        std::vector<double> times;
+        std::array<std::byte, small_message> data{};
+        const bool first = to_ > world_.rank();
+        for (int i = 0; i < round_trips && to_ != MPI_PROC_NULL; ++i) {
+            const auto begin = steady::now();
+            for (const bool sends : {first, !first}) {
+                if (sends) check(MPI_Send(data.data(), small_message, MPI_BYTE, to_, 0, world_.comm()), "MPI_Send");
+                else check(MPI_Recv(data.data(), small_message, MPI_BYTE, to_, 0, world_.comm(), MPI_STATUS_IGNORE),
+                           "MPI_Recv");
+            }
+            times.push_back(std::chrono::duration<double>(steady::now() - begin).count() / 2);
+        }
+        wait_asleep(world_);
+        return world_.maximum(times.empty() || !first ? 0 : quantile(times, 0.5));
+    }
+
+private:
+    double timed(std::size_t bytes, int messages) const {
+        wait_asleep(world_);
+        double time = 0;
+        if (to_ != MPI_PROC_NULL || from_ != MPI_PROC_NULL)
+            time = time_of_message(world_, {to_, from_, static_cast<int>(bytes), messages});
+        wait_asleep(world_);
+        return time;
+    }
+
+    double sum(double mine) const {
+        check(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, world_.comm()), "MPI_Allreduce");
+        return mine;
+    }
+
+    const world& world_;
+    const partners& p_;
+    int to_, from_;
+};
+
+// Bytes added up in a second, piece by piece as messages arrive.
+double reduction_rate() {
+    constexpr int pieces = 64, rounds = 15;
+    constexpr std::int64_t count = wire_segment / sizeof(float);
+    std::vector<float> sum(at(pieces) * count), piece(count, 1.0F);
+    const reduce_kernel add = find_reduce(element_type::float32, reduce_op::sum);
+    std::vector<double> times;
+    for (int r = 0; r < rounds; ++r) {
+        const auto begin = steady::now();
+        for (int p = 0; p < pieces; ++p) {
+            float* into = sum.data() + p * count;
+            const void* sources[] = {into, piece.data()};
+            add(into, sources, 2, count, 1);
+        }
+        times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
+    }
+    return static_cast<double>(pieces * wire_segment) / quantile(times, 0.5);
+}
+
+// ---- for people -----------------------------------------------------------------------------------------------------
+
+std::string marked(const std::string& text, bool assumed) { return assumed ? text + " (assumed)" : text; }
+
+}  // namespace
+
+std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
+    links_settings s;
+    bool links = true, anywhere = false;
+    CLI::App app("Measures the links of a cluster and the reduction of its ranks, and writes them into its description.\n"
+                 "One rank per place, node by node, and nothing else running.", "terrace-bench --links");
+    app.add_flag("--links", links, "measure links, not collectives")->required();
+    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")->required()->type_name("FILE");
+    app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
+    app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
+    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+    app.footer(R"(
+Examples:
+  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
+  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
+  terrace plan measured.yaml
+
+Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+        std::ostringstream out, err;
+        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
+        return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --links --help\n", e.what()), 2};
+    }
+    if (anywhere) s.place = options::placement::anywhere;
+    return s;
+}
+
+measured_machine measure_machine(const world& w, const hierarchy& machine, options::placement place, progress& shown) {
+    const std::vector<int> ranks = ranks_by_place(w, place);
+    measured_machine m;
+    for (int l = 0; l < machine.depth(); ++l) {
+        const level& link = machine.levels[at(l)];
+        auto& found = m.levels.emplace_back();
+        const partners pair = one_pair(machine.shape, l, ranks), all = all_pairs(machine.shape, l, ranks);
+        if (pair.children == 0) continue;
+        const auto measured = [&](const partners& p, std::string_view who) {
+            const auto step = [&](std::string_view what) {
+                shown.now(fmt::format("level {} of {}, {}: {} of {}", l + 1, machine.depth(), link.name, what, who));
+            };
+            const link_meter meter(w, p);
+            link_figures f;
+            step("bandwidth");
+            f.bandwidth = meter.bandwidth(link.bandwidth);
+            step("overhead");
+            f.overhead = meter.overhead();
+            if (&p == &pair) {
+                step("latency");
+                f.half_round_trip = meter.half_round_trip();
+            }
+            return f;
+        };
+        found.emplace();
+        found->pair = measured(pair, "one pair");
+        found->all = measured(all, "all pairs");
+    }
+    shown.now("reduction");
+    wait_asleep(w);
+    m.reduction_alone = w.maximum(w.first() ? reduction_rate() : 0);
+    w.barrier();
+    m.reduction = -w.maximum(-reduction_rate());
+    shown.clear();
+    return m;
+}
+
+hierarchy calibrated(hierarchy machine, const measured_machine& m) {
+    for (int l = 0; l < machine.depth(); ++l) {
+        if (!m.levels[at(l)]) continue;
+        const auto& [pair, all] = *m.levels[at(l)];
+        level& link = machine.levels[at(l)];
+        link.bandwidth = all.bandwidth;
+        link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
+        link.overhead = all.overhead;
+        link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
+        link = normalised(std::move(link));
+    }
+    machine.reduction = parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
+    return machine;
+}
+
+std::string links_text(const hierarchy& before, const measured_machine& m, const hierarchy& after) {
+    table rows("<<>>>>");
+    rows.add({"level", "", "file", "one pair", "all pairs", "new"});
+    for (int l = 0; l < before.depth(); ++l) {
+        const level &old = before.levels[at(l)], &now = after.levels[at(l)];
+        const auto add = [&](const char* what, auto format, double level::*value, bool level::*assumed,
+                             double link_figures::*figure, bool of_all) {
+            rows.add({what[0] == 'b' ? old.name : "", what, marked(format(old.*value), old.*assumed),
+                      m.levels[at(l)] ? format(m.levels[at(l)]->pair.*figure) : "-",
+                      m.levels[at(l)] && of_all ? format(m.levels[at(l)]->all.*figure) : "-", format(now.*value)});
+        };
+        add("bandwidth", format_bandwidth, &level::bandwidth, &level::bandwidth_assumed, &link_figures::bandwidth, true);
+        add("latency", format_duration, &level::latency, &level::latency_assumed, &link_figures::half_round_trip, false);
+        add("overhead", format_duration, &level::overhead, &level::overhead_assumed, &link_figures::overhead, true);
+    }
+    rows.add({"rank", "reduction", before.reduction > 0 ? format_bandwidth(before.reduction) : "-",
+              format_bandwidth(m.reduction_alone), format_bandwidth(m.reduction), format_bandwidth(after.reduction)});
+    return rows.text() +
+           "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it. reduction: of one "
+           "rank, of all at once.\n";
+}
+
+}  // namespace terrace::bench

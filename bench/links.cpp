@@ -79,7 +79,8 @@ partners one_pair(const tree& shape, int l, const std::vector<int>& ranks) {
 
 class link_meter {
 public:
-    link_meter(const world& w, const partners& p) : world_(w), p_(p), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
+    link_meter(const world& w, const partners& p)
+        : world_(w), p_(p), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
     // Of a child, per direction: what arrives over all ranks, by those who take part.
     double bandwidth(double guess) const {
@@ -158,10 +159,11 @@ std::string marked(const std::string& text, bool assumed) { return assumed ? tex
 std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
     links_settings s;
     bool links = true, anywhere = false;
-    CLI::App app("Measures the links of a cluster and the reduction of its ranks, and writes them into its description.\n"
+    CLI::App app("Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
                  "One rank per place, node by node, and nothing else running.", "terrace-bench --links");
     app.add_flag("--links", links, "measure links, not collectives")->required();
-    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")->required()->type_name("FILE");
+    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
+        ->required()->type_name("FILE");
     app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
     app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
@@ -246,15 +248,16 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
                       m.levels[at(l)] ? format(m.levels[at(l)]->pair.*figure) : "-",
                       m.levels[at(l)] && of_all ? format(m.levels[at(l)]->all.*figure) : "-", format(now.*value)});
         };
-        add("bandwidth", format_bandwidth, &level::bandwidth, &level::bandwidth_assumed, &link_figures::bandwidth, true);
-        add("latency", format_duration, &level::latency, &level::latency_assumed, &link_figures::half_round_trip, false);
-        add("overhead", format_duration, &level::overhead, &level::overhead_assumed, &link_figures::overhead, true);
+        using f = link_figures;
+        add("bandwidth", format_bandwidth, &level::bandwidth, &level::bandwidth_assumed, &f::bandwidth, true);
+        add("latency", format_duration, &level::latency, &level::latency_assumed, &f::half_round_trip, false);
+        add("overhead", format_duration, &level::overhead, &level::overhead_assumed, &f::overhead, true);
     }
     rows.add({"rank", "reduction", before.reduction > 0 ? format_bandwidth(before.reduction) : "-",
               format_bandwidth(m.reduction_alone), format_bandwidth(m.reduction), format_bandwidth(after.reduction)});
     return rows.text() +
-           "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it. reduction: of one "
-           "rank, of all at once.\n";
+           "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it.\n"
+           "reduction: of one rank, of all at once.\n";
 }
 
 }  // namespace terrace::bench

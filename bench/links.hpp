@@ -42,8 +42,8 @@ struct measured_machine {
 /// Collective; about three seconds a level. The ranks are those of the machine.
 measured_machine measure_machine(const world& w, const hierarchy& machine, options::placement place, progress& shown);
 
-/// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of which
-/// the cost model charges the overhead apart.
+/// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of
+/// which the cost model charges the overhead apart.
 hierarchy calibrated(hierarchy machine, const measured_machine& m);
 
 /// The figures beside those of the file, for people.

@@ -165,7 +165,7 @@ int measure_links(const world& w, const links_settings& s) {
     progress shown(w.first(), s.progress);
     const measured_machine found = measure_machine(w, before.machine, s.place, shown);
     const topology after{before.name, calibrated(before.machine, found)};
-    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, {} hosts.\n", version(),
+    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}.\n", version(),
                                            now_text(), w.library(), w.host_count());
     say(w, origin + links_text(before.machine, found, after.machine));
     w.together([&] {

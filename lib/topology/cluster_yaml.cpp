@@ -100,7 +100,8 @@ topology read_cluster(const std::filesystem::path& file, const node_importer& im
 }
 
 std::string write_cluster(const topology& t) {
-    return fmt::format("terrace_topology: {}\nname: {}\n{}", version, yaml_scalar(t.name), write_hierarchy(t.machine, 0));
+    return fmt::format("terrace_topology: {}\nname: {}\n{}", version, yaml_scalar(t.name),
+                       write_hierarchy(t.machine, 0));
 }
 
 }  // namespace terrace

@@ -182,7 +182,8 @@ TEST(bench_links, command_line) {
     const auto good = parse({"--topology", "c.yaml", "-o", "n.yaml"});
     ASSERT_TRUE(std::holds_alternative<links_settings>(good));
     EXPECT_EQ(std::get<links_settings>(good).output_file, "n.yaml");
-    for (const std::vector<const char*>& words : {std::vector<const char*>{}, {"--topology", "c.yaml", "--plan", "p"}}) {
+    using line = std::vector<const char*>;
+    for (const line& words : {line{}, line{"--topology", "c.yaml", "--plan", "p"}}) {
         const auto bad = parse(words);
         ASSERT_TRUE(std::holds_alternative<answer>(bad));
         EXPECT_EQ(std::get<answer>(bad).exit_code, 2);

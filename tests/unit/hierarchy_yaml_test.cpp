@@ -43,8 +43,10 @@ TEST(hierarchy_yaml, reads_sizes_and_rates) {
 }
 
 TEST(hierarchy_yaml, what_a_rank_adds_up_stands_beside_the_levels) {
-    const std::string text = "levels:\n  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: "
-                             "[overhead]}\nreduction: 8.5 GB/s\n";
+    const std::string text =
+        "levels:\n"
+        "  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
+        "reduction: 8.5 GB/s\n";
     EXPECT_DOUBLE_EQ(read(text).reduction, 8.5e9);
     EXPECT_EQ(write_hierarchy(read(text), 0), text);
     EXPECT_EQ(read("levels: [{name: node, size: 2, fabric: shm}]").reduction, 0);

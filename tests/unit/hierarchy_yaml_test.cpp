@@ -46,7 +46,7 @@ TEST(hierarchy_yaml, what_a_rank_adds_up_stands_beside_the_levels) {
     const std::string text =
         "levels:\n"
         "  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
-        "reduction: 8.5 GB/s\n";
+        "reduction: 68 Gbit/s\n";
     EXPECT_DOUBLE_EQ(read(text).reduction, 8.5e9);
     EXPECT_EQ(write_hierarchy(read(text), 0), text);
     EXPECT_EQ(read("levels: [{name: node, size: 2, fabric: shm}]").reduction, 0);

@@ -3,6 +3,7 @@
 #include <terrace/loopback.hpp>
 
 #include "conformance/world.hpp"
+#include "support/effort.hpp"
 
 namespace terrace::test {
 
@@ -17,7 +18,9 @@ report run_threads(const plan& p, const rank_main& body, const options& o) {
 world threads(std::string name, bool shared_memory) {
     options o;
     o.shared_memory = shared_memory;
-    return {std::move(name), {1, 2, 3, 4, 5, 8, 11, 16}, [o](const plan& p, const rank_main& body) {
+    std::vector<int> sizes{1, 2, 3, 4, 5, 8, 11, 16};
+    sizes.resize(static_cast<std::size_t>(share("numbers of ranks", 8, slowness > 10 ? 3 * slowness : 8 * slowness)));
+    return {std::move(name), sizes, [o](const plan& p, const rank_main& body) {
                 return run_threads(p, body, o);
             }};
 }

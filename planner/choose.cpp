@@ -33,6 +33,8 @@ constexpr std::int64_t small_message = 64 * kib;
 // Lengths of the largest message between nodes, as preferred where times are equal. 48 KiB is what the wire likes best
 // (docs/performance.md); longer ones pay off where a start-up or an overhead is long for its bandwidth.
 constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * kib, 384 * kib, 32 * kib, 16 * kib};
+// In memory alone a chunk is as long as a core's cache holds; the model knows of no caches.
+constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
 // chunk is in one or two places at a time, and many are needed to fill a long chain.
@@ -45,12 +47,16 @@ constexpr double tie = 1.01;
 tuning tune(const price& cost, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;
-    for (const std::int64_t length : message_lengths) {
+    const std::span<const std::int64_t> lengths =
+        cost.crosses_network() ? std::span<const std::int64_t>(message_lengths) : shard_lengths;
+    for (const std::int64_t length : lengths) {
         const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
         const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), 4 * kib);
         if (bytes > small_message && chunk < bytes) chunked.emplace_back(chunk, cost.in_chunks(size, chunk));
     }
-    std::vector<tuning> options{{1, 0, cost.time(size, 1, 0)}};
+    std::vector<tuning> options;
+    const bool cached = !cost.crosses_network() && !chunked.empty() && 2 * chunked.front().first <= bytes;
+    if (!cached) options.push_back({1, 0, cost.time(size, 1, 0)});
     for (int lanes = 2; lanes <= max_lanes(cost.what()); ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };

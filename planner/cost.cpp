@@ -40,6 +40,9 @@ bool through_memory(const hierarchy& machine, int l) {
 // Time to read or write one byte [s/B]: a reduction reads two and writes one.
 double access_time(const hierarchy& machine) { return reduce_time(machine) / 3; }
 
+// To see a peer's flag takes so much of a message's start-up (docs/performance.md, one node).
+constexpr double flag = 1.0 / 3;
+
 double slowest(const phase_cost& p, double bytes) {
     double time = 0;
     for (const int load : p.slowest) time = std::max(time, p.loads[at(load)].time(bytes));
@@ -253,14 +256,16 @@ private:
     // rank reads of the root's copy another finds in the cache.
     void meet_in_memory() {
         const bool has_root = layout_.how == mode::root;
-        const int waits = layout_.how == mode::replicate ? 2 : 1;  // up: all have arrived; down: the result has
-        now_.latency = waits * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency;
+        // For all to arrive, and for what they reduce; on the way down, and with a root, for that alone.
+        const int waits = has_root || down_ ? 1 : 2;
+        now_.latency = waits * flag * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency;
         double busiest = 0;
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
             const double size = q.positions, reduced = has_root ? 1 : 1 / size;
             const bool is_root = has_root && q.position == 0;
-            const double in = !down_ && layout_.innermost && !is_root ? 2 : 0;
+            const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
+            const double in = !down_ && layout_.innermost ? 2 * exposed : 0;
             const double added = !down_ && (!has_root || is_root) ? (size + 1) * reduced : 0;
             const double out = down_ || layout_.how == mode::replicate ? 2 : 0;
             loads_[i].memory += (in + added + out) * q.share * access_time(machine_);
@@ -272,7 +277,7 @@ private:
                 const double n = b.positions, others = size - n;
                 const double held = q.below[at(std::min(h, layout_.from))];
                 way w;
-                if (!has_root) w.first = w.second = waits * n * others / size;
+                if (!has_root) w.first = w.second = (layout_.how == mode::replicate ? 2 : 1) * n * others / size;
                 else if (down_) (b.first == 0 ? w.first : w.second) = 1;
                 else if (b.first == 0) w.second = others;
                 else w.first = n;
@@ -510,6 +515,7 @@ price::price(const hierarchy& machine, const sampler& samples, collective what,
         worst.time = worst.bytes / machine.levels[at(l)].bandwidth;
         link_time_ = std::max(link_time_, worst.time);
     }
+    crosses_network_ = network_part > 0;
     if (largest_part > 0) shrink_ = 1 / (network_part > 0 ? network_part : largest_part);
 
     find_busiest(samples);

@@ -100,6 +100,7 @@ public:
     double effort(double bytes, std::int64_t chunk) const;
     /// Bytes of a vector per byte of its largest message between nodes (of its largest message, within one node).
     double shrink() const noexcept { return shrink_; }
+    bool crosses_network() const noexcept { return crosses_network_; }
 
 private:
     void find_busiest(const sampler& samples);
@@ -115,6 +116,7 @@ private:
     std::vector<std::vector<double>> shares_;  // by phase and load: part of the ranks
     double ranks_;
     double shrink_ = 1;
+    bool crosses_network_ = false;
 };
 
 /// "0-1:8:scatter:ring;": the same text for equal stages and for no others.

@@ -129,6 +129,7 @@ bool program::begin_stage(lane& l) noexcept {
                 .src = first(i.src.where),
                 .own = first(own),
                 .dst = first(i.dst.where),
+                .sharded = i.sources > 0,
                 .element = shape_.element,
                 .reduce = shape_.reduce,
                 .divisor = divisor_of(i),

@@ -30,6 +30,7 @@ struct stage_call {
     const std::byte* src = nullptr;  ///< what this rank gives
     const std::byte* own = nullptr;  ///< what it gives to itself
     std::byte* dst = nullptr;        ///< what it gets
+    bool sharded = false;            ///< each rank reduces its own shard
     std::size_t element = 0;         ///< bytes of one
     reduce_kernel reduce = nullptr;
     int divisor = 1;

@@ -108,6 +108,7 @@ void builder::native(action stage, const group& g) {
     i.dst = at(gets);
     if (delivers) i.dst.where = buffer::recv;
     i.completes = stage == action::stage_allreduce && g.outermost;
+    if (stage == action::stage_allreduce && g.sharded) add_sources(i, std::array{place(own)});
     if (stage == action::stage_reduce_scatter || (to_one && is_root)) add_sources(i, std::array{place(gets)});
     i.channel = static_cast<int>(out_.phases.size() - 1) << 14 | g.ordinal;
     out_.groups.push_back(

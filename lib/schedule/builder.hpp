@@ -18,6 +18,7 @@ struct group {
     int root = 0;                   ///< the position that ends up with (or starts from) everything in root mode
     int ordinal = 0;                ///< tells apart the groups that a rank belongs to in one stage
     bool outermost = false;         ///< of all stages: what it reduces is complete
+    bool sharded = false;           ///< each rank reduces its shard, in an allreduce as well
     bool delivers = false;          ///< what the group's ranks get is the result: nothing more is done to it
 
     int size() const noexcept { return static_cast<int>(members.size()); }

@@ -217,7 +217,7 @@ private:
             out_.go_to_step(first);
             if (emit != nullptr)
                 emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
-                            number == outermost_, delivers(number, k, down)});
+                            number == outermost_, stage.how == mode::scatter, delivers(number, k, down)});
         }
         out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
     }

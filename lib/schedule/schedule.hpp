@@ -33,7 +33,8 @@ enum class action : std::uint8_t {
     // buffer on all members; dst what it gets. From the start of one to its completion peers may read src.
     stage_reduce_scatter,  ///< src: the whole, but for this rank's shard, which is in sources[0]; dst: its shard
     stage_allgather,       ///< src: this rank's shard; dst: the whole
-    stage_allreduce,       ///< src, dst: the whole
+    stage_allreduce,       ///< src, dst: the whole. With its shard in sources[0] (and not in src) each rank reduces that
+                           ///< for all; without, everybody may reduce everything
     stage_reduce,          ///< src: the whole, the root's is in sources[0]; dst: the whole on the root, else nothing
     stage_broadcast,       ///< src: the whole on the root, else nothing; dst: the whole
 };

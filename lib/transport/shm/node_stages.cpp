@@ -16,7 +16,6 @@ namespace terrace {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t short_bytes = 4096;  // up to here it is faster if every rank reduces everything
 
 range whole_of(const stage_group& g) { return {g.shards.front().begin, g.shards.back().end}; }
 
@@ -176,17 +175,14 @@ node_stages::progress node_stages::work(const stage_call& c) noexcept {
             break;
         case action::stage_broadcast: copy_from(c, g.root, whole_of(g)); break;
         default:
-            if (!all_reduce_all(c)) {
+            // In place, nobody may write what others still read.
+            if (c.sharded || c.dst == c.src) {
                 reduce_shard(c, shard(g.position), c.src);
                 return reduced;
             }
             reduce_shard(c, whole_of(g), c.dst);
     }
     return finished;
-}
-
-bool node_stages::all_reduce_all(const stage_call& c) const noexcept {
-    return c.dst != c.src && static_cast<std::size_t>(whole_of(*c.group).count()) * c.element <= short_bytes;
 }
 
 void node_stages::reduce_shard(const stage_call& c, range shard, const std::byte* to) noexcept {

@@ -64,7 +64,6 @@ private:
 
     void reduce_shard(const stage_call& c, range shard, const std::byte* to) noexcept;
     void copy_from(const stage_call& c, int member, range part) noexcept;
-    bool all_reduce_all(const stage_call& c) const noexcept;
     progress work(const stage_call& c) noexcept;
 
     int part_of(int rank) const noexcept { return position_[static_cast<std::size_t>(rank)]; }

@@ -25,7 +25,8 @@ using steady = std::chrono::steady_clock;
 constexpr int small_message = 8;         // [bytes]
 constexpr int round_trips = 200;
 constexpr int messages_for_overhead = 1000;
-constexpr double time_of_run = 0.25;     // [s], at the rate the file has
+constexpr int fewest_messages = 16;
+constexpr double time_of_run = 0.25;     // [s]; four of them are run
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
@@ -83,11 +84,10 @@ public:
         : world_(w), p_(p), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
     // Of a child, per direction: what arrives over all ranks, by those who take part.
-    double bandwidth(double guess) const {
-        const auto flows = std::count_if(p_.to.begin(), p_.to.end(), [](int r) { return r != MPI_PROC_NULL; });
-        const double share = guess * p_.children / static_cast<double>(flows);
-        const int messages = std::clamp(static_cast<int>(share * time_of_run / wire_segment), 16, 4000);
-        const double time = timed(wire_segment, messages);
+    double bandwidth() const {
+        const double guess = world_.maximum(timed(wire_segment, fewest_messages));
+        const double fit = time_of_run / std::max(guess, 1e-9);
+        const double time = timed(wire_segment, static_cast<int>(std::clamp(fit, fewest_messages * 1.0, 4000.0)));
         return sum(time > 0 ? static_cast<double>(wire_segment) / time : 0) / p_.children;
     }
 
@@ -200,7 +200,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, optio
             const link_meter meter(w, p);
             link_figures f;
             step("bandwidth");
-            f.bandwidth = meter.bandwidth(link.bandwidth);
+            f.bandwidth = meter.bandwidth();
             step("overhead");
             f.overhead = meter.overhead();
             if (&p == &pair) {

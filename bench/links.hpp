@@ -39,7 +39,7 @@ struct measured_machine {
     double reduction_alone = 0;  ///< while no other does
 };
 
-/// Collective; about three seconds a level. The ranks are those of the machine.
+/// Collective; a few seconds a level. The ranks are those of the machine.
 measured_machine measure_machine(const world& w, const hierarchy& machine, options::placement place, progress& shown);
 
 /// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of

@@ -85,7 +85,7 @@ std::unique_ptr<contender> make_fitting(const std::string& name, const setting& 
 
 std::vector<runner::entrant> invite(const world& w, const settings& s, const plan& p, collective what,
                                     std::vector<absence>& absent) {
-    options how;
+    options how = options::from_environment();
     how.place = s.place;
     const setting in{w, p, how, {what, s.type, s.op, s.root}};
     std::vector<runner::entrant> all;

@@ -8,7 +8,7 @@
 // Sums a vector over all ranks by the plan named on the command line.
 static void sum_gradients(const char* plan_file) {
     const terrace::plan plan = terrace::plan::load(plan_file);
-    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, plan);
+    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, plan, terrace::options::from_environment());
     std::vector<float> gradients(1 << 20, 1.0f);
     comm.allreduce(std::span(gradients));
     std::printf("rank %d of %d: %g\n", comm.rank(), comm.size(), gradients[0]);

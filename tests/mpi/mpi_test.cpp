@@ -168,6 +168,45 @@ TEST(mpi_split, parts_and_parts_of_parts) {
     }
 }
 
+// More than run at once, by messages and in shared memory; waited for from the last to the first.
+TEST(mpi_async, many_calls_in_flight) {
+    for (const char* algorithm : {"ring", "native"}) {
+        communicator comm = mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()})), algorithm),
+                                        anywhere());
+        constexpr int calls = 24;
+        std::vector<std::vector<float>> data;
+        std::vector<request> requests;
+        for (int c = 0; c < calls; ++c) {
+            data.emplace_back(static_cast<std::size_t>(1 + 5000 * (c % 4)), static_cast<float>(c));
+            requests.push_back(comm.allreduce_async(std::span(data.back())));
+        }
+        for (int c = calls; c-- > 0;) {
+            requests[static_cast<std::size_t>(c)].wait();
+            const auto sum = static_cast<float>(c * ranks());
+            for (float x : data[static_cast<std::size_t>(c)]) ASSERT_EQ(x, sum) << algorithm << ", call " << c;
+        }
+    }
+}
+
+TEST(mpi_async, a_call_that_others_do_not_make_ends_at_its_deadline) {
+    if (ranks() == 1) GTEST_SKIP() << "one rank waits for nobody";
+    {
+        options o = anywhere();
+        o.check = options::checking::off;
+        o.timeout = std::chrono::milliseconds(300);
+        communicator comm = mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()}))), o);
+        std::vector<float> data(1000, 1);
+        if (rank() != 0) {
+            EXPECT_THROW(comm.allreduce(std::span(data)), timeout_error);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    communicator next = mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()}))), anywhere());
+    std::vector<float> data(1000, 1);
+    next.allreduce(std::span(data));
+    EXPECT_EQ(data.back(), static_cast<float>(ranks()));
+}
+
 TEST(mpi_calls, are_checked_by_all_ranks_alike) {
     if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
     options o = anywhere();

@@ -43,6 +43,8 @@ public:
         if (comm_ != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm_);
     }
     MPI_Comm get() const noexcept { return comm_; }
+    /// Leaves it as it is: MPI then gives its context to no other.
+    void abandon() noexcept { comm_ = MPI_COMM_NULL; }
     int rank() const {
         int rank = 0;
         check(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank");
@@ -114,7 +116,8 @@ public:
         note_tag_ = found ? *bound : 32767;
     }
 
-    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more.
+    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
+    // half through may. What still arrives must not meet a later communicator.
     ~mpi_transport() override {
         int finalized = 0;
         MPI_Finalized(&finalized);
@@ -122,13 +125,14 @@ public:
             if (!finalized && n.request != MPI_REQUEST_NULL) MPI_Request_free(&n.request);
         for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
             if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
+            int done = 0;
             if (slot_of_[i].receives) {
                 MPI_Cancel(&requests_[i]);
-                MPI_Wait(&requests_[i], MPI_STATUS_IGNORE);
-            } else {
-                MPI_Request_free(&requests_[i]);
+                MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
             }
+            if (!done) MPI_Request_free(&requests_[i]);
         }
+        if (!requests_.empty() || fault_) comm_.abandon();
     }
 
     int rank() const noexcept override { return rank_; }

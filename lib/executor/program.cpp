@@ -246,15 +246,13 @@ std::int64_t program::elements_in_slot(const schedule& s) const noexcept {
 }
 
 std::byte* program::address(const lane& l, operand o) const noexcept {
-    std::int64_t element = o.part.begin;
-    std::byte* base = l.base[static_cast<int>(o.where)];
-    if (o.where == buffer::scratch) {
-        const std::int64_t in_slot = elements_in_slot(l.code->code);
-        base = element < in_slot ? net_.lane_memory(l.at.slot).data()
-                                 : scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l));
-        if (element >= in_slot) element -= in_slot;
-    }
-    return base + static_cast<std::size_t>(element) * shape_.element;
+    const auto from = [&](std::byte* base, std::int64_t element) {
+        return base + static_cast<std::size_t>(element) * shape_.element;
+    };
+    if (o.where != buffer::scratch) return from(l.base[static_cast<int>(o.where)], o.part.begin);
+    const std::int64_t in_slot = elements_in_slot(l.code->code);
+    if (o.part.begin < in_slot) return from(net_.lane_memory(l.at.slot).data(), o.part.begin);
+    return from(scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l)), o.part.begin - in_slot);
 }
 
 void program::note(const lane& l, std::uint32_t instruction, bool ends) noexcept {

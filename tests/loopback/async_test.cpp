@@ -2,10 +2,8 @@
 
 #include <atomic>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <new>
 #include <thread>
 
 #include <fmt/format.h>
@@ -15,35 +13,11 @@
 
 #include <terrace/loopback.hpp>
 
+#include "support/allocations.hpp"
 #include "support/bad_calls.hpp"
 #include "support/dice.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
-
-namespace {
-
-// Allocations of this thread, while they are counted.
-thread_local bool counting = false;
-thread_local int allocations = 0;
-
-void* allocate(std::size_t bytes) {
-    allocations += counting;
-    if (void* memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-    throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return allocate(bytes); }
-void* operator new[](std::size_t bytes) { return allocate(bytes); }
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-    allocations += counting;
-    return std::malloc(bytes > 0 ? bytes : 1);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace terrace::test {
 
@@ -168,12 +142,10 @@ TEST(async, a_second_call_allocates_nothing) {
         loopback::run(p, [&](communicator& comm) {
             std::vector<float> data(5000, 1);
             for (int i = 0; i < 3; ++i) {
-                counting = i == 2;
+                const int before = allocations();
                 comm.allreduce(std::span(data));
-                counting = false;
+                if (i == 2) total += allocations() - before;
             }
-            total += allocations;
-            allocations = 0;
         });
     EXPECT_EQ(total, 0);
 }

@@ -1,0 +1,36 @@
+// Replaces operator new and delete by others that count. A file of its own: what the compiler can inline it takes for a
+// mismatch of malloc and delete.
+
+#include "support/allocations.hpp"
+
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+thread_local int count = 0;
+
+void* allocate(std::size_t bytes) noexcept {
+    ++count;
+    return std::malloc(bytes > 0 ? bytes : 1);
+}
+
+}  // namespace
+
+namespace terrace::test {
+
+int allocations() noexcept { return count; }
+
+}  // namespace terrace::test
+
+void* operator new(std::size_t bytes) {
+    if (void* memory = allocate(bytes)) return memory;
+    throw std::bad_alloc();
+}
+void* operator new[](std::size_t bytes) { return operator new(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return allocate(bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }

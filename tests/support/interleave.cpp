@@ -268,13 +268,13 @@ private:
         if (l.issued < l.ids.size()) offer(l.ids[l.issued]);
     }
 
-    element* memory(const task& t, const operand& o) { return &at(memory_, t.rank, o.where, o.part.begin); }
+    element* memory(const task& t, const operand& o) { return at(memory_, t.rank, o.where, o.part.begin); }
 
-    // Element i of a rank's buffer.
-    element& at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
+    // Where element i of a rank's buffer is; one past the end may be asked for.
+    element* at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
         const bool shared = in_place_ && where != buffer::scratch;
         if (shared) i += where == buffer::send ? terms_[rank].given.first : terms_[rank].due.first;
-        return *(all[rank][shared ? 0 : static_cast<std::size_t>(where)].data() + i);
+        return all[rank][shared ? 0 : static_cast<std::size_t>(where)].data() + i;
     }
 
     void read(task& t) {
@@ -323,16 +323,16 @@ private:
             const auto& [given, due] = terms_[r];
             for (std::int64_t i = 0; i < due.elements; ++i) {
                 const std::int64_t place = due.first + i;
-                const element& actual = at(memory_, r, buffer::recv, i);
+                const element& actual = *at(memory_, r, buffer::recv, i);
                 if (!due.has(place)) {
-                    if (actual != at(before_, r, buffer::recv, i)) return false;
+                    if (actual != *at(before_, r, buffer::recv, i)) return false;
                 } else if (!right(place, actual) || results.emplace(place, actual).first->second != actual) {
                     return false;
                 }
             }
             for (std::int64_t i = 0; i < given.elements; ++i)
                 if (!(in_place_ && due.has(given.first + i)) &&
-                    at(memory_, r, buffer::send, i) != at(before_, r, buffer::send, i))
+                    *at(memory_, r, buffer::send, i) != *at(before_, r, buffer::send, i))
                     return false;
         }
         return true;
@@ -345,7 +345,7 @@ private:
         for (std::size_t r = 0; r < before_.size(); ++r) {
             const holding& given = terms_[r].given;
             if (!given.has(place)) continue;
-            const element& passed = at(before_, r, buffer::send, place - given.first);
+            const element& passed = *at(before_, r, buffer::send, place - given.first);
             if (!adds) return actual == passed;
             sum += passed.exact;
         }

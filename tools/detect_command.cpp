@@ -37,7 +37,7 @@ std::string cluster_file(const topology& t, const arguments& a) {
     const std::string head =
         fmt::format("# {}, as hwloc sees it. Rates under `assumed` are not measured; correct what you know better.\n",
                     t.name);
-    if (a.node_file.empty()) return head + describe_yaml(t);
+    if (a.node_file.empty()) return head + write_cluster(t);
     write_atomically(a.node_file, this_hardware_xml());
     const std::filesystem::path directory = std::filesystem::path(a.output).parent_path();
     const std::filesystem::path node =

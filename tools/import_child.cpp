@@ -62,16 +62,18 @@ std::string_view message_of(const input_error& e) {
     return text.substr(std::min(text.size(), text.find(": ", e.file().size()) + 2));
 }
 
-// The last line that a library wrote to where its messages go, a file without a name.
+// Why hwloc refuses a file: the last line it wrote to where its messages go, but for the one that it always ends with.
 std::string last_words(int messages) {
-    std::array<char, 4096> text;
-    const off_t size = ::lseek(messages, 0, SEEK_END);
-    const off_t start = std::max<off_t>(0, size - static_cast<off_t>(text.size()));
-    const ssize_t count = ::pread(messages, text.data(), text.size(), start);
-    std::string_view words(text.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    words = words.substr(0, words.find_last_not_of(" \n*") + 1);
-    words = words.substr(words.find_last_of('\n') + 1);
-    return std::string(words.substr(std::min(words.find_first_not_of(" *"), words.size())));
+    std::string text(4096, '\0');
+    const off_t start = std::max<off_t>(0, ::lseek(messages, 0, SEEK_END) - static_cast<off_t>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(::pread(messages, text.data(), text.size(), start), 0)));
+    std::istringstream lines(text);
+    std::string words;
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t first = line.find_first_not_of(" *");
+        if (first != line.npos && line.find("component discovery failed") == line.npos) words = line.substr(first);
+    }
+    return words;
 }
 
 std::string answer(const std::function<hardware()>& import, int messages) {

@@ -22,16 +22,16 @@ struct part {
         core
     };
     kind what = kind::machine;
-    std::string name;
+    std::string name = {};
     int order = 0;            ///< GPUs: where it comes in the driver's, else the bus's order
     double link = 0;          ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
     double rate = 0;          ///< NICs: what the network port carries, per direction [B/s]; 0 as above
     bool infiniband = false;  ///< NICs: rather than Ethernet
     bool rdma = false;        ///< NICs: ranks would use this one
     int rank = -1;            ///< the rank of this node that runs here (from place_ranks on)
-    std::string nearest_nic;  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
+    std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
     kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
-    std::vector<part> children;
+    std::vector<part> children = {};
 };
 
 std::string_view to_string(part::kind k) noexcept;

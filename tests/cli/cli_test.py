@@ -198,6 +198,11 @@ class Topo(Command):
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn(str(file), done.stderr)
 
+    def test_hwlocs_reason_is_passed_on(self):
+        self.write("node.xml", '<topology version="2.0"><object type="Machine" os_index="0" cpuset="0x1" '
+                   'complete_cpuset="0x1"/></topology>')
+        self.assertRegex(self.terrace("topo", "node.xml", status=2), r"^node\.xml: hwloc refuses it: .*\(.*nodeset\)")
+
     def test_detect(self):
         text = self.terrace("detect")
         self.write("here.yaml", text)

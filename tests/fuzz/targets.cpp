@@ -75,8 +75,8 @@ void read_hwloc(std::string_view bytes) {
 }
 
 constexpr fuzz_target targets[] = {
-    {"cluster", read_cluster_file, 400}, {"nccl", read_nccl, 400},   {"slurm", read_slurm, 400},
-    {"hosts", read_hosts, 400},          {"plan", read_plan, 200},   {"hwloc", read_hwloc, 40},
+    {"cluster", read_cluster_file, 1000}, {"nccl", read_nccl, 4000}, {"slurm", read_slurm, 4000},
+    {"hosts", read_hosts, 4000},          {"plan", read_plan, 500},  {"hwloc", read_hwloc, 60},
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace terrace {
 struct import_limits {
     std::uint64_t memory = 256 << 20;  ///< address space beyond what the process has already [B]
     std::chrono::seconds cpu{1};
-    std::chrono::milliseconds wall{2'000};
+    std::chrono::milliseconds wall{6'000};  ///< only a machine that is busy with other things takes more than `cpu`
 };
 
 /// Runs `import` in a forked child process, so that input that crashes, hangs or bloats the importer is an error

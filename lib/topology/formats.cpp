@@ -48,7 +48,8 @@ std::string_view root_element(std::string_view text) {
     }
     if (!text.starts_with('<')) return {};
     text.remove_prefix(1);
-    return text.substr(0, text.find_first_of(" \t\r\n/>"));
+    constexpr std::size_t longest = 40;
+    return text.substr(0, std::min(text.find_first_of(" \t\r\n/>"), longest));
 }
 
 bool is_slurm(std::string_view text) {

@@ -112,7 +112,7 @@ private:
             const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
             const auto list = [&, at = where] {
                 try {
-                    return expand_hosts(value, max_hosts - names_);
+                    return expand_hosts(value);
                 } catch (const usage_error& e) {
                     fail(at, e.what());
                 }
@@ -124,8 +124,9 @@ private:
             else if (same_word(key, "BlockName") || same_word(key, "BlockSizes"))
                 fail(where, "topology/block is not read, only topology/tree: SwitchName, Nodes, Switches, LinkSpeed");
             else fail(where, fmt::format("unknown key \"{}\"; known: SwitchName, Nodes, Switches, LinkSpeed", key));
-            names_ += s.nodes.size() + s.switches.size();
         }
+        names_ += s.nodes.size() + s.switches.size();
+        if (names_ > 2 * max_hosts) fail(s.where, fmt::format("more than {} nodes and switches", 2 * max_hosts));
         if (s.name.empty()) fail(s.where, "the line has no SwitchName=");
         if (s.nodes.empty() == s.switches.empty())
             fail(s.where, fmt::format("switch \"{}\" has {}; give it one of Nodes= and Switches=", s.name,

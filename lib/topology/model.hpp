@@ -15,8 +15,8 @@ namespace terrace {
 struct topology {
     std::string name;
     hierarchy machine;
-    std::shared_ptr<const part> node;  ///< what every node consists of; null where the file does not say
-    std::vector<std::string> notes;    ///< what a person should know who reads the file
+    std::shared_ptr<const part> node = {};  ///< what every node consists of; null where the file does not say
+    std::vector<std::string> notes = {};    ///< what a person should know who reads the file
 };
 
 /// What one rank runs on, where a node's parts are known.

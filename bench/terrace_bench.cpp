@@ -28,7 +28,6 @@
 #include "schedule/compose.hpp"
 #include "tools/import_child.hpp"
 #include "topology/cluster_yaml.hpp"
-#include "topology/hwloc_xml.hpp"
 
 namespace terrace::bench {
 
@@ -156,9 +155,7 @@ void expect_ranks(const world& w, const links_settings& s, const hierarchy& mach
 int measure_links(const world& w, const links_settings& s) {
     const topology before = w.together([&] {
         if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
-        topology t = read_cluster(s.topology_file, [](const std::filesystem::path& file, rank_unit ranks) {
-            return import_in_child(import_hwloc, file, ranks);
-        });
+        topology t = read_cluster(s.topology_file, read_node_in_child);
         expect_ranks(w, s, t.machine);
         return t;
     });

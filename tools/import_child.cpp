@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -15,6 +16,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,8 +25,7 @@
 
 #include <terrace/error.hpp>
 
-#include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
+#include "topology/formats.hpp"
 
 namespace terrace {
 
@@ -49,7 +50,7 @@ private:
 
 // ---- In the child ---------------------------------------------------------------------------------------------------
 
-// An answer is "H" and the hierarchy as YAML, or "E line column message".
+// An answer is "H" and the node as JSON, or "E line column message".
 
 std::string refusal(int line, int column, std::string_view message) {
     return fmt::format("E {} {} {}", line, column, message);
@@ -61,11 +62,27 @@ std::string_view message_of(const input_error& e) {
     return text.substr(std::min(text.size(), text.find(": ", e.file().size()) + 2));
 }
 
-std::string answer(const node_importer& import, const std::filesystem::path& file, rank_unit ranks) {
+// Why hwloc refuses a file: the last line it wrote to where its messages go, but for the one that it always ends with.
+std::string last_words(int messages) {
+    std::string text(4096, '\0');
+    const off_t start = std::max<off_t>(0, ::lseek(messages, 0, SEEK_END) - static_cast<off_t>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(::pread(messages, text.data(), text.size(), start), 0)));
+    std::istringstream lines(text);
+    std::string words;
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t first = line.find_first_not_of(" *");
+        if (first != line.npos && line.find("component discovery failed") == line.npos) words = line.substr(first);
+    }
+    return words;
+}
+
+std::string answer(const std::function<hardware()>& import, int messages) {
     try {
-        return "H" + write_hierarchy(import(file, ranks), 0);
+        return "H" + write_hardware(import());
     } catch (const input_error& e) {
-        return refusal(e.line(), e.column(), message_of(e));
+        const std::string words = last_words(messages);
+        return refusal(e.line(), e.column(),
+                       words.empty() ? std::string(message_of(e)) : fmt::format("{} ({})", message_of(e), words));
     } catch (const std::bad_alloc&) {
         return refusal(0, 0, "the import needs too much memory");
     } catch (const std::exception& e) {
@@ -85,16 +102,19 @@ void limit(int resource, std::uint64_t most) {
     ::setrlimit(static_cast<__rlimit_resource>(resource), &soft_and_hard);
 }
 
-[[noreturn]] void run_child(int out, const node_importer& import, const std::filesystem::path& file, rank_unit ranks,
-                            const import_limits& limits) {
-    // The importers' own messages would only confuse: the parent reports.
-    const int nowhere = ::open("/dev/null", O_WRONLY);
-    ::dup2(nowhere, STDOUT_FILENO);
-    ::dup2(nowhere, STDERR_FILENO);
+[[noreturn]] void run_child(int out, const std::function<hardware()>& import, const import_limits& limits) {
+    // The importers' own messages would only confuse: the parent reports, with hwloc's reason for a refusal.
+    const int messages = ::memfd_create("messages", MFD_CLOEXEC);
+    ::dup2(messages, STDOUT_FILENO);
+    ::dup2(messages, STDERR_FILENO);
+    ::setenv("HWLOC_XML_VERBOSE", "1", 1);
+    ::setenv("HWLOC_SYNTHETIC_VERBOSE", "1", 1);
+    limit(RLIMIT_FSIZE, 1 << 20);
+    ::signal(SIGXFSZ, SIG_IGN);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu.count()));
     limit(RLIMIT_AS, address_space() + limits.memory);
-    const std::string text = answer(import, file, ranks);
+    const std::string text = answer(import, messages);
     std::string_view rest = text;
     while (!rest.empty()) {
         const ssize_t written = ::write(out, rest.data(), rest.size());
@@ -129,8 +149,8 @@ int wait_for(pid_t child) {
     return status;
 }
 
-hierarchy read_answer(const std::string& file, const std::string& text) {
-    if (text.starts_with('H')) return read_hierarchy(document::parse(std::string_view(text).substr(1), file));
+hardware read_answer(const std::string& file, const std::string& text) {
+    if (text.starts_with('H')) return read_hardware(std::string_view(text).substr(1));
     std::istringstream in(text.substr(1));
     int line = 0;
     int column = 0;
@@ -142,9 +162,9 @@ hierarchy read_answer(const std::string& file, const std::string& text) {
 
 }  // namespace
 
-hierarchy import_in_child(const node_importer& import, const std::filesystem::path& file, rank_unit ranks,
-                          const import_limits& limits) {
-    const auto fail = [&](const std::string& message) { throw input_error(file.string(), 0, 0, message); };
+hardware import_in_child(const std::function<hardware()>& import, const std::string& name,
+                         const import_limits& limits) {
+    const auto fail = [&](const std::string& message) { throw input_error(name, 0, 0, message); };
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(fmt::format("no pipe for its import: {}", std::strerror(errno)));
     const descriptor in(ends[0]);
@@ -152,7 +172,7 @@ hierarchy import_in_child(const node_importer& import, const std::filesystem::pa
     const clock::time_point deadline = clock::now() + limits.wall;
     const pid_t child = ::fork();
     if (child < 0) fail(fmt::format("no process for its import: {}", std::strerror(errno)));
-    if (child == 0) run_child(out.get(), import, file, ranks, limits);
+    if (child == 0) run_child(out.get(), import, limits);
     out.close();
 
     const auto text = read_until(in.get(), deadline);
@@ -166,7 +186,11 @@ hierarchy import_in_child(const node_importer& import, const std::filesystem::pa
     if (WEXITSTATUS(status) != 0 || text->empty())
         fail(fmt::format("its import ended with status {}; the file is damaged or too large",
                          WEXITSTATUS(status)));
-    return read_answer(file.string(), *text);
+    return read_answer(name, *text);
+}
+
+hardware read_node_in_child(node_format format, const std::string& what) {
+    return import_in_child([&] { return read_node(format, what); }, what);
 }
 
 }  // namespace terrace

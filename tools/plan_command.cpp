@@ -13,10 +13,10 @@
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "schedule/registry.hpp"
+#include "tools/machine.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
-#include "tools/topo_command.hpp"
 
 namespace terrace {
 
@@ -103,16 +103,15 @@ void print_summary(const recipe& plan) {
 }
 
 struct arguments {
-    std::filesystem::path cluster;
+    machine_options machine;
     std::string output;
-    std::string ranks;
 };
 
 int run(const arguments& a) {
-    const topology machine = load_topology(a.cluster, parse_rank_unit(a.ranks));
+    const topology machine = load_machine(a.machine);
     recipe plan = make_plan(machine.name, machine.machine);
     if (const auto fault = verify(plan)) {
-        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", a.cluster.string(),
+        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", a.machine.source,
                    *fault);
         return 1;
     }
@@ -132,23 +131,18 @@ int run(const arguments& a) {
 void add_plan_command(CLI::App& app, int& status) {
     auto* command = app.add_subcommand("plan", "Make a plan for a cluster");
     const auto a = std::make_shared<arguments>();
-    command->add_option("CLUSTER", a->cluster, "cluster file (YAML), or one node's hwloc XML")->required();
+    add_machine_options(*command, a->machine, "MACHINE");
     command->add_option(
         "-o,--output", a->output,
         "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
-    command
-        ->add_option("--ranks", a->ranks,
-                     "what a rank is, where the file is one node's hwloc XML: " + rank_unit_names())
-        ->check([](const std::string& text) {
-            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
-        });
     std::string considered;
     for (const algorithm& each : algorithms()) considered += fmt::format("  {:<10}{}\n", each.name, each.summary);
     command->footer("Algorithms of a stage:\n" + considered +
                     "\nExamples:\n"
                     "  terrace plan cluster.yaml\n"
                     "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
-                    "  terrace plan cluster.yaml -o -");
+                    "  terrace plan cluster.yaml -o -\n"
+                    "  terrace plan node.xml --slurm topology.conf --hosts 'tux[0-7]'");
     command->callback([a, &status] { status = run(*a); });
 }
 

@@ -1,64 +1,36 @@
 #include "tools/topo_command.hpp"
 
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
-#include "base/document.hpp"
-#include "tools/import_child.hpp"
+#include "tools/machine.hpp"
 #include "topology/cluster_yaml.hpp"
 #include "topology/describe.hpp"
-#include "topology/hwloc_xml.hpp"
 
 namespace terrace {
 
-namespace {
-
-hierarchy import_node(const std::filesystem::path& file, rank_unit ranks) {
-    return import_in_child(import_hwloc, file, ranks);
-}
-
-bool looks_like_xml(const std::filesystem::path& file) {
-    expect_regular(file);
-    std::ifstream in(file);
-    char first = 0;
-    in >> first;
-    return first == '<';
-}
-
-}  // namespace
-
-topology load_topology(const std::filesystem::path& file, std::optional<rank_unit> ranks) {
-    if (looks_like_xml(file)) return {file.stem().string(), import_node(file, ranks.value_or(rank_unit::gpus))};
-    if (ranks)
-        throw usage_error(
-            fmt::format("{}: --ranks is for hwloc XML; a cluster file says `ranks:` itself", file.string()));
-    return read_cluster(file, import_node);
-}
-
 void add_topo_command(CLI::App& app) {
     struct arguments {
-        std::string file;
-        std::string ranks;
+        machine_options machine;
         bool json = false;
+        bool yaml = false;
     };
     const auto given = std::make_shared<arguments>();
-    CLI::App* topo = app.add_subcommand("topo", "Print a machine: a cluster YAML, or one node's hwloc XML");
-    topo->add_option("FILE", given->file, "The description")->required();
-    topo->add_flag("--json", given->json, "Print JSON");
-    topo->add_option("--ranks", given->ranks, "What the ranks of an hwloc XML are: " + rank_unit_names())
-        ->check([](const std::string& text) {
-            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
-        });
+    CLI::App* topo = app.add_subcommand("topo", "Print a machine: levels and rates, what ranks run on, their NICs");
+    add_machine_options(*topo, given->machine, "MACHINE");
+    CLI::Option* json = topo->add_flag("--json", given->json, "print a tree of objects as JSON");
+    topo->add_flag("--yaml", given->yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
+    topo->footer("Examples:\n"
+                 "  terrace topo cluster.yaml\n"
+                 "  terrace topo node.xml --json\n"
+                 "  terrace topo node.xml --slurm topology.conf --hosts 'tux[0-3,7]'\n"
+                 "  terrace topo \"package:2 core:4\"");
     topo->callback([given] {
-        const topology t = load_topology(given->file, parse_rank_unit(given->ranks));
-        const std::string text = given->json ? describe_json(t) : describe_text(t);
+        const topology t = load_machine(given->machine);
+        const std::string text = given->json ? describe_json(t) : given->yaml ? write_cluster(t) : describe_text(t);
         std::fwrite(text.data(), 1, text.size(), stdout);
     });
 }

@@ -68,22 +68,6 @@ std::size_t utf8_length(std::string_view text) {
     return overlong || surrogate || too_large ? 0 : length;
 }
 
-// yaml-cpp replaces what is not UTF-8 and takes byte 4 for the end of the file, so neither may reach it.
-void check_characters(std::string_view text, const std::string& file) {
-    for (std::size_t i = 0; i < text.size();) {
-        const std::size_t length = utf8_length(text.substr(i));
-        if (length > 0 && !is_control(text[i])) {
-            i += length;
-            continue;
-        }
-        const place at = place_of(text, i);
-        throw input_error(
-            file, at.line, at.column,
-            fmt::format("byte 0x{:02x} is {}; save the file as plain UTF-8 text", static_cast<unsigned char>(text[i]),
-                        length == 0 ? "not UTF-8" : "a control character"));
-    }
-}
-
 // yaml-cpp holds all tokens of a line at once where the line begins with a flow list, at some 200 bytes each. Tokens
 // are parted by indicators, so that counting these bounds its memory.
 void check_indicators(std::string_view text, const std::string& file) {
@@ -128,6 +112,24 @@ std::string_view advice_on(std::string_view message) {
 }
 
 }  // namespace
+
+// yaml-cpp replaces what is not UTF-8 and takes byte 4 for the end of the file, so neither may reach it.
+void check_text(std::string_view text, const std::string& file) {
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+        throw input_error(file, 1, 1, "the text is UTF-16; save the file as plain UTF-8 text");
+    for (std::size_t i = 0; i < text.size();) {
+        const std::size_t length = utf8_length(text.substr(i));
+        if (length > 0 && !is_control(text[i])) {
+            i += length;
+            continue;
+        }
+        const place at = place_of(text, i);
+        throw input_error(
+            file, at.line, at.column,
+            fmt::format("byte 0x{:02x} is {}; save the file as plain UTF-8 text", static_cast<unsigned char>(text[i]),
+                        length == 0 ? "not UTF-8" : "a control character"));
+    }
+}
 
 struct document::value {
     struct entry {
@@ -274,7 +276,7 @@ document document::read_file(const std::filesystem::path& file) {
 document document::parse(std::string_view text, const std::string& file_name) {
     if (text.size() > max_bytes)
         throw input_error(file_name, 0, 0, fmt::format("larger than {}", format_bytes(max_bytes)));
-    check_characters(text, file_name);
+    check_text(text, file_name);
     check_indicators(text, file_name);
     return document_builder::parse(text, file_name);
 }

@@ -24,6 +24,14 @@ std::vector<int> starts(const std::vector<int>& sizes) {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+// The names with the given indexes; none where there are none.
+std::vector<std::string> chosen(const std::vector<std::string>& names, const std::vector<int>& indexes) {
+    std::vector<std::string> result;
+    if (!names.empty())
+        for (const int i : indexes) result.push_back(names[at(i)]);
+    return result;
+}
+
 }  // namespace
 
 std::string_view to_string(fabric f) noexcept { return fabric_table[static_cast<std::size_t>(f)]; }
@@ -112,9 +120,12 @@ std::vector<int> hierarchy::node_sizes() const {
 }
 
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
+    hierarchy part{whole.levels, {}, whole.reduction};
     std::vector<std::vector<int>> children;
     std::vector<int> left(ranks.begin(), ranks.end());  // children of the level that are left, ascending
+    const int nodes = whole.node_levels();              // the level whose children they are
     for (int l = 0; l < whole.depth(); ++l) {
+        if (l == nodes) part.hosts = chosen(whole.hosts, left);
         std::vector<int>& sizes = children.emplace_back();
         std::vector<int> parents;
         for (int d = 0; d < whole.shape.domains(l); ++d) {
@@ -126,7 +137,24 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
         }
         left = std::move(parents);
     }
-    return {whole.levels, tree(std::move(children)), whole.reduction};
+    if (nodes == whole.depth()) part.hosts = whole.hosts;
+    part.shape = tree(std::move(children));
+    return part;
+}
+
+hierarchy without_idle_levels(const hierarchy& h) {
+    hierarchy result{{}, {}, h.reduction, h.hosts};
+    std::vector<std::vector<int>> children;
+    for (int l = 0; l < h.depth(); ++l) {
+        const std::vector<int>& sizes = h.shape.children()[at(l)];
+        const bool joins = std::any_of(sizes.begin(), sizes.end(), [](int n) { return n > 1; });
+        const bool last_chance = l + 1 == h.depth() && children.empty();
+        if (!joins && !last_chance) continue;
+        children.push_back(sizes);
+        result.levels.push_back(h.levels[at(l)]);
+    }
+    result.shape = tree(std::move(children));
+    return result;
 }
 
 std::string shape_text(const tree& t) {

@@ -79,6 +79,7 @@ struct hierarchy {
     std::vector<level> levels;
     tree shape;
     double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
+    std::vector<std::string> hosts = {};  ///< the nodes' names, in order; empty where the file names none
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
@@ -88,9 +89,11 @@ struct hierarchy {
     std::vector<int> node_sizes() const;
 };
 
-/// What some ranks leave of a machine: all its levels, without the domains that have none of them.
+/// What some ranks leave of a machine: all its levels, without the domains and hosts that have none of them.
 /// @param ranks ascending, at least one
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks);
+/// The same ranks without the levels that join nothing, where a domain has one child; one level stays.
+hierarchy without_idle_levels(const hierarchy& h);
 
 /// "3 x 2 x 2", innermost first; uneven levels as "1-3".
 std::string shape_text(const tree& t);

@@ -4,12 +4,16 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <terrace/error.hpp>
+
+#include "base/hosts.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
@@ -84,7 +88,7 @@ std::vector<std::string> assumed_keys(const document& map) {
 }
 
 level read_level(const document& map) {
-    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed"});
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "hosts"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -170,7 +174,47 @@ tree read_shape(const document& map, const std::vector<level>& levels) {
     return sized ? read_sizes(items) : tree_reader(levels).read(map.at("tree"));
 }
 
-std::string write_level(const level& l, std::optional<int> size) {
+// Where the nodes may be named: at the level whose domains they are, or at the one whose children they are.
+std::vector<std::size_t> host_levels(const hierarchy& h) {
+    const int nodes = h.node_levels();
+    std::vector<std::size_t> levels;
+    if (nodes > 0) levels.push_back(static_cast<std::size_t>(nodes - 1));
+    if (nodes < h.depth()) levels.push_back(static_cast<std::size_t>(nodes));
+    return levels;
+}
+
+std::vector<std::string> listed_hosts(const document& list) {
+    std::vector<std::string> names;
+    for (const document& item : list.is_sequence() ? list.items() : std::vector<document>{list}) try {
+            const std::vector<std::string> more = expand_hosts(item.text(), max_hosts - names.size());
+            names.insert(names.end(), more.begin(), more.end());
+        } catch (const usage_error& e) {
+            item.fail(e.what());
+        }
+    return names;
+}
+
+std::vector<std::string> read_hosts(const std::vector<document>& levels, const hierarchy& h) {
+    std::vector<std::string> names;
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+        if (!levels[l].has("hosts")) continue;
+        const document list = levels[l].at("hosts");
+        const std::vector<std::size_t> allowed = host_levels(h);
+        if (std::find(allowed.begin(), allowed.end(), l) == allowed.end())
+            list.fail(fmt::format("hosts name nodes; move them to level \"{}\"", h.levels[allowed.back()].name));
+        if (!names.empty()) list.fail("the nodes have names already; leave one of the two lists out");
+        names = listed_hosts(list);
+        const std::size_t nodes = h.node_sizes().size();
+        if (names.size() != nodes)
+            list.fail(fmt::format("{} host names for {} nodes; name each node once", names.size(), nodes));
+        std::unordered_set<std::string_view> seen;
+        for (const std::string& name : names)
+            if (!seen.insert(name).second) list.fail(fmt::format("host \"{}\" is there twice", name));
+    }
+    return names;
+}
+
+std::string write_level(const level& l, std::optional<int> size, const std::string& hosts) {
     std::string text = fmt::format("{{name: {}", yaml_scalar(l.name));
     if (size) text += fmt::format(", size: {}", *size);
     text += fmt::format(", fabric: {}", to_string(l.medium));
@@ -184,6 +228,7 @@ std::string write_level(const level& l, std::optional<int> size) {
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
     }
     if (!assumed.empty()) text += fmt::format(", assumed: [{}]", fmt::join(assumed, ", "));
+    if (!hosts.empty()) text += fmt::format(", hosts: {}", yaml_scalar(hosts));
     return text + "}";
 }
 
@@ -208,16 +253,18 @@ hierarchy read_hierarchy(const document& map) {
     if (h.levels.empty()) list.fail("a machine has at least one level");
     h.shape = read_shape(map, h.levels);
     if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map, reduction));
+    h.hosts = read_hosts(list.items(), h);
     return h;
 }
 
 std::string write_hierarchy(const hierarchy& h, int indent) {
     const bool uniform = h.shape.uniform();
     std::string text = fmt::format("{:{}}levels:\n", "", indent);
-    for (int l = 0; l < h.depth(); ++l)
-        text += fmt::format(
-            "{:{}}  - {}\n", "", indent,
-            write_level(h.levels[static_cast<std::size_t>(l)], uniform ? h.shape.uniform_size(l) : std::nullopt));
+    const std::size_t named = h.hosts.empty() ? h.levels.size() : host_levels(h).back();
+    for (std::size_t l = 0; l < h.levels.size(); ++l)
+        text += fmt::format("{:{}}  - {}\n", "", indent,
+                            write_level(h.levels[l], uniform ? h.shape.uniform_size(static_cast<int>(l)) : std::nullopt,
+                                        l == named ? fold_hosts(h.hosts) : ""));
     if (h.reduction > 0)
         text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.reduction));
     if (!uniform) text += fmt::format("{:{}}tree: {}\n", "", indent, write_domain(h.shape, h.depth() - 1, 0));

@@ -1,7 +1,10 @@
 #include "topology/cluster_yaml.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,23 +31,126 @@ std::string read_name(const document& map) {
     return entry.text();
 }
 
-hierarchy read_node(const document& map, const std::filesystem::path& directory, const node_importer& import_node) {
-    map.allow_only({"hwloc", "ranks"});
+struct node_key {
+    std::string_view key;
+    node_format format;
+};
+constexpr node_key node_keys[] = {
+    {"hwloc", node_format::hwloc}, {"nccl", node_format::nccl}, {"synthetic", node_format::synthetic}};
+
+std::optional<rank_unit> read_unit(const document& map) {
+    if (!map.has("ranks")) return {};
     const document ranks = map.at("ranks");
     const auto unit = parse_rank_unit(ranks.text());
     if (!unit) ranks.fail(fmt::format("ranks cannot be \"{}\"; they are one of {}", ranks.text(), rank_unit_names()));
-    const document name = map.at("hwloc");
+    return unit;
+}
+
+int count_gpus(const part& p) {
+    int count = p.what == part::kind::gpu;
+    for (const part& c : p.children) count += count_gpus(c);
+    return count;
+}
+
+// What the reader of the file could not know: all GPUs are connected by switches at this rate.
+void add_nvlink(hardware& h, const document& rate) {
+    if (!h.wires.empty()) rate.fail("the node's file has the links between its GPUs; leave this out");
+    for (int g = 0; g < count_gpus(h.machine); ++g) h.wires.push_back({g, -1, rate.bandwidth()});
+}
+
+topology read_node(const document& map, const std::filesystem::path& directory, const node_reader& read) {
+    map.allow_only({"hwloc", "nccl", "synthetic", "ranks", "nvlink"});
+    const node_key* chosen = nullptr;
+    for (const node_key& k : node_keys) {
+        if (!map.has(k.key)) continue;
+        if (chosen) map.at(k.key).fail(fmt::format("the node has a description already ({})", chosen->key));
+        chosen = &k;
+    }
+    if (!chosen) map.fail("a node needs a description: hwloc: FILE, nccl: FILE or synthetic: \"package:2 core:4\"");
+    const document source = map.at(chosen->key);
+    const std::optional<rank_unit> unit = read_unit(map);
+    const std::string what =
+        chosen->format == node_format::synthetic ? source.text() : (directory / source.text()).string();
     try {
-        return import_node(directory / name.text(), *unit);
+        hardware h = read(chosen->format, what);
+        if (map.has("nvlink")) add_nvlink(h, map.at("nvlink"));
+        return single_node("", place_ranks(std::move(h), unit, what));
     } catch (const input_error& e) {
         if (e.line() > 0) throw;
-        name.fail(e.what());  // the file as a whole: perhaps another was meant
+        source.fail(e.what());  // the file as a whole: perhaps another was meant
     }
 }
 
-// The machine whose nodes, the ranks of `above`, all look like `node`.
-hierarchy with_nodes(const hierarchy& above, const hierarchy& node) {
-    hierarchy whole{node.levels, {}, above.reduction};
+void check_fits(const document& map, const hierarchy& above, const hierarchy& inside) {
+    const std::vector<document> items = map.at("levels").items();
+    if (above.node_levels() > 0)
+        items.front().at("fabric").fail(
+            fmt::format("level \"{}\" ({}) lies inside a node, which the node's file describes; list only infiniband "
+                        "and ethernet levels",
+                        above.levels.front().name, to_string(above.levels.front().medium)));
+    for (const document& item : items)
+        for (const level& inner : inside.levels)
+            if (item.at("name").text() == inner.name)
+                item.at("name").fail(
+                    fmt::format("a level of the node's file is named \"{}\" too; rename this one", inner.name));
+}
+
+topology read_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
+    if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
+    topology inside = read_node(map.at("node"), directory, read);
+    if (!map.has("levels")) {
+        if (map.has("reduction"))
+            map.at("reduction").fail("a node alone, which the node's file describes, has no levels to stand beside");
+        if (map.has("tree"))
+            map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
+        return inside;
+    }
+    const hierarchy above = read_hierarchy(map);
+    check_fits(map, above, inside.machine);
+    try {
+        return with_nodes(above, std::move(inside));
+    } catch (const usage_error& e) {
+        map.at("levels").fail(e.what());
+    }
+}
+
+}  // namespace
+
+topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
+    const document map = document::read_file(file);
+    check_version(map);
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "node", "reduction"});
+    const std::string name = read_name(map);
+    topology t = read_machine(map, file.parent_path(), read);
+    t.name = name;
+    return t;
+}
+
+topology single_node(std::string name, node n) {
+    topology t{std::move(name), std::move(n.levels), nullptr, {}};
+    if (n.parts.wires.empty() && count_gpus(n.parts.machine) > 1)
+        t.notes.push_back("nothing says whether the GPUs are linked directly (NVLink, xGMI); if they are, capture the "
+                          "node with an lstopo that knows the GPU's driver, or add nvlink: RATE to the cluster file's "
+                          "node");
+    t.node = std::make_shared<const part>(std::move(n.parts.machine));
+    return t;
+}
+
+topology with_nodes(const hierarchy& above, topology inside) {
+    const hierarchy node = std::move(inside.machine);
+    if (node.node_levels() < node.depth())
+        throw usage_error("the nodes' description has levels between nodes already; give that of one node");
+    if (above.depth() + node.depth() > max_levels)
+        throw usage_error(fmt::format("with {} inside the node more than {} levels", node.depth(), max_levels));
+    if (std::int64_t{above.ranks()} * node.ranks() > max_ranks)
+        throw usage_error(
+            fmt::format("{} nodes of {} ranks are more than {} ranks", above.ranks(), node.ranks(), max_ranks));
+    for (const level& l : above.levels)
+        for (const level& inner : node.levels)
+            if (l.name == inner.name)
+                throw usage_error(fmt::format("two levels are named \"{}\", in the node and above it", l.name));
+    hierarchy& whole = inside.machine;
+    whole.levels = node.levels;
     whole.levels.insert(whole.levels.end(), above.levels.begin(), above.levels.end());
     std::vector<std::vector<int>> children;
     for (const std::vector<int>& sizes : node.shape.children()) {
@@ -53,50 +159,9 @@ hierarchy with_nodes(const hierarchy& above, const hierarchy& node) {
     }
     children.insert(children.end(), above.shape.children().begin(), above.shape.children().end());
     whole.shape = tree(std::move(children));
-    return whole;
-}
-
-void check_fits(const document& map, const hierarchy& above, const hierarchy& node) {
-    const std::vector<document> items = map.at("levels").items();
-    if (above.node_levels() > 0)
-        items.front().at("fabric").fail(
-            fmt::format("level \"{}\" ({}) lies inside a node, which the hwloc file describes; list only infiniband "
-                        "and ethernet levels",
-                        above.levels.front().name, to_string(above.levels.front().medium)));
-    for (const document& item : items)
-        for (const level& inner : node.levels)
-            if (item.at("name").text() == inner.name)
-                item.at("name").fail(
-                    fmt::format("a level of the hwloc file is named \"{}\" too; rename this one", inner.name));
-    if (above.depth() + node.depth() > max_levels)
-        map.at("levels").fail(fmt::format("with {} inside the node more than {} levels", node.depth(), max_levels));
-    if (std::int64_t{above.ranks()} * node.ranks() > max_ranks)
-        map.at("levels").fail(
-            fmt::format("{} nodes of {} ranks are more than {} ranks", above.ranks(), node.ranks(), max_ranks));
-}
-
-hierarchy read_machine(const document& map, const std::filesystem::path& directory, const node_importer& import_node) {
-    if (!map.has("node")) return read_hierarchy(map);
-    const hierarchy node = read_node(map.at("node"), directory, import_node);
-    if (!map.has("levels")) {
-        if (map.has("reduction"))
-            map.at("reduction").fail("a node alone, which the hwloc file describes, has no levels to stand beside");
-        if (map.has("tree"))
-            map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
-        return node;
-    }
-    const hierarchy above = read_hierarchy(map);
-    check_fits(map, above, node);
-    return with_nodes(above, node);
-}
-
-}  // namespace
-
-topology read_cluster(const std::filesystem::path& file, const node_importer& import_node) {
-    const document map = document::read_file(file);
-    check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "node", "reduction"});
-    return {read_name(map), read_machine(map, file.parent_path(), import_node)};
+    whole.reduction = above.reduction;
+    whole.hosts = above.hosts;
+    return inside;
 }
 
 std::string write_cluster(const topology& t) {

@@ -1,17 +1,27 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
+#include "topology/hardware.hpp"
 #include "topology/model.hpp"
+#include "topology/node.hpp"
 
 namespace terrace {
 
 /// Reads a cluster file: `terrace_topology: 1`, `name:`, and `levels:` with sizes or a `tree:` (read_hierarchy). With
-/// `node: {hwloc: FILE, ranks: gpus}` all nodes are alike: FILE (relative to the cluster file) gives the levels inside
-/// one, through `import_node`; `levels:` then lists those above, whose innermost children are nodes, and may be left
-/// out for a single node. @throws input_error
-topology read_cluster(const std::filesystem::path& file, const node_importer& import_node);
+/// `node: {hwloc: FILE}`, `{nccl: FILE}` (relative to the cluster file) or `{synthetic: "package:2 core:4"}`, and
+/// perhaps `ranks: gpus` and `nvlink: RATE`, all nodes are alike: `levels:` then lists those above the node, whose
+/// innermost children are nodes, and may be left out for a single node. @throws input_error
+topology read_cluster(const std::filesystem::path& file, const node_reader& read);
+
+/// One node as a machine of its own.
+topology single_node(std::string name, node n);
+
+/// The machine whose nodes, the ranks of `above`, all look like `inside`, which has no level between nodes.
+/// @throws usage_error if there are too many levels or ranks
+topology with_nodes(const hierarchy& above, topology inside);
 
 /// The machine as a cluster file, which reads back equal; the inside of nodes is written out.
 std::string write_cluster(const topology& t);

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/hosts.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
@@ -100,20 +101,105 @@ json level_json(const hierarchy& h, int l) {
             {"node_level", l < h.node_levels()}};
 }
 
-json node_json(std::string_view kind, const std::string& name) {
+json object_json(std::string_view kind, const std::string& name) {
     return {{"kind", kind}, {"name", name}, {"children", json::array()}};
 }
 
-// What is directly below domain d of level l.
-json children_json(const hierarchy& h, int l, int d) {
-    json children = json::array();
-    for (int c = h.shape.first_child(l, d); c < h.shape.first_child(l, d + 1); ++c) {
-        json& child =
-            children.emplace_back(l == 0 ? node_json("rank", fmt::format("rank {}", c))
-                                         : node_json("domain", fmt::format("{} {}", h.levels[at(l - 1)].name, c)));
-        if (l > 0) child["children"] = children_json(h, l - 1, c);
+// The parts below `p` that are objects of their own: caches, root complexes and slots only hold some.
+void append_parts(json& children, const part& p, int first_rank, int ranks);
+
+json part_json(const part& p, int first_rank, int ranks) {
+    json object = {{"kind", to_string(p.what)}, {"name", p.name}};
+    if (p.rank >= 0 && p.rank < ranks) {
+        object["rank"] = first_rank + p.rank;
+        if (!p.nearest_nic.empty()) object["nearest_nic"] = p.nearest_nic;
     }
-    return children;
+    if (p.link > 0) object["pcie_bytes_per_s"] = p.link;
+    if (p.rate > 0) object["network_bytes_per_s"] = p.rate;
+    json& children = object["children"] = json::array();
+    append_parts(children, p, first_rank, ranks);
+    return object;
+}
+
+void append_parts(json& children, const part& p, int first_rank, int ranks) {
+    for (const part& c : p.children) {
+        const bool only_holds =
+            c.what == part::kind::cache || c.what == part::kind::root || c.what == part::kind::slot;
+        if (only_holds) append_parts(children, c, first_rank, ranks);
+        else children.push_back(part_json(c, first_rank, ranks));
+    }
+}
+
+// What is below domain d of level l: networks' switches, nodes (machines), and what is in them as far as that is known.
+class tree_writer {
+public:
+    explicit tree_writer(const topology& t) : t_(t), nodes_(t.machine.node_levels()) {}
+
+    json whole() const {
+        json machine = object_json("machine", t_.name);
+        const int top = t_.machine.depth() - 1;
+        if (top == nodes_ - 1) fill_node(machine["children"], 0);
+        else machine["children"] = below(top, 0);
+        return machine;
+    }
+
+private:
+    json below(int l, int d) const {
+        const hierarchy& h = t_.machine;
+        json children = json::array();
+        for (int c = h.shape.first_child(l, d); c < h.shape.first_child(l, d + 1); ++c) {
+            if (l == nodes_) {
+                json& node = children.emplace_back(
+                    object_json("machine", h.hosts.empty() ? fmt::format("node {}", c) : h.hosts[at(c)]));
+                fill_node(node["children"], c);
+            } else if (l == 0) {
+                json& rank = children.emplace_back(object_json("rank", fmt::format("rank {}", c)));
+                rank["rank"] = c;
+            } else {
+                json& domain = children.emplace_back(object_json(
+                    l > nodes_ ? "switch" : "domain", fmt::format("{} {}", h.levels[at(l - 1)].name, c)));
+                domain["children"] = below(l - 1, c);
+            }
+        }
+        return children;
+    }
+
+    void fill_node(json& children, int node) const {
+        const hierarchy& h = t_.machine;
+        const int first = h.shape.first_rank(nodes_ - 1, node);
+        const int ranks = (nodes_ == 0 ? node + 1 : h.shape.first_rank(nodes_ - 1, node + 1)) - first;
+        if (t_.node) append_parts(children, *t_.node, first, ranks);
+        else if (nodes_ > 0) children = below(nodes_ - 1, node);
+    }
+
+    const topology& t_;
+    int nodes_;  // levels inside a node
+};
+
+// ---- Ranks of a node ------------------------------------------------------------------------------------------------
+
+void find_ranks(const part& p, std::vector<const part*>& ranks) {
+    if (p.rank >= 0) {
+        if (ranks.size() <= at(p.rank)) ranks.resize(at(p.rank) + 1);
+        ranks[at(p.rank)] = &p;
+    }
+    for (const part& c : p.children) find_ranks(c, ranks);
+}
+
+std::string rank_table(const part& node) {
+    constexpr std::size_t most = 32;
+    std::vector<const part*> ranks;
+    find_ranks(node, ranks);
+    if (ranks.size() > most) return fmt::format("\nranks of a node: {}, each a {}\n", ranks.size(),
+                                                to_string(ranks.front()->what));
+    std::string text = "\nranks of a node\n";
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        text += fmt::format("  {:<3} {}", r, ranks[r]->name);
+        if (!ranks[r]->nearest_nic.empty())
+            text += fmt::format("  nearest NIC {} (same {})", ranks[r]->nearest_nic, to_string(ranks[r]->nic_within));
+        text += "\n";
+    }
+    return text;
 }
 
 }  // namespace
@@ -126,6 +212,9 @@ std::string describe_text(const topology& t) {
                                    level_table(h), t.name);
     append_domains(text, h, like, h.depth() - 1, 0, 1);
     if (h.reduction > 0) text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.reduction));
+    if (t.node) text += rank_table(*t.node);
+    if (!h.hosts.empty()) text += fmt::format("\nhosts: {}\n", fold_hosts(h.hosts));
+    for (const std::string& note : t.notes) text += fmt::format("\nnote: {}\n", note);
     return text;
 }
 
@@ -133,16 +222,18 @@ std::string describe_json(const topology& t) {
     const hierarchy& h = t.machine;
     json levels = json::array();
     for (int l = 0; l < h.depth(); ++l) levels.push_back(level_json(h, l));
-    json machine = node_json("machine", t.name);
-    machine["children"] = children_json(h, h.depth() - 1, 0);
-    const json all = {{"name", t.name},
-                      {"ranks", h.ranks()},
-                      {"levels", std::move(levels)},
-                      {"children", h.shape.children()},
-                      {"nodes", h.node_sizes()},
-                      {"reduction_bytes_per_s", h.reduction > 0 ? json(h.reduction) : json(nullptr)},
-                      {"tree", std::move(machine)}};
-    return all.dump(2) + "\n";
+    json machine = tree_writer(t).whole();
+    json all = {{"kind", machine["kind"]},
+                {"name", t.name},
+                {"ranks", h.ranks()},
+                {"nodes", h.node_sizes()},
+                {"reduction_bytes_per_s", h.reduction > 0 ? json(h.reduction) : json(nullptr)},
+                {"hosts", h.hosts},
+                {"levels", std::move(levels)},
+                {"shape", h.shape.children()},
+                {"notes", t.notes}};
+    all["children"] = std::move(machine["children"]);
+    return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace terrace

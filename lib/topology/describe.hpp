@@ -10,7 +10,8 @@ namespace terrace {
 /// newline.
 std::string describe_text(const topology& t);
 
-/// The machine for a program, as one JSON object; docs/topology.md lists its members. Ends with a newline.
+/// The machine for a program: a tree of objects with `kind`, `name` and `children`, as JSON; docs/topology.md lists the
+/// members. Ends with a newline.
 std::string describe_json(const topology& t);
 
 }  // namespace terrace

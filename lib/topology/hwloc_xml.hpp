@@ -1,19 +1,26 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
-#include "topology/model.hpp"
+#include "topology/hardware.hpp"
 
 namespace terrace {
 
-/// Reads one node from an hwloc XML file (versions 1 and 2, as lstopo writes it). Its ranks, in the file's order, are
-/// what `ranks` says; its levels are those of NVLink, PCIe switch, host bridge, L3, NUMA node, socket and the whole
-/// node that join at least two ranks or domains. Only a node of one rank has a level of size 1, for a machine has at
-/// least one. Rates come from the NVLink bandwidth matrix and from PCIe link speeds; the rest is assumed
-/// (default_rates).
+/// Reads one node from an hwloc XML file (versions 1 and 2, as lstopo writes it). GPUs are what CUDA, NVML, ROCm SMI or
+/// Level Zero saw and PCI devices of class 0302, 0380 and 1200, or display adapters (0300) where there are none of
+/// these; NICs are OpenFabrics and network devices, and PCI classes 0207, 0208 and 0200.
 ///
 /// hwloc itself may end the process on a broken file that passes the checks made here, so that files of unknown origin
 /// are imported in a child process. @throws input_error
-hierarchy import_hwloc(const std::filesystem::path& file, rank_unit ranks);
+hardware import_hwloc(const std::filesystem::path& file);
+
+/// The machine of a one-line description in hwloc's notation, "package:2 core:4". @throws input_error
+hardware synthetic_hardware(const std::string& description);
+
+/// The machine this process runs on. @throws error
+hardware this_hardware();
+/// The same as an hwloc XML file of version 2.
+std::string this_hardware_xml();
 
 }  // namespace terrace

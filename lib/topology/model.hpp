@@ -1,12 +1,13 @@
 #pragma once
 
-#include <filesystem>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/hierarchy.hpp"
+#include "topology/hardware.hpp"
 
 namespace terrace {
 
@@ -14,17 +15,16 @@ namespace terrace {
 struct topology {
     std::string name;
     hierarchy machine;
+    std::shared_ptr<const part> node = {};  ///< what every node consists of; null where the file does not say
+    std::vector<std::string> notes = {};    ///< what a person should know who reads the file
 };
 
-/// What one rank runs on, where a node is described by an hwloc file.
+/// What one rank runs on, where a node's parts are known.
 enum class rank_unit { gpus, cores, numa, packages };
 
 std::string_view to_string(rank_unit u) noexcept;
 std::optional<rank_unit> parse_rank_unit(std::string_view text) noexcept;
 /// "gpus, cores, ...": for messages.
 std::string rank_unit_names();
-
-/// Turns an hwloc file into the levels of one node. @throws input_error
-using node_importer = std::function<hierarchy(const std::filesystem::path& file, rank_unit ranks)>;
 
 }  // namespace terrace

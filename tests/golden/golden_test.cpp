@@ -12,7 +12,7 @@
 #include "base/document.hpp"
 #include "planner/planner.hpp"
 #include "topology/cluster_yaml.hpp"
-#include "topology/hwloc_xml.hpp"
+#include "topology/formats.hpp"
 
 namespace terrace {
 namespace {
@@ -39,7 +39,7 @@ fs::path plan_file(const std::string& site) { return golden / (site + ".plan.yam
 class golden_plan : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(golden_plan, is_as_committed) {
-    const topology t = read_cluster(root / "topologies" / GetParam() / "cluster.yaml", import_hwloc);
+    const topology t = read_cluster(root / "topologies" / GetParam() / "cluster.yaml", read_node);
     const std::string made = make_plan(t.name, t.machine).text;
     if (std::getenv("TERRACE_GOLDEN_ACCEPT") != nullptr) {
         write_atomically(plan_file(GetParam()), made);

@@ -9,26 +9,29 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
 #include "topology/describe.hpp"
-#include "topology/hwloc_xml.hpp"
+#include "topology/formats.hpp"
+#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
 
 const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies";
 
-// Writes the cluster file and reads it; the importer gives sockets of 2 and 1.
+// Writes the cluster file and reads it. Nodes have sockets of 2 and 1 cores.
 topology read(const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "cluster_yaml_test.yaml";
+    const std::filesystem::path file = temporary("cluster_yaml_test.yaml");
     write_atomically(file, text);
-    const auto uneven_node = [&](const std::filesystem::path& node, rank_unit ranks) {
-        if (node.filename() == "missing.xml") throw input_error(node.string(), 0, 0, "cannot be opened");
-        if (node.filename() == "broken.xml") throw input_error(node.string(), 7, 2, "no tag");
-        EXPECT_EQ(node, file.parent_path() / "node.xml");
-        EXPECT_EQ(ranks, rank_unit::cores);
-        return read_hierarchy(document::parse(
-            "levels: [{name: socket, fabric: shm}, {name: node, fabric: bus}]\ntree: [2, 1]", "node.xml"));
+    const auto uneven_node = [&](node_format format, const std::string& what) {
+        if (what.ends_with("missing.xml")) throw input_error(what, 0, 0, "cannot be opened");
+        if (what.ends_with("broken.xml")) throw input_error(what, 7, 2, "no tag");
+        EXPECT_EQ(format, node_format::hwloc);
+        EXPECT_EQ(what, (file.parent_path() / "node.xml").string());
+        const part core{.what = part::kind::core};
+        return hardware{{.children = {{.what = part::kind::package, .children = {core, core}},
+                                      {.what = part::kind::package, .children = {core}}}},
+                        "nvlink",
+                        {}};
     };
     return read_cluster(file, uneven_node);
 }
@@ -63,6 +66,20 @@ TEST(cluster_yaml, tree_above_hwloc_nodes_counts_nodes) {
 
 TEST(cluster_yaml, one_node_needs_no_levels) { EXPECT_EQ(read(head + node).machine.shape, tree({{2, 1}, {2}})); }
 
+TEST(cluster_yaml, hosts_are_named_at_the_nodes_or_above_them) {
+    const std::string uneven = "{name: rack, fabric: ethernet}, {name: core, fabric: ethernet}]\ntree: [1, 2]\n";
+    const topology t = read(head + node + "levels: [{hosts: \"n[09-10],x\", " + uneven.substr(1));
+    EXPECT_EQ(t.machine.hosts, (std::vector<std::string>{"n09", "n10", "x"}));
+    EXPECT_NE(write_cluster(t).find("{name: rack, fabric: ethernet, bandwidth: 10 Gbit/s, latency: 20 us, assumed: "
+                                    "[bandwidth, latency, overhead], hosts: \"n[09-10],x\"}"),
+              std::string::npos)
+        << write_cluster(t);
+    const topology flat =
+        read(head + "levels: [{name: a, size: 2, fabric: shm, hosts: [a, b]}, {name: b, size: 2, fabric: ethernet}]\n");
+    EXPECT_EQ(flat.machine.hosts, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(read(write_cluster(flat)).machine.hosts, flat.machine.hosts);
+}
+
 TEST(cluster_yaml, errors_say_where_what_and_what_next) {
     struct refused {
         std::string text;
@@ -77,10 +94,18 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
         {head + "level: 3\n", ":3:1: unknown key \"level\"; known here: terrace_topology,"},
         {head + "node: {hwloc: node.xml, ranks: threads}\n",
          ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
-        {head + "node: {hwloc: node.xml}\n", "\"ranks\" is missing"},
         {head + "node: {hwloc: missing.xml, ranks: cores}\n", "missing.xml: cannot be opened"},
-        {head + "node: {hwloc: missing.xml, ranks: cores}\n", "cluster_yaml_test.yaml:3:15: "},
+        {head + "node: {hwloc: missing.xml, ranks: cores}\n", ":3:15: "},
         {head + "node: {hwloc: broken.xml, ranks: cores}\n", "broken.xml:7:2: no tag"},
+        {head + "node: {ranks: gpus}\n", ":3:7: a node needs a description: hwloc: FILE, nccl: FILE"},
+        {head + "node: {hwloc: a, nccl: b}\n", ":3:24: the node has a description already (hwloc)"},
+        {head + "node: {hwloc: node.xml, ranks: gpus}\n", "node.xml: holds no gpus to place ranks on; choose others"},
+        {head + "levels: [{name: a, size: 2, fabric: shm, hosts: n1}, {name: b, size: 2, fabric: ethernet}]\n",
+         ":3:49: 1 host names for 2 nodes"},
+        {head + "levels: [{name: a, size: 2, fabric: shm}, {name: b, size: 2, fabric: ethernet, hosts: \"n[1,1]\"}]\n",
+         "host \"n1\" is there twice"},
+        {head + "levels: [{name: a, size: 2, fabric: shm}, {name: b, size: 2, fabric: bus, hosts: \"n[1\"}]\n",
+         "']' is missing at the end"},
         {head + node + "levels: [{name: a, size: 2, fabric: shm}]\n", "list only infiniband and ethernet levels"},
         {head + node + "levels: [{name: node, size: 2, fabric: ethernet}]\n", "named \"node\" too; rename this one"},
         {head + node + "levels: [{name: a, size: 400000, fabric: ethernet}]\n", "are more than 1048576 ranks"},
@@ -121,7 +146,7 @@ TEST(cluster_yaml, shipped_files) {
     };
     for (const row& r : table) {
         SCOPED_TRACE(r.directory);
-        const topology t = read_cluster(shipped / r.directory / "cluster.yaml", import_hwloc);
+        const topology t = read_cluster(shipped / r.directory / "cluster.yaml", read_node);
         EXPECT_EQ(t.name, r.directory);
         EXPECT_EQ(shape_text(t.machine.shape), r.shape);
         EXPECT_EQ(t.machine.node_sizes().size(), r.nodes);
@@ -133,7 +158,7 @@ TEST(cluster_yaml, shipped_files) {
 }
 
 TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
-    const topology t = read_cluster(shipped / "three-three-one" / "cluster.yaml", import_hwloc);
+    const topology t = read_cluster(shipped / "three-three-one" / "cluster.yaml", read_node);
     EXPECT_EQ(describe_text(t),
               "three-three-one: 7 ranks in 3 nodes, 1-3 x 3\n\n"
               "level    fabric    bandwidth  latency  overhead\n"

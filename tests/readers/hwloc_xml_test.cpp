@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <new>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
 #include "tools/import_child.hpp"
+#include "topology/nccl_xml.hpp"
+#include "topology/node.hpp"
+#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
@@ -26,11 +30,11 @@ const std::filesystem::path captured = root / ".." / "shared" / "topologies";
 
 // hwloc has two XML parsers, libxml2 and its own; in a child process both may be tried, since it chooses once.
 hierarchy import(const std::filesystem::path& file, rank_unit ranks, const char* libxml) {
-    const auto chosen = [&](const std::filesystem::path& f, rank_unit r) {
+    const auto chosen = [&] {
         ::setenv("HWLOC_LIBXML", libxml, 1);
-        return import_hwloc(f, r);
+        return file.parent_path().filename() == "nccl" ? import_nccl(file) : import_hwloc(file);
     };
-    return import_in_child(chosen, file, ranks);
+    return place_ranks(import_in_child(chosen, file.string()), ranks, file.string()).levels;
 }
 
 std::string error_of(const std::filesystem::path& file, const char* libxml) {
@@ -43,7 +47,7 @@ std::string error_of(const std::filesystem::path& file, const char* libxml) {
 }
 
 std::string error_of_text(const std::string& text) {
-    const std::filesystem::path file = std::filesystem::path(::testing::TempDir()) / "hwloc_xml_test.xml";
+    const std::filesystem::path file = temporary("hwloc_xml_test.xml");
     write_atomically(file, text);
     return error_of(file, "1");
 }
@@ -95,6 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "l3:shm numa:shm socket:shm node:bus 4 x 4 x 4 x 2"},
         capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::numa, "socket:shm node:bus 4 x 2"},
         capture{"hwloc/jureca-dc-4xA100-4xIB.xml", rank_unit::packages, "node:bus 2"},
+        capture{"nccl/azure-ndv4-8xA100-8xHDR.xml", rank_unit::gpus, "numa:pcie node:bus 2 x 4 31507 MB/s"},
+        capture{"nccl/azure-ndv5-8xH100-8xNDR.xml", rank_unit::gpus, "numa:pcie node:bus 4 x 2 63015 MB/s"},
         capture{"hwloc/xeon-2s-2gpu-qdr.xml", rank_unit::gpus, "socket:pcie node:bus 1-2 x 2"},
         capture{"hwloc/xeon-2s-pci.xml", rank_unit::gpus, "socket:pcie node:bus 1-2 x 2 4000 MB/s"}));
 
@@ -125,7 +131,10 @@ TEST(hwloc_xml, errors_say_what_is_wrong) {
         {"<!DOCTYPE topology [<!ENTITY a \"b\">]>\n<topology version=\"2.0\"/>", "the document type must be"},
         {deep + "</topology>", "nested deeper than 128"},
         {"<topology version=\"2.0\">\n  <object>\n</topology>", ":3:"},
-        {"<topology version=\"2.0\"></topology>", "hwloc refuses it"},
+        {"<topology version=\"2.0\"></topology>", "hwloc refuses it: not a topology that lstopo wrote, or a damaged one"},
+        {"\xff\xfe<\0t\0", ":1:1: the text is UTF-16"},
+        {"<topology version=\"2.0\">\n \xe4", ":2:2: byte 0xe4 is not UTF-8"},
+        {std::string("<topology\0/>", 12), ":1:10: byte 0x00 is a control character"},
         {"", "not well-formed XML"},
         {std::string(300'001, '<'), "more than 300000 XML elements"},
     };
@@ -148,9 +157,9 @@ TEST(hwloc_xml, without_gpus_other_ranks_are_named) {
         << error;
 }
 
-std::string child_error(const node_importer& import, const import_limits& limits = {}) {
+std::string child_error(const std::function<hardware()>& import, const import_limits& limits = {}) {
     try {
-        import_in_child(import, "node.xml", rank_unit::gpus, limits);
+        import_in_child(import, "node.xml", limits);
     } catch (const input_error& e) {
         return e.what();
     }
@@ -158,32 +167,31 @@ std::string child_error(const node_importer& import, const import_limits& limits
 }
 
 TEST(import_child, however_it_ends_is_an_error) {
-    EXPECT_NE(child_error([](const auto&, rank_unit) -> hierarchy {
+    EXPECT_NE(child_error([]() -> hardware {
                   std::raise(SIGKILL);
                   return {};
               }).find("node.xml: its import ended by signal 9"),
               std::string::npos);
-    EXPECT_NE(child_error([](const auto&, rank_unit) -> hierarchy { ::_exit(3); }).find("ended with status 3"),
-              std::string::npos);
-    EXPECT_EQ(child_error([](const auto&, rank_unit) -> hierarchy { throw input_error("node.xml", 3, 4, "a: b"); }),
-              "node.xml:3:4: a: b");
-    EXPECT_EQ(child_error([](const auto&, rank_unit) -> hierarchy { throw std::bad_alloc(); }),
-              "node.xml: the import needs too much memory");
+    EXPECT_NE(child_error([]() -> hardware { ::_exit(3); }).find("ended with status 3"), std::string::npos);
+    EXPECT_EQ(child_error([]() -> hardware { throw input_error("node.xml", 3, 4, "a: b"); }), "node.xml:3:4: a: b");
+    EXPECT_EQ(child_error([]() -> hardware { throw std::bad_alloc(); }), "node.xml: the import needs too much memory");
 }
 
 TEST(import_child, has_limits) {
-    const auto hang = [](const auto&, rank_unit) -> hierarchy {
+    const auto hang = []() -> hardware {
         while (true) ::pause();
     };
     EXPECT_NE(child_error(hang, {.wall = std::chrono::milliseconds(50)}).find("took longer than 50 ms"),
               std::string::npos);
-    const auto spin = [](const auto&, rank_unit) -> hierarchy {
+    const auto spin = []() -> hardware {
         while (::getpid() > 0) {
         }
         return {};
     };
-    EXPECT_NE(child_error(spin, {.cpu = std::chrono::seconds(1)}).find("CPU time limit"), std::string::npos);
-    const auto bloat = [](const auto&, rank_unit) { return hierarchy{std::vector<level>(10'000'000), {}}; };
+    EXPECT_NE(child_error(spin, {.wall = std::chrono::milliseconds(60'000)}).find("CPU time limit"), std::string::npos);
+    const auto bloat = []() -> hardware {
+        return {{.children = std::vector<part>(10'000'000)}, {}, {}};
+    };
     const std::string error = child_error(bloat);
     const bool ended = error.find("ended") != std::string::npos;  // a sanitizer ends the process instead
     EXPECT_TRUE(ended || error.find("needs too much memory") != std::string::npos) << error;

@@ -1,0 +1,174 @@
+#include "base/hosts.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace {
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool in_name(char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+}
+
+constexpr std::size_t max_digits = 9;
+constexpr std::size_t max_name = 255;
+constexpr std::size_t max_text = 16 << 20;
+
+class expander {
+public:
+    expander(std::string_view list, std::size_t most) : list_(list), most_(most) {}
+
+    std::vector<std::string> all() {
+        while (true) {
+            one();
+            if (at_ == list_.size()) return std::move(names_);
+            expect(',');
+        }
+    }
+
+private:
+    [[noreturn]] void fail(std::string_view what) const {
+        constexpr std::size_t shown = 60;
+        const std::string text = list_.size() > shown ? fmt::format("{}...", list_.substr(0, shown)) : std::string(list_);
+        throw usage_error(fmt::format("host list \"{}\": {}; write names and ranges as in tux[0-3,7]", text, what));
+    }
+    char next() const { return at_ < list_.size() ? list_[at_] : '\0'; }
+    void expect(char c) {
+        if (next() != c)
+            fail(at_ == list_.size() ? fmt::format("'{}' is missing at the end", c)
+                                     : fmt::format("'{}' expected at character {}", c, at_ + 1));
+        ++at_;
+    }
+
+    // A name with any number of ranges in it: every combination, the last range running fastest.
+    void one() {
+        std::vector<std::string> names{""};
+        const std::size_t start = at_;
+        while (in_name(next()) || next() == '[') {
+            const std::vector<std::string> parts = next() == '[' ? ranges() : std::vector{literal()};
+            if (names.size() > (most_ - names_.size()) / parts.size())
+                fail(fmt::format("more than {} names", most_));
+            std::vector<std::string> longer;
+            longer.reserve(names.size() * parts.size());
+            for (const std::string& name : names)
+                for (const std::string& part : parts) longer.push_back(name + part);
+            names = std::move(longer);
+            if (names.front().size() > max_name) fail(fmt::format("a name of more than {} characters", max_name));
+            if (names.size() * names.front().size() > max_text) fail("the names are too long for so many");
+        }
+        if (at_ == start) fail(fmt::format("a name expected at character {}", at_ + 1));
+        names_.insert(names_.end(), std::make_move_iterator(names.begin()), std::make_move_iterator(names.end()));
+    }
+
+    std::string literal() {
+        const std::size_t start = at_;
+        while (in_name(next())) ++at_;
+        return std::string(list_.substr(start, at_ - start));
+    }
+
+    // "[0-3,7]"
+    std::vector<std::string> ranges() {
+        std::vector<std::string> numbers;
+        do {
+            ++at_;
+            const std::string_view low = digits();
+            std::string_view high = low;
+            if (next() == '-') {
+                ++at_;
+                high = digits();
+            }
+            const std::int64_t first = value(low), last = value(high);
+            if (last < first) fail(fmt::format("range {}-{} runs backwards", low, high));
+            if (static_cast<std::uint64_t>(last - first) >= most_ - std::min(most_, numbers.size()))
+                fail(fmt::format("more than {} names", most_));
+            for (std::int64_t n = first; n <= last; ++n) numbers.push_back(fmt::format("{:0{}}", n, low.size()));
+        } while (next() == ',');
+        expect(']');
+        return numbers;
+    }
+
+    std::string_view digits() {
+        const std::size_t start = at_;
+        while (is_digit(next())) ++at_;
+        if (at_ == start) fail(fmt::format("a number expected at character {}", at_ + 1));
+        if (at_ - start > max_digits) fail(fmt::format("a number of more than {} digits", max_digits));
+        return list_.substr(start, at_ - start);
+    }
+    static std::int64_t value(std::string_view digits) {
+        std::int64_t number = 0;
+        std::from_chars(digits.data(), digits.data() + digits.size(), number);
+        return number;
+    }
+
+    std::string_view list_;
+    std::size_t most_;
+    std::size_t at_ = 0;
+    std::vector<std::string> names_;
+};
+
+// A name around its last number.
+struct numbered {
+    std::string_view before, digits, after;
+};
+
+std::optional<numbered> parse(std::string_view name) {
+    std::size_t end = name.size();
+    while (end > 0 && !is_digit(name[end - 1])) --end;
+    std::size_t start = end;
+    while (start > 0 && is_digit(name[start - 1])) --start;
+    if (start == end || end - start > max_digits) return {};
+    return numbered{name.substr(0, start), name.substr(start, end - start), name.substr(end)};
+}
+
+// The number after that of `n`, with as many digits.
+std::string successor(const numbered& n) {
+    std::int64_t value = 0;
+    std::from_chars(n.digits.data(), n.digits.data() + n.digits.size(), value);
+    return fmt::format("{:0{}}", value + 1, n.digits.size());
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hosts(std::string_view list, std::size_t most) { return expander(list, most).all(); }
+
+std::string fold_hosts(std::span<const std::string> names) {
+    std::string text;
+    for (std::size_t i = 0; i < names.size();) {
+        if (!text.empty()) text += ',';
+        const auto first = parse(names[i]);
+        std::string ranges;
+        std::size_t count = 0;
+        // Runs of numbers between the same texts.
+        for (; first && i < names.size(); ++i, ++count) {
+            const auto start = parse(names[i]);
+            if (!start || start->before != first->before || start->after != first->after) break;
+            numbered last = *start;
+            for (; i + 1 < names.size(); ++i, ++count) {
+                const auto next = parse(names[i + 1]);
+                // A range from 0 on has numbers of one digit, one from 00 on of two.
+                const bool padded = start->digits.size() > 1 && start->digits.front() == '0';
+                if (!next || next->before != last.before || next->after != last.after ||
+                    next->digits != successor(last) || (padded && next->digits.size() != start->digits.size()))
+                    break;
+                last = *next;
+            }
+            ranges += fmt::format("{}{}", ranges.empty() ? "" : ",", start->digits);
+            if (last.digits != start->digits) ranges += fmt::format("-{}", last.digits);
+        }
+        if (!first) text += names[i++];
+        else if (count == 1) text += names[i - 1];
+        else text += fmt::format("{}[{}]{}", first->before, ranges, first->after);
+    }
+    return text;
+}
+
+}  // namespace terrace

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace {
+
+/// A part of one node and what is below it, as a reader found it. Ranks will run on some of the parts.
+struct part {
+    enum class kind {
+        machine,
+        package,
+        numa,
+        cache,      ///< a last-level cache that cores share
+        root,       ///< a PCIe root complex (host bridge)
+        bus_switch, ///< a PCIe switch
+        slot,       ///< devices that share one PCIe slot
+        gpu,
+        nic,
+        core
+    };
+    kind what = kind::machine;
+    std::string name = {};
+    int order = 0;            ///< GPUs: where it comes in the driver's, else the bus's order
+    double link = 0;          ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
+    double rate = 0;          ///< NICs: what the network port carries, per direction [B/s]; 0 as above
+    bool infiniband = false;  ///< NICs: rather than Ethernet
+    bool rdma = false;        ///< NICs: ranks would use this one
+    int rank = -1;            ///< the rank of this node that runs here (from place_ranks on)
+    std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
+    kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
+    std::vector<part> children = {};
+};
+
+std::string_view to_string(part::kind k) noexcept;
+
+/// One node as a file describes it.
+struct hardware {
+    /// Wires between GPUs, numbered as they come in the tree (preorder); every switch between GPUs is `to` == -1.
+    struct wire {
+        int from;
+        int to;
+        double rate;  ///< [B/s], this direction
+    };
+    part machine;
+    std::string wire_name = "nvlink";  ///< what the wires are called
+    std::vector<wire> wires;
+};
+
+/// The same as a line of JSON, and back: what the importing child process tells its parent.
+std::string write_hardware(const hardware& h);
+hardware read_hardware(std::string_view text);
+
+/// Where a node's description comes from: an hwloc XML file, an NCCL topology file, hwloc's one-line notation.
+enum class node_format { hwloc, nccl, synthetic };
+
+/// Reads a node; `what` is a file's path, or the line. @throws input_error
+using node_reader = std::function<hardware(node_format format, const std::string& what)>;
+
+}  // namespace terrace

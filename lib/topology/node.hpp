@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/hierarchy.hpp"
+#include "topology/hardware.hpp"
+#include "topology/model.hpp"
+
+namespace terrace {
+
+/// One node with ranks on it: the levels inside it, and its parts with their ranks and nearest NICs filled in.
+struct node {
+    hierarchy levels;
+    hardware parts;
+};
+
+/// Puts a rank on every GPU, core, NUMA node or package (GPUs where there are any, else cores, if `ranks` is left out).
+/// Levels are those of direct GPU links, PCIe switches, host bridges, last-level caches, NUMA nodes, sockets and the
+/// whole node that join at least two ranks or domains; only a node of one rank has a level of size 1. Ranks are
+/// numbered so that domains are consecutive, GPUs otherwise as their driver numbers them. Rates come from the wires and
+/// the PCIe links between a domain and its sibling; the rest is assumed (default_rates).
+/// @throws input_error naming `file` if the node has none of what ranks are to be on
+node place_ranks(hardware parts, std::optional<rank_unit> ranks, const std::string& file);
+
+/// What a node has towards the network: all NICs that ranks use. Nothing if it has none.
+struct uplink {
+    fabric medium;
+    int cards;
+    double bandwidth;  ///< of all together, per direction [B/s]
+    bool assumed;      ///< from the PCIe slots, as the file says nothing of the ports
+};
+std::optional<uplink> uplink_of(const part& machine);
+
+}  // namespace terrace

@@ -1,0 +1,108 @@
+#include "topology/restrict.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
+#include "base/hosts.hpp"
+
+namespace terrace {
+
+namespace {
+
+std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
+
+void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size_t>& index, job_host h) {
+    const auto [found, is_new] = index.emplace(h.name, hosts.size());
+    if (is_new) hosts.push_back(std::move(h));
+}
+
+}  // namespace
+
+std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file) {
+    check_text(text, file);
+    std::vector<job_host> hosts;
+    std::unordered_map<std::string, std::size_t> index;
+    int line = 0;
+    for (std::size_t start = 0; start < text.size();) {
+        ++line;
+        const std::size_t end = std::min(text.find('\n', start), text.size());
+        std::string_view content = text.substr(start, end - start);
+        start = end + 1;
+        content = content.substr(0, content.find('#'));
+        std::vector<std::string_view> words;
+        for (std::size_t at = 0; (at = content.find_first_not_of(" \t\r", at)) != content.npos;) {
+            const std::size_t stop = std::min(content.find_first_of(" \t\r", at), content.size());
+            words.push_back(content.substr(at, stop - at));
+            at = stop;
+        }
+        if (words.empty()) continue;
+        const auto fail = [&](const std::string& message) { throw input_error(file, line, 1, message); };
+        std::optional<int> slots;
+        const auto set_slots = [&](std::string_view number) {
+            int n = 0;
+            const auto [stop, failure] = std::from_chars(number.data(), number.data() + number.size(), n);
+            if (failure != std::errc{} || stop != number.data() + number.size() || n < 1)
+                fail(fmt::format("\"{}\" is not a number of slots from 1", number));
+            slots = n;
+        };
+        std::string_view list = words.front();
+        if (const std::size_t colon = list.find(':'); colon != list.npos) {
+            set_slots(list.substr(colon + 1));
+            list = list.substr(0, colon);
+        }
+        for (std::size_t w = 1; w < words.size(); ++w) {
+            if (words[w].starts_with("slots=")) set_slots(words[w].substr(6));
+            else if (!words[w].starts_with("max_slots=") && !words[w].starts_with("max-slots="))
+                fail(fmt::format("\"{}\" is not read; write a host and, if need be, slots=N", words[w]));
+        }
+        try {
+            for (std::string& name : expand_hosts(list, max_hosts - hosts.size()))
+                add(hosts, index, {std::move(name), slots});
+        } catch (const usage_error& e) {
+            fail(e.what());
+        }
+    }
+    if (hosts.empty()) throw input_error(file, 0, 0, "names no hosts");
+    return hosts;
+}
+
+std::vector<job_host> parse_hostlist(std::string_view list) {
+    std::vector<job_host> hosts;
+    std::unordered_map<std::string, std::size_t> index;
+    for (std::string& name : expand_hosts(list)) add(hosts, index, {std::move(name), {}});
+    return hosts;
+}
+
+hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts) {
+    if (machine.hosts.empty())
+        throw usage_error("the machine's nodes have no names; give a level `hosts:`, or a Slurm topology.conf");
+    std::unordered_map<std::string_view, std::size_t> nodes;
+    for (std::size_t n = 0; n < machine.hosts.size(); ++n) {
+        nodes.emplace(machine.hosts[n], n);
+        nodes.emplace(short_name(machine.hosts[n]), n);
+    }
+    const std::vector<int> sizes = machine.node_sizes();
+    std::vector<int> used(sizes.size(), 0);
+    for (const job_host& h : hosts) {
+        auto found = nodes.find(h.name);
+        if (found == nodes.end()) found = nodes.find(short_name(h.name));
+        if (found == nodes.end())
+            throw usage_error(fmt::format("host \"{}\" is none of the machine's ({} to {})", h.name,
+                                          machine.hosts.front(), machine.hosts.back()));
+        used[found->second] = std::min(h.slots.value_or(sizes[found->second]), sizes[found->second]);
+    }
+    std::vector<int> ranks;
+    int first = 0;
+    for (std::size_t n = 0; n < sizes.size(); first += sizes[n++])
+        for (int r = 0; r < used[n]; ++r) ranks.push_back(first + r);
+    return without_idle_levels(part_of(machine, ranks));
+}
+
+}  // namespace terrace

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+
+namespace terrace {
+
+/// A host of a job, and how many ranks it is to run where that is said.
+struct job_host {
+    std::string name;
+    std::optional<int> slots;
+};
+
+/// Reads an MPI host file ("node01", "node01 slots=4", "node01:4" or a host list, one per line, `#` for comments).
+/// A name that comes again counts once. @throws input_error with line
+std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file);
+
+/// The hosts of a list "tux[0-3,7]". @throws usage_error
+std::vector<job_host> parse_hostlist(std::string_view list);
+
+/// The part of the machine that the job has: its nodes, and of each the first `slots` ranks if that is fewer than the
+/// node has. Names agree if they are equal up to the first dot. @throws usage_error naming a host that the machine does
+/// not have, or if the machine's nodes have no names
+hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts);
+
+}  // namespace terrace

@@ -1,0 +1,278 @@
+#include "topology/slurm_conf.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
+#include "base/hosts.hpp"
+#include "base/units.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::size_t max_bytes = 8 << 20;
+constexpr int max_height = max_levels;
+constexpr std::size_t max_switches = 50'000;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+struct place {
+    int line = 0;
+    int column = 0;
+};
+
+struct network_switch {
+    place where;
+    std::string name;
+    std::vector<std::string> nodes;
+    std::vector<std::string> switches;
+    std::optional<double> speed;  // [B/s]
+    bool speed_assumed = false;
+    std::vector<int> below;  // the switches, as indexes
+    bool has_above = false;
+    int height = 0;  // leaf switches: 1
+};
+
+bool same_word(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
+        const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+        return lower(x) == lower(y);
+    });
+}
+
+class conf_reader {
+public:
+    explicit conf_reader(const std::filesystem::path& path) : name_(path.string()), text_(read_text(path, max_bytes)) {
+        check_text(text_, name_);
+        read_lines();
+        if (switches_.empty()) throw input_error(name_, 0, 0, "no line begins with SwitchName=");
+        connect();
+        for (std::size_t i = 0; i < switches_.size(); ++i) find_height(static_cast<int>(i), 1);
+    }
+
+    hierarchy whole(const std::optional<uplink>& nodes, const std::vector<std::string>& hosts) const {
+        const int top = root(hosts);
+        hierarchy h;
+        const int height = switches_[at(top)].height;
+        std::vector<std::vector<int>> children(at(height));
+        fill(top, height - 1, children, h.hosts);
+        h.shape = tree(std::move(children));
+        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, top, nodes, h.levels));
+        return without_idle_levels(h);
+    }
+
+private:
+    [[noreturn]] void fail(place p, const std::string& message) const {
+        throw input_error(name_, p.line, p.column, message);
+    }
+
+    // A line may go on after a backslash; `#` begins a comment.
+    void read_lines() {
+        int line = 1;
+        std::vector<std::pair<place, std::string_view>> words;
+        const std::string_view text = text_;
+        for (std::size_t start = 0; start < text.size(); ++line) {
+            const std::size_t end = std::min(text.find('\n', start), text.size());
+            std::string_view content = text.substr(start, end - start);
+            content = content.substr(0, content.find('#'));
+            content = content.substr(0, content.find_last_not_of(" \t\r") + 1);
+            const bool goes_on = content.ends_with('\\');
+            if (goes_on) content.remove_suffix(1);
+            for (std::size_t at = 0; (at = content.find_first_not_of(" \t\r", at)) != content.npos;) {
+                const std::size_t stop = std::min(content.find_first_of(" \t\r", at), content.size());
+                words.emplace_back(place{line, static_cast<int>(at) + 1}, content.substr(at, stop - at));
+                at = stop;
+            }
+            if (!goes_on || end == text.size()) {
+                if (!words.empty()) read_switch(words);
+                words.clear();
+            }
+            start = end + 1;
+        }
+    }
+
+    void read_switch(const std::vector<std::pair<place, std::string_view>>& words) {
+        network_switch s;
+        s.where = words.front().first;
+        for (const auto& [where, word] : words) {
+            const std::size_t equals = word.find('=');
+            if (equals == word.npos) fail(where, fmt::format("\"{}\" is not KEY=VALUE", word));
+            const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
+            const auto list = [&, at = where] {
+                try {
+                    return expand_hosts(value);
+                } catch (const usage_error& e) {
+                    fail(at, e.what());
+                }
+            };
+            if (same_word(key, "SwitchName")) s.name = value;
+            else if (same_word(key, "Nodes")) s.nodes = list();
+            else if (same_word(key, "Switches")) s.switches = list();
+            else if (same_word(key, "LinkSpeed")) read_speed(s, where, value);
+            else if (same_word(key, "BlockName") || same_word(key, "BlockSizes"))
+                fail(where, "topology/block is not read, only topology/tree: SwitchName, Nodes, Switches, LinkSpeed");
+            else fail(where, fmt::format("unknown key \"{}\"; known: SwitchName, Nodes, Switches, LinkSpeed", key));
+        }
+        names_ += s.nodes.size() + s.switches.size();
+        if (names_ > 2 * max_hosts) fail(s.where, fmt::format("more than {} nodes and switches", 2 * max_hosts));
+        if (s.name.empty()) fail(s.where, "the line has no SwitchName=");
+        if (s.nodes.empty() == s.switches.empty())
+            fail(s.where, fmt::format("switch \"{}\" has {}; give it one of Nodes= and Switches=", s.name,
+                                      s.nodes.empty() ? "neither nodes nor switches" : "both nodes and switches"));
+        if (switches_.size() == max_switches) fail(s.where, fmt::format("more than {} switches", max_switches));
+        if (!index_.emplace(s.name, static_cast<int>(switches_.size())).second)
+            fail(s.where, fmt::format("switch \"{}\" is there twice", s.name));
+        switches_.push_back(std::move(s));
+    }
+
+    void read_speed(network_switch& s, place where, std::string_view value) const {
+        double number = 0;
+        const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
+        if (failure == std::errc{} && end == value.data() + value.size()) {
+            s.speed = number * (number < 1000 ? 1e9 : 1e6) / 8;
+            s.speed_assumed = true;
+        } else {
+            s.speed = parse_bandwidth(value);
+        }
+        if (!s.speed || !(*s.speed >= 1) || *s.speed > 1e15)
+            fail(where, fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
+    }
+
+    void connect() {
+        std::unordered_set<std::string_view> seen;
+        for (network_switch& s : switches_) {
+            for (const std::string& node : s.nodes)
+                if (!seen.insert(node).second) fail(s.where, fmt::format("node \"{}\" is there twice", node));
+            for (const std::string& name : s.switches) {
+                const auto found = index_.find(name);
+                if (found == index_.end()) fail(s.where, fmt::format("there is no switch \"{}\"", name));
+                network_switch& below = switches_[at(found->second)];
+                if (below.has_above)
+                    fail(s.where, fmt::format("switch \"{}\" is below another one already; only trees are read", name));
+                below.has_above = true;
+                s.below.push_back(found->second);
+            }
+        }
+    }
+
+    int find_height(int i, int depth) {
+        network_switch& s = switches_[at(i)];
+        if (s.height > 0) return s.height;
+        if (depth > max_height)
+            fail(s.where, fmt::format("switch \"{}\" is in a loop, or below more than {} others", s.name, max_height));
+        int highest = 0;
+        for (const int b : s.below) highest = std::max(highest, find_height(b, depth + 1));
+        if (highest >= max_height)
+            fail(s.where, fmt::format("switch \"{}\" is in a loop, or above more than {} levels", s.name, max_height));
+        return s.height = highest + 1;
+    }
+
+    bool holds_any(int i, const std::unordered_set<std::string_view>& hosts) const {
+        const network_switch& s = switches_[at(i)];
+        return std::any_of(s.nodes.begin(), s.nodes.end(), [&](const auto& n) { return hosts.contains(n); }) ||
+               std::any_of(s.below.begin(), s.below.end(), [&](int b) { return holds_any(b, hosts); });
+    }
+
+    int root(const std::vector<std::string>& hosts) const {
+        const std::unordered_set<std::string_view> wanted(hosts.begin(), hosts.end());
+        std::vector<int> roots;
+        for (std::size_t i = 0; i < switches_.size(); ++i)
+            if (!switches_[i].has_above && (hosts.empty() || holds_any(static_cast<int>(i), wanted)))
+                roots.push_back(static_cast<int>(i));
+        if (roots.empty())
+            throw input_error(name_, 0, 0, hosts.empty() ? "the switches form a loop: none is at the top"
+                                                         : fmt::format("none of the hosts is here, e.g. {}",
+                                                                       hosts.front()));
+        if (roots.size() > 1)
+            fail(switches_[at(roots[1])].where,
+                 fmt::format("nothing connects switch \"{}\" with switch \"{}\"; add a switch above both, or plan for "
+                             "the hosts of one with --hosts",
+                             switches_[at(roots[1])].name, switches_[at(roots[0])].name));
+        return roots.front();
+    }
+
+    // What is below switch i, which stands for a domain of level l; a leaf switch higher up gets levels of its own.
+    void fill(int i, int l, std::vector<std::vector<int>>& children, std::vector<std::string>& nodes) const {
+        const network_switch& s = switches_[at(i)];
+        if (s.height <= l) {
+            children[at(l)].push_back(1);
+            fill(i, l - 1, children, nodes);
+            return;
+        }
+        children[at(l)].push_back(static_cast<int>(l == 0 ? s.nodes.size() : s.below.size()));
+        if (l == 0) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
+        for (const int b : s.below) fill(b, l - 1, children, nodes);
+    }
+
+    // Level l of the tree below switch `top`; `inner` are those below it.
+    level level_at(int l, const tree& shape, int top, const std::optional<uplink>& nodes,
+                   const std::vector<level>& inner) const {
+        level result;
+        const fabric medium = nodes ? nodes->medium : fabric::infiniband;
+        const rates fallback = default_rates(medium);
+        constexpr std::string_view names[] = {"leaf", "spine", "core"};
+        result.name = l < 3 ? std::string(names[l]) : fmt::format("core-{}", l - 1);
+        result.medium = medium;
+        result.latency = fallback.latency;
+        result.latency_assumed = true;
+        result.overhead = fallback.overhead;
+        double slowest = std::numeric_limits<double>::infinity();
+        bool assumed = false, missing = false;
+        visit(top, [&](const network_switch& s) {
+            if (s.height != l + 1) return;
+            missing |= !s.speed;
+            // A node has as many links into its leaf switch as it has cards.
+            const double speed = s.speed.value_or(0) * (l == 0 && nodes ? nodes->cards : 1);
+            if (s.speed && speed < slowest) {
+                slowest = speed;
+                assumed = s.speed_assumed;
+            }
+        });
+        if (missing) {
+            // A node's own link; above that as much as all links below one switch carry.
+            double rate = nodes ? nodes->bandwidth : fallback.bandwidth;
+            if (l > 0) {
+                const std::vector<int>& sizes = shape.children()[at(l - 1)];
+                rate = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
+            }
+            if (rate <= slowest) assumed = l > 0 || !nodes || nodes->assumed;
+            slowest = std::min({slowest, rate, 1e15});
+        }
+        result.bandwidth = slowest;
+        result.bandwidth_assumed = assumed;
+        return normalised(std::move(result));
+    }
+
+    template <class Visitor>
+    void visit(int i, const Visitor& visitor) const {
+        visitor(switches_[at(i)]);
+        for (const int b : switches_[at(i)].below) visit(b, visitor);
+    }
+
+    std::string name_;
+    std::string text_;
+    std::vector<network_switch> switches_;
+    std::unordered_map<std::string, int> index_;
+    std::size_t names_ = 0;
+};
+
+}  // namespace
+
+hierarchy read_slurm_topology(const std::filesystem::path& file, const std::optional<uplink>& nodes,
+                              const std::vector<std::string>& hosts) {
+    return conf_reader(file).whole(nodes, hosts);
+}
+
+}  // namespace terrace

@@ -1,0 +1,98 @@
+// Every reader against its corpus, whole and with seeded damage: nothing but terrace::error may come out.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "fuzz/targets.hpp"
+
+namespace terrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> corpus(std::string_view name) {
+    std::map<std::string, std::string> files;  // sorted: the same damage everywhere
+    for (const fs::directory_entry& e :
+         fs::directory_iterator(fs::path(TERRACE_SOURCE_ROOT) / "tests" / "fuzz" / "corpus" / name))
+        files.emplace(e.path().filename().string(), read_text(e.path(), 1 << 20));
+    std::vector<std::string> texts;
+    for (auto& [file, text] : files) texts.push_back(std::move(text));
+    return texts;
+}
+
+class damager {
+public:
+    explicit damager(const std::vector<std::string>& texts) : texts_(texts) {}
+
+    std::string damaged(std::string text) {
+        for (int n = 1 + below(4); n > 0; --n) once(text);
+        return text;
+    }
+
+private:
+    int below(std::size_t n) { return static_cast<int>(std::uniform_int_distribution<std::size_t>(0, n - 1)(dice_)); }
+    std::size_t place(const std::string& text) { return static_cast<std::size_t>(below(text.size() + 1)); }
+
+    void once(std::string& text) {
+        static const std::vector<std::string> pieces{
+            "0", "-1", "999999999999999999999", "1e308", "nan", "[", "]", "{", "}", "[0-999999]", ",", ":", "\"", "'", "<", ">",
+            "</", "/>", "&", "&lt;", "<!--", "<![CDATA[", "\n", "\t", "\\\n", "#", "=", "|", "*a", "&a ", "!!t ", std::string(1, '\0'),
+            "\xff\xfe", "\xc3", "  ", std::string(300, '['), std::string(3000, 'x')};
+        const std::size_t at = place(text);
+        const std::size_t length = std::min(text.size() - at, std::size_t{1} << below(8));
+        switch (below(7)) {
+            case 0: if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
+            case 1: text.erase(at, length); break;
+            case 2: text.insert(at, text.substr(at, length)); break;
+            case 3: text.resize(at); break;
+            case 4: text.insert(at, pieces[static_cast<std::size_t>(below(pieces.size()))]); break;
+            case 5: text.replace(at, length, pieces[static_cast<std::size_t>(below(pieces.size()))]); break;
+            case 6: {
+                const std::string& other = texts_[static_cast<std::size_t>(below(texts_.size()))];
+                const std::size_t from = place(other);
+                text.insert(at, other.substr(from, std::size_t{1} << below(10)));
+                break;
+            }
+        }
+    }
+
+    const std::vector<std::string>& texts_;
+    std::mt19937_64 dice_{20};
+};
+
+class replay : public ::testing::TestWithParam<fuzz_target> {};
+
+TEST_P(replay, only_errors_come_out) {
+    const std::vector<std::string> texts = corpus(GetParam().name);
+    ASSERT_FALSE(texts.empty());
+    damager d(texts);
+    int read = 0, refused = 0;
+    const auto give = [&](const std::string& text) {
+        try {
+            GetParam().read(text);
+            ++read;
+        } catch (const error&) {
+            ++refused;
+        }
+    };
+    for (const std::string& text : texts) give(text);
+    EXPECT_GT(read, 0);  // a corpus that no reader takes would test little
+    for (const std::string& text : texts)
+        for (int i = 0; i < GetParam().mutations; ++i) give(d.damaged(text));
+    EXPECT_GT(refused, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(readers, replay, ::testing::ValuesIn(fuzz_targets()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace terrace

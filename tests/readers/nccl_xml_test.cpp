@@ -1,0 +1,92 @@
+#include "topology/nccl_xml.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "topology/node.hpp"
+#include "support/temporary.hpp"
+
+namespace terrace {
+namespace {
+
+std::filesystem::path written(const std::string& text) {
+    const std::filesystem::path file = temporary("nccl_xml_test.xml");
+    write_atomically(file, text);
+    return file;
+}
+
+hierarchy levels_of(const std::string& text) {
+    const std::filesystem::path file = written(text);
+    return place_ranks(import_nccl(file), rank_unit::gpus, file.string()).levels;
+}
+
+std::string error_of(const std::string& text) {
+    try {
+        levels_of(text);
+    } catch (const input_error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+std::string gpu(const std::string& bus, const std::string& inner = "") {
+    return "<pci busid=\"" + bus + "\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"16\">" + inner + "</pci>\n";
+}
+
+std::string in_system(const std::string& inner) {
+    return "<system version=\"1\"><cpu numaid=\"0\">\n" + inner + "</cpu></system>\n";
+}
+
+TEST(nccl_xml, pairs_with_nvlink) {
+    const auto linked = [](const std::string& target) {
+        return "<gpu dev=\"" + std::string(target == "b" ? "1" : target == "a" ? "0" : target == "d" ? "3" : "2") +
+               "\" sm=\"70\"><nvlink target=\"" + target + "\" count=\"2\" tclass=\"0x030200\"/></gpu>";
+    };
+    // a - c and b - d; device numbers interleave the pairs.
+    const hierarchy h = levels_of(in_system(gpu("a", linked("c")) + gpu("b", linked("d")) + gpu("c", linked("a")) +
+                                            gpu("d", linked("b"))));
+    EXPECT_EQ(shape_text(h.shape), "2 x 2");
+    EXPECT_EQ(h.levels[0].medium, fabric::nvlink);
+    EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 50e9);
+    EXPECT_EQ(h.levels[1].medium, fabric::pcie);
+}
+
+TEST(nccl_xml, errors_say_where_and_what) {
+    struct refused {
+        std::string text;
+        std::string error;
+    };
+    std::string deep = "<system version=\"1\"><cpu numaid=\"0\">";
+    for (int i = 0; i < 200; ++i) deep += "<pci busid=\"a\" class=\"0x060400\">";
+    for (int i = 0; i < 200; ++i) deep += "</pci>";
+    const std::vector<refused> table{
+        {"<system version=\"9\"/>", ":1:2: NCCL topology version \"9\" is not read, only 1"},
+        {"<system/>", "version \"\" is not read"},
+        {"<system version=\"1\"/>", ":1:2: the system has no <cpu>"},
+        {"<topology version=\"1\"/>", ":1:2: expected NCCL's <system>, found <topology>"},
+        {"<system version=\"1\">\n<cpu/></system>", ":2:2: <cpu> has no numaid"},
+        {in_system("<pcie/>"), ":2:2: <pcie> inside <cpu> is not read; known there: pci, nic, pcilink"},
+        {in_system("<pci class=\"0x030200\"/>"), ":2:2: <pci> has no busid"},
+        {in_system("<pci busid=\"a\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"x\"/>"),
+         "link_width \"x\" is not an integer from 0 to 64"},
+        {in_system(gpu("a") + gpu("a")), "two GPUs have busid \"a\""},
+        {in_system(gpu("a", "<gpu><nvlink target=\"z\" count=\"1\"/></gpu>")), "there is no GPU with busid \"z\""},
+        {in_system(gpu("a", "<gpu><nvlink target=\"a\" count=\"-1\"/></gpu>")), "count \"-1\" is not an integer"},
+        {in_system(gpu("a", "<gpu/><gpu/>")), "a second <gpu> in one <pci>"},
+        {in_system("text"), "text inside <cpu>"},
+        {in_system(""), "holds no gpus to place ranks on"},
+        {deep + "</cpu></system>", "nested deeper than 128"},
+        {"<system version=\"1\">\n<cpu numaid=\"0\">\n</system>", ":3:"},
+    };
+    for (const refused& r : table)
+        EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
+}
+
+}  // namespace
+}  // namespace terrace

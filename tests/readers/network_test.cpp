@@ -1,0 +1,180 @@
+// Host lists, host files, Slurm's topology.conf, and parts of machines.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/hosts.hpp"
+#include "topology/restrict.hpp"
+#include "topology/slurm_conf.hpp"
+#include "support/temporary.hpp"
+
+namespace terrace {
+namespace {
+
+using names = std::vector<std::string>;
+
+template <class Call>
+std::string error_of(const Call& call) {
+    try {
+        call();
+    } catch (const error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+TEST(hosts, expand) {
+    EXPECT_EQ(expand_hosts("tux[0-3,7],login"), (names{"tux0", "tux1", "tux2", "tux3", "tux7", "login"}));
+    EXPECT_EQ(expand_hosts("n[08-11]"), (names{"n08", "n09", "n10", "n11"}));
+    EXPECT_EQ(expand_hosts("r[1-2]n[1,3]-ib.site"), (names{"r1n1-ib.site", "r1n3-ib.site", "r2n1-ib.site", "r2n3-ib.site"}));
+    EXPECT_EQ(expand_hosts("[1-2]"), (names{"1", "2"}));
+}
+
+TEST(hosts, refuse) {
+    for (const auto& [list, what] : std::vector<std::pair<std::string, std::string>>{
+             {"", "a name expected at character 1"},
+             {"a,", "a name expected at character 3"},
+             {"a[", "a number expected at character 3"},
+             {"a[1", "']' is missing at the end"},
+             {"a[1-", "a number expected at character 5"},
+             {"a[3-1]", "range 3-1 runs backwards"},
+             {"a[x]", "a number expected at character 3"},
+             {"a b", "',' expected at character 2"},
+             {"a[0-999999999]", "more than 250000 names"},
+             {"a[0-999][0-999]", "more than 250000 names"},
+             {"a[0-9999999999]", "more than 9 digits"},
+             {std::string(300, 'x'), "more than 255 characters"}})
+        EXPECT_NE(error_of([&] { expand_hosts(list); }).find(what), std::string::npos)
+            << error_of([&] { expand_hosts(list); });
+}
+
+TEST(hosts, fold_is_the_inverse) {
+    for (const char* list : {"tux[0-3,7],login", "n[08-11]", "n[8-11]", "a,b", "n[1-2],m3,n4", "n[099-101]", "x[00-01]y,x2y",
+                             "node9,node[10-12,14]", "n[3,2,1]", "n[0-1],n[00-01]"})
+        EXPECT_EQ(expand_hosts(fold_hosts(expand_hosts(list))), expand_hosts(list)) << fold_hosts(expand_hosts(list));
+    EXPECT_EQ(fold_hosts(expand_hosts("tux[0-3,7],login")), "tux[0-3,7],login");
+    EXPECT_EQ(fold_hosts(expand_hosts("node[01-48]")), "node[01-48]");
+}
+
+TEST(hostfile, forms) {
+    const auto hosts = parse_hostfile("# job\nn1 slots=2\n\nn2:4\nn[3-4]  max_slots=8 # two\nn1 slots=2\n", "hosts");
+    ASSERT_EQ(hosts.size(), 4u);
+    EXPECT_EQ(hosts[0].slots, 2);
+    EXPECT_EQ(hosts[1].slots, 4);
+    EXPECT_EQ(hosts[2].name, "n3");
+    EXPECT_EQ(hosts[2].slots, std::nullopt);
+    for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
+             {"", "hosts: names no hosts"},
+             {"n1\nn2 slots=x\n", "hosts:2:1: \"x\" is not a number of slots from 1"},
+             {"n1:0\n", "hosts:1:1: \"0\" is not"},
+             {"n1 cpu=3\n", "hosts:1:1: \"cpu=3\" is not read"},
+             {"n[1\n", "hosts:1:1: host list \"n[1\""}})
+        EXPECT_EQ(error_of([&] { parse_hostfile(text, "hosts"); }).find(what), 0u)
+            << error_of([&] { parse_hostfile(text, "hosts"); });
+}
+
+// Two racks of three and two nodes, each with two sockets of 2 and 1 ranks.
+hierarchy machine() {
+    hierarchy h;
+    for (const char* name : {"socket", "node", "rack", "core"}) {
+        level l;
+        l.name = name;
+        l.medium = h.levels.size() < 2 ? fabric::bus : fabric::ethernet;
+        h.levels.push_back(l);
+    }
+    h.shape = tree({{2, 1, 2, 1, 2, 1, 2, 1, 2, 1}, {2, 2, 2, 2, 2}, {3, 2}, {2}});
+    h.hosts = {"a0", "a1", "a2.site", "b0", "b1"};
+    return h;
+}
+
+TEST(restricted, keeps_the_nodes_of_a_job) {
+    const hierarchy uneven = restricted(machine(), parse_hostlist("b1,a0,a2"));
+    EXPECT_EQ(uneven.shape, tree({{2, 1, 2, 1, 2, 1}, {2, 2, 2}, {2, 1}, {2}}));
+    EXPECT_EQ(uneven.hosts, (names{"a0", "a2.site", "b1"}));
+    EXPECT_EQ(uneven.levels.size(), 4u);
+}
+
+TEST(restricted, drops_levels_that_join_nothing) {
+    const hierarchy rack = restricted(machine(), parse_hostlist("a0,a1.elsewhere"));
+    EXPECT_EQ(rack.shape, tree({{2, 1, 2, 1}, {2, 2}, {2}}));
+    EXPECT_EQ(rack.levels.back().name, "rack");
+    const hierarchy racks = restricted(machine(), parse_hostlist("a0,b0"));
+    EXPECT_EQ(racks.shape, tree({{2, 1, 2, 1}, {2, 2}, {2}}));
+    EXPECT_EQ(racks.levels.back().name, "core");
+    const hierarchy one = restricted(machine(), parse_hostlist("b1"));
+    EXPECT_EQ(one.shape, tree({{2, 1}, {2}}));
+    EXPECT_EQ(one.hosts, (names{"b1"}));
+}
+
+TEST(restricted, slots_keep_the_first_ranks) {
+    const hierarchy h = restricted(machine(), parse_hostfile("a0 slots=1\na1 slots=9\n", "hosts"));
+    EXPECT_EQ(h.shape, tree({{1, 2, 1}, {1, 2}, {2}}));
+    const hierarchy single = restricted(machine(), {{"a0", 1}});
+    EXPECT_EQ(single.ranks(), 1);
+    EXPECT_EQ(single.levels.size(), 1u);
+}
+
+TEST(restricted, names_a_host_that_is_not_there) {
+    EXPECT_EQ(error_of([] { restricted(machine(), parse_hostlist("a0,c7")); }),
+              "host \"c7\" is none of the machine's (a0 to b1)");
+    hierarchy unnamed = machine();
+    unnamed.hosts.clear();
+    EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"), std::string::npos);
+}
+
+hierarchy slurm(const std::string& text, const names& hosts = {}) {
+    const std::filesystem::path file = temporary("topology.conf");
+    write_atomically(file, text);
+    return read_slurm_topology(file, {}, hosts);
+}
+
+TEST(slurm_conf, speeds) {
+    const hierarchy h = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40000\n"
+                              "SwitchName=top Switches=a,b\n");
+    EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 5e9);  // the slower switch's
+    EXPECT_TRUE(h.levels[0].bandwidth_assumed);    // Slurm gives no unit
+    EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 10e9);  // does not block
+    const hierarchy exact = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=25Gbit/s\n");
+    EXPECT_DOUBLE_EQ(exact.levels[0].bandwidth, 25e9 / 8);
+    EXPECT_FALSE(exact.levels[0].bandwidth_assumed);
+}
+
+TEST(slurm_conf, islands_need_hosts_of_one) {
+    const std::string islands = "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=m[0-2]\n";
+    EXPECT_NE(error_of([&] { slurm(islands); }).find(":2:1: nothing connects switch \"b\" with switch \"a\""),
+              std::string::npos);
+    EXPECT_EQ(slurm(islands, {"m1"}).shape, tree::uniform(std::vector{3}));
+}
+
+TEST(slurm_conf, errors_say_where_and_what) {
+    std::string chain = "SwitchName=s0 Nodes=n\n";
+    for (int i = 1; i < 40; ++i) chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";
+    for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
+             {"# nothing\n", "no line begins with SwitchName="},
+             {"SwitchName=a Nodes=n[0-1] Speed=3\n", ":1:27: unknown key \"Speed\""},
+             {"SwitchName=a Nodes\n", ":1:14: \"Nodes\" is not KEY=VALUE"},
+             {"\nNodes=n1\n", ":2:1: the line has no SwitchName="},
+             {"SwitchName=a\n", ":1:1: switch \"a\" has neither nodes nor switches"},
+             {"SwitchName=a Nodes=n1 Switches=b\n", "has both nodes and switches"},
+             {"SwitchName=a Nodes=n[1-\n", ":1:14: host list"},
+             {"SwitchName=a Nodes=n1\nSwitchName=a Nodes=n2\n", ":2:1: switch \"a\" is there twice"},
+             {"SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", ":2:1: node \"n1\" is there twice"},
+             {"SwitchName=a Switches=b\n", ":1:1: there is no switch \"b\""},
+             {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "loop"},
+             {"SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n", ":3:1: switch \"a\" is below"},
+             {"SwitchName=a Nodes=n1 LinkSpeed=fast\n", "LinkSpeed \"fast\" is not a speed"},
+             {"SwitchName=a Nodes=n1 LinkSpeed=0\n", "is not a speed"},
+             {"BlockName=b Nodes=n1\n", "topology/block is not read"},
+             {chain, "above more than 16 levels"},
+             {std::string("SwitchName=a Nodes=n\0", 21), "byte 0x00 is a control character"}})
+        EXPECT_NE(error_of([&] { slurm(text); }).find(what), std::string::npos) << error_of([&] { slurm(text); });
+}
+
+}  // namespace
+}  // namespace terrace

@@ -1,0 +1,121 @@
+// Sample files of every format and what `terrace topo` says of them, byte by byte. TERRACE_GOLDEN_ACCEPT=1 writes what is
+// said now (look at the diff before it is committed); the test then counts as skipped.
+
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "tools/machine.hpp"
+#include "topology/describe.hpp"
+#include "topology/formats.hpp"
+#include "support/temporary.hpp"
+
+namespace terrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path samples = fs::path(TERRACE_SOURCE_ROOT) / "tests" / "readers" / "samples";
+
+std::set<std::string> files() {
+    std::set<std::string> result;
+    for (const fs::directory_entry& e : fs::directory_iterator(samples))
+        if (e.path().extension() != ".txt") result.insert(e.path().filename().string());
+    return result;
+}
+
+topology load(const std::string& file) { return load_machine({.source = (samples / file).string()}); }
+
+class sample : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(sample, reads_as_committed) {
+    const std::string text = describe_text(load(GetParam()));
+    const fs::path expected = (samples / GetParam()).replace_extension(".txt");
+    if (std::getenv("TERRACE_GOLDEN_ACCEPT") != nullptr) {
+        write_atomically(expected, text);
+        GTEST_SKIP() << "wrote " << expected;
+    }
+    EXPECT_EQ(text, read_text(expected, 1 << 20));
+}
+
+INSTANTIATE_TEST_SUITE_P(files, sample, ::testing::ValuesIn(files()), [](const auto& info) {
+    std::string name = info.param;
+    for (char& c : name)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+    return name;
+});
+
+int count(const nlohmann::json& object, const std::string& kind) {
+    int found = object.at("kind") == kind;
+    EXPECT_TRUE(object.at("name").is_string());
+    for (const nlohmann::json& c : object.at("children")) found += count(c, kind);
+    return found;
+}
+
+TEST(samples, json_is_a_tree_of_objects) {
+    const auto tree = nlohmann::json::parse(describe_json(load("pcie-switches.xml")));
+    EXPECT_EQ(tree.at("kind"), "machine");
+    for (const auto& [kind, number] : {std::pair{"machine", 1}, {"package", 2}, {"numa", 2}, {"switch", 4}, {"gpu", 8},
+                                       {"nic", 4}, {"core", 4}, {"root complex", 0}, {"slot", 0}})
+        EXPECT_EQ(count(tree, kind), number) << kind;
+    const nlohmann::json& pcie_switch = tree.at("children")[0].at("children")[0].at("children")[2];
+    EXPECT_EQ(pcie_switch.at("kind"), "switch");
+    EXPECT_EQ(pcie_switch.at("children")[1].at("rank"), 1);
+    EXPECT_EQ(pcie_switch.at("children")[1].at("nearest_nic"), "mlx5_0");
+
+    const auto cluster = nlohmann::json::parse(describe_json(load("topology.conf")));
+    EXPECT_EQ(count(cluster, "machine"), 9);  // the whole, and 8 nodes
+}
+
+TEST(samples, one_line_machines) {
+    const topology t = load_machine({.source = "package:2 numa:2 core:3"});
+    EXPECT_EQ(shape_text(t.machine.shape), "3 x 2 x 2");
+    EXPECT_EQ(shape_text(load_machine({.source = "pack:2 core:2 pu:2", .ranks = "packages"}).machine.shape), "2");
+    for (const char* bad : {"package:2 thing:2", "package:0", "package:2 core:", "core:1000000 pu:2", "a:1", "pu:-1"})
+        EXPECT_THROW(load_machine({.source = bad}), terrace::error) << bad;
+}
+
+TEST(samples, part_of_a_cluster) {
+    const std::string node = (samples / "nvswitch.xml").string(), conf = (samples / "topology.conf").string();
+    const topology all = load_machine({.source = node, .slurm = conf});
+    EXPECT_EQ(shape_text(all.machine.shape), "4 x 1-4 x 1-2 x 2");
+    EXPECT_DOUBLE_EQ(all.machine.levels[1].bandwidth, 50e9);  // two cards of 200 Gbit/s
+    const topology some = load_machine({.source = node, .slurm = conf, .hosts = "n[001,003,006],login"});
+    EXPECT_EQ(some.machine.shape, tree({{4, 4, 4, 4}, {2, 2}, {2}}));
+    EXPECT_EQ(some.machine.levels[2].name, "core");  // nothing is left for the level of the rows to join
+    EXPECT_EQ(some.machine.hosts, (std::vector<std::string>{"n001", "n003", "n006", "login"}));
+    EXPECT_EQ(load_machine({.source = node, .slurm = conf, .hosts = "n007"}).machine.shape, tree::uniform(std::vector{4}));
+    EXPECT_THROW(load_machine({.source = node, .slurm = conf, .hosts = "n[007-008]"}), usage_error);
+    EXPECT_THROW(load_machine({.source = node, .hosts = "n007"}), usage_error);
+}
+
+TEST(samples, the_slurm_job) {
+    const std::string conf = (samples / "topology.conf").string();
+    ::unsetenv("SLURM_JOB_NODELIST");
+    EXPECT_THROW(load_machine({.source = conf, .slurm_job = true}), usage_error);
+    ::setenv("SLURM_JOB_NODELIST", "n[001-002],login", 1);
+    EXPECT_EQ(load_machine({.source = conf, .slurm_job = true}).machine.shape, tree({{2, 1}, {2}}));
+    ::unsetenv("SLURM_JOB_NODELIST");
+}
+
+TEST(samples, other_xml_is_refused_by_name) {
+    const fs::path file = temporary("other.xml");
+    write_atomically(file, "<?xml version=\"1.0\"?>\n<!-- a > b -->\n<svg/>\n");
+    try {
+        format_of(file);
+        FAIL();
+    } catch (const input_error& e) {
+        EXPECT_EQ(e.what(), file.string() + ": XML with root <svg> is not read; hwloc writes <topology>, NCCL <system>");
+    }
+}
+
+}  // namespace
+}  // namespace terrace

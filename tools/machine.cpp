@@ -1,0 +1,103 @@
+#include "tools/machine.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "tools/import_child.hpp"
+#include "topology/cluster_yaml.hpp"
+#include "topology/formats.hpp"
+#include "topology/restrict.hpp"
+#include "topology/slurm_conf.hpp"
+
+namespace terrace {
+
+namespace {
+
+std::vector<job_host> wanted_hosts(const machine_options& o) {
+    if (o.slurm_job) {
+        const char* list = std::getenv("SLURM_JOB_NODELIST");
+        if (!list) throw usage_error("--slurm-job: SLURM_JOB_NODELIST is not set; run inside a Slurm job, or use --hosts");
+        return parse_hostlist(list);
+    }
+    constexpr std::size_t max_bytes = 8 << 20;
+    std::error_code ignored;
+    if (std::filesystem::exists(o.hosts, ignored)) return parse_hostfile(read_text(o.hosts, max_bytes), o.hosts);
+    try {
+        return parse_hostlist(o.hosts);
+    } catch (const usage_error& e) {
+        throw usage_error(fmt::format("--hosts: there is no such file, and {}", e.what()));
+    }
+}
+
+bool is_synthetic(const machine_options& o) {
+    std::error_code ignored;
+    return !std::filesystem::exists(o.source, ignored) && looks_synthetic(o.source);
+}
+
+topology read_one_node(const machine_options& o, node_format format) {
+    const std::string name =
+        format == node_format::synthetic ? "synthetic" : std::filesystem::path(o.source).stem().string();
+    return single_node(name, place_ranks(read_node_in_child(format, o.source), parse_rank_unit(o.ranks), o.source));
+}
+
+topology read_source(const machine_options& o, const std::vector<std::string>& hosts) {
+    if (is_synthetic(o)) return read_one_node(o, node_format::synthetic);
+    const file_format format = format_of(o.source);
+    if (format == file_format::hwloc) return read_one_node(o, node_format::hwloc);
+    if (format == file_format::nccl) return read_one_node(o, node_format::nccl);
+    if (!o.ranks.empty())
+        throw usage_error(fmt::format("{}: --ranks is for the description of one node; a cluster file says `ranks:` "
+                                      "itself",
+                                      o.source));
+    if (format == file_format::slurm)
+        return {std::filesystem::path(o.source).stem().string(), read_slurm_topology(o.source, {}, hosts), nullptr, {}};
+    return read_cluster(o.source, read_node_in_child);
+}
+
+}  // namespace
+
+void add_machine_options(CLI::App& command, machine_options& o, const std::string& name) {
+    command
+        .add_option(name, o.source,
+                    "a cluster file (YAML), a node's hwloc XML or NCCL topology XML, Slurm's topology.conf, or a node "
+                    "in hwloc's notation as in \"package:2 core:4\"")
+        ->required();
+    command
+        .add_option("--ranks", o.ranks,
+                    "what a rank is, where one node is described: " + rank_unit_names() +
+                        " (default: gpus if there are any, else cores)")
+        ->check([](const std::string& text) {
+            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
+        });
+    command.add_option("--slurm", o.slurm, "Slurm's topology.conf: how such nodes are connected");
+    CLI::Option* hosts = command.add_option("--hosts", o.hosts,
+                                            "only these nodes: an MPI host file, or a list as in 'tux[0-3,7]'");
+    command.add_flag("--slurm-job", o.slurm_job, "only the nodes of this Slurm job (SLURM_JOB_NODELIST)")
+        ->excludes(hosts);
+}
+
+topology load_machine(const machine_options& o) {
+    std::vector<job_host> hosts;
+    if (o.slurm_job || !o.hosts.empty()) hosts = wanted_hosts(o);
+    std::vector<std::string> names;
+    for (const job_host& h : hosts) names.push_back(h.name);
+
+    topology t = read_source(o, names);
+    if (!o.slurm.empty()) {
+        const std::optional<uplink> nodes = t.node ? uplink_of(*t.node) : std::nullopt;
+        t = with_nodes(read_slurm_topology(o.slurm, nodes, names), std::move(t));
+    }
+    if (!hosts.empty()) t.machine = restricted(t.machine, hosts);
+    return t;
+}
+
+}  // namespace terrace

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/App.hpp>
+
+#include "topology/model.hpp"
+
+namespace terrace {
+
+/// What the command line says of a machine.
+struct machine_options {
+    std::string source = {};  ///< a file of any format, or a machine in hwloc's one-line notation
+    std::string ranks = {};   ///< what a rank is, where the source describes one node
+    std::string slurm = {};   ///< Slurm's topology.conf: what is above that node
+    std::string hosts = {};   ///< a host file or list: the job's part of the machine
+    bool slurm_job = false;  ///< the part that SLURM_JOB_NODELIST names
+};
+
+/// Adds the positional argument `name` and --ranks, --slurm, --hosts, --slurm-job.
+void add_machine_options(CLI::App& command, machine_options& o, const std::string& name);
+
+/// Reads the machine; node files in a child process. @throws input_error, usage_error
+topology load_machine(const machine_options& o);
+
+}  // namespace terrace

@@ -29,20 +29,6 @@ double overheads(const std::vector<message_load>& messages, double bytes) {
     return time;
 }
 
-bool between_gpus(fabric f) { return f == fabric::nvlink || f == fabric::pcie; }
-
-// Ranks are processor cores that copy through memory they share.
-bool through_memory(const hierarchy& machine, int l) {
-    const fabric f = machine.levels[at(l)].medium;
-    return !between_gpus(machine.levels.front().medium) && (f == fabric::shm || f == fabric::bus);
-}
-
-// Time to read or write one byte [s/B]: a reduction reads two and writes one.
-double access_time(const hierarchy& machine) { return reduce_time(machine) / 3; }
-
-// To see a peer's flag takes so much of a message's start-up (docs/performance.md, one node).
-constexpr double flag = 1.0 / 3;
-
 double slowest(const phase_cost& p, double bytes) {
     double time = 0;
     for (const int load : p.slowest) time = std::max(time, p.loads[at(load)].time(bytes));
@@ -392,6 +378,15 @@ private:
 };
 
 }  // namespace
+
+bool between_gpus(fabric f) noexcept { return f == fabric::nvlink || f == fabric::pcie; }
+
+bool through_memory(const hierarchy& machine, int l) noexcept {
+    const fabric f = machine.levels[at(l)].medium;
+    return !between_gpus(machine.levels.front().medium) && (f == fabric::shm || f == fabric::bus);
+}
+
+double access_time(const hierarchy& machine) noexcept { return reduce_time(machine) / 3; }
 
 double reduce_time(const hierarchy& machine) noexcept {
     if (machine.reduction > 0) return 1 / machine.reduction;

@@ -23,6 +23,16 @@ inline constexpr std::int64_t largest_size = std::int64_t{1} << 30;
 /// (docs/performance.md), and a reduction reads two operands and writes one; a GPU (a rank whose own link is NVLink or
 /// PCIe) streams at least 600 GB/s.
 double reduce_time(const hierarchy& machine) noexcept;
+/// Time to read or write one byte [s/B]: a reduction reads two and writes one.
+double access_time(const hierarchy& machine) noexcept;
+
+/// To see a peer's flag takes so much of a message's start-up (docs/performance.md, one node).
+inline constexpr double flag = 1.0 / 3;
+
+/// Messages go whole there.
+bool between_gpus(fabric f) noexcept;
+/// Ranks that meet at the level are processor cores that copy through memory they share.
+bool through_memory(const hierarchy& machine, int l) noexcept;
 
 /// Messages of one size that a rank sends or receives in one phase.
 struct message_load {

@@ -5,12 +5,10 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <terrace/error.hpp>
 
 #include "base/units.hpp"
 #include "planner/planner.hpp"
+#include "tools/arguments.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
@@ -23,15 +21,8 @@ constexpr std::size_t shown_candidates = 10;
 
 struct arguments {
     std::filesystem::path plan;
-    std::string bytes = "64MiB";
-    std::string collective{to_string(collective::allreduce)};
+    call_options call;
 };
-
-std::string collective_names() {
-    std::vector<std::string_view> names;
-    for (const collective c : all_collectives) names.push_back(to_string(c));
-    return fmt::format("{}", fmt::join(names, ", "));
-}
 
 bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
 
@@ -62,10 +53,7 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
     table rows("<>>");
     rows.add({"stage", "time", "start-ups in it"});
     for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
-        std::string name;
-        for (const int l : chosen.stages[s].levels)
-            name += (name.empty() ? "" : "+") + plan.machine.levels[static_cast<std::size_t>(l)].name;
-        rows.add({fmt::format("{} {} {}", name, to_string(chosen.stages[s].how), chosen.stages[s].algorithm),
+        rows.add({stage_text(plan.machine, chosen.stages[s]),
                   format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
     }
     fmt::print("stages{} of one {}\n{}\n", what == collective::allreduce ? ", up and down," : "",
@@ -102,18 +90,16 @@ std::string bottleneck(const recipe& plan, const rule& chosen, const prediction&
 }
 
 int run(const arguments& a) {
-    const auto bytes = parse_bytes(a.bytes, true);
-    if (!bytes || *bytes < 1)
-        throw usage_error(fmt::format("--bytes {}: not a size; write it as 64MiB, 64K or 1000000", a.bytes));
+    const std::int64_t bytes = a.call.size();
     const recipe plan = read_runnable_plan(a.plan);
-    const collective what = *parse_collective(a.collective);
-    const rule& chosen = plan.choose(what, *bytes);
-    const prediction p = predict(plan.machine, chosen.stages, *bytes, chosen.lanes, chosen.chunk, what);
+    const collective what = a.call.what();
+    const rule& chosen = plan.choose(what, bytes);
+    const prediction p = predict(plan.machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
     rule at_size = chosen;
     at_size.predicted = p.time;
-    at_size.limit = limit(plan.machine, *bytes, what);
+    at_size.limit = limit(plan.machine, bytes, what);
 
-    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.collective, format_bytes(*bytes),
+    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.call.collective, format_bytes(bytes),
                plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
     fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
     fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n\n", format_duration(p.time),
@@ -121,7 +107,7 @@ int run(const arguments& a) {
     print_stages(plan, what, chosen, p);
     print_links(plan, p);
     fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
-    print_candidates(plan, what, chosen, at_size, *bytes);
+    print_candidates(plan, what, chosen, at_size, bytes);
     return 0;
 }
 
@@ -131,14 +117,7 @@ void add_explain_command(CLI::App& app, int& status) {
     auto* command = app.add_subcommand("explain", "Say why a plan does what it does, for one message size");
     const auto a = std::make_shared<arguments>();
     command->add_option("PLAN", a->plan, "plan file")->required();
-    command->add_option("--bytes", a->bytes, "message size, that of all blocks together; K M G are binary")
-        ->capture_default_str();
-    command
-        ->add_option("--collective", a->collective, "one of " + collective_names())
-        ->check([](const std::string& text) {
-            return parse_collective(text) ? "" : fmt::format("\"{}\" is none of {}", text, collective_names());
-        })
-        ->capture_default_str();
+    add_call_options(*command, a->call);
     command->footer("Examples:\n"
                     "  terrace explain cluster.plan.yaml\n"
                     "  terrace explain cluster.plan.yaml --bytes 8K\n"

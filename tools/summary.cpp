@@ -21,6 +21,12 @@ std::string lanes_text(const rule& r) {
     return r.chunk == 0 ? "-" : fmt::format("{} x {}", r.lanes, format_bytes(r.chunk));
 }
 
+std::string stage_text(const hierarchy& machine, const stage& s) {
+    std::string name;
+    for (const int l : s.levels) name += (name.empty() ? "" : "+") + machine.levels[static_cast<std::size_t>(l)].name;
+    return fmt::format("{} {} {}", name, to_string(s.how), s.algorithm);
+}
+
 std::string rates_text(const hierarchy& machine) {
     table rows("<<<<<");
     rows.add({"level", "fabric", "bandwidth", "latency", "overhead"});

@@ -16,6 +16,9 @@ std::string bound_text(std::int64_t up_to);
 /// "2 x 96 KiB": lanes and chunk; "-" where the vector goes through in one piece.
 std::string lanes_text(const rule& r);
 
+/// "node+rack scatter ring"
+std::string stage_text(const hierarchy& machine, const stage& s);
+
 /// Lines that list the levels' rates; what is assumed has a `*`, explained in a last line.
 std::string rates_text(const hierarchy& machine);
 

@@ -11,6 +11,7 @@
 #include "tools/info_command.hpp"
 #include "tools/pages.hpp"
 #include "tools/plan_command.hpp"
+#include "tools/simulate_command.hpp"
 #include "tools/topo_command.hpp"
 #include "tools/verify_command.hpp"
 
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     terrace::add_plan_command(app, status);
     terrace::add_explain_command(app, status);
+    terrace::add_simulate_command(app);
     terrace::add_verify_command(app, status);
     terrace::add_topo_command(app);
     terrace::add_detect_command(app);

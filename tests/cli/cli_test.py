@@ -5,7 +5,6 @@ usage: cli_test.py TERRACE SOURCE_ROOT
 """
 import json
 import os
-import os
 import pathlib
 import re
 import shutil
@@ -13,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 TERRACE, ROOT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 
@@ -37,7 +37,7 @@ terrace_topology: 1
 name: one
 levels: [{name: node, size: 1, fabric: shm}]
 """
-COMMANDS = ["plan", "explain", "verify", "topo", "detect", "info"]
+COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "info"]
 
 
 class Command(unittest.TestCase):
@@ -211,6 +211,42 @@ class Topo(Command):
         self.assertIn("node: {hwloc: node.xml}", self.read("c.yaml"))
         levels = lambda file: json.loads(self.terrace("topo", file, "--json"))["levels"]
         self.assertEqual(levels("c.yaml"), levels("here.yaml"))
+
+
+class Simulate(Command):
+    def setUp(self):
+        super().setUp()
+        self.terrace("plan", "cluster.yaml")
+
+    def test_shows_times_and_loads(self):
+        text = self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M")
+        for part in ["allreduce of 4 MiB over 8 ranks", "simulated", "closed form", "limit        33.55 ms", "busy: most",
+                     "processors", "bottleneck: links into core, busy 100 %"]:
+            self.assertIn(part, text)
+
+    def test_runs_baselines_and_other_collectives(self):
+        self.assertIn("node+core:8 scatter ring",
+                      self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "flat-ring"))
+        for name in ["reduce_scatter", "allgather", "broadcast", "reduce"]:
+            self.assertIn(name, self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--collective", name))
+
+    def test_writes_a_trace_and_a_picture(self):
+        self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--trace", "t.json", "--svg", "t.svg")
+        events = json.loads(self.read("t.json"))["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["pid"] for e in spans}, set(range(1, 9)))
+        self.assertTrue(all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans))
+        loads = [e["args"]["percent"] for e in events if e["ph"] == "C"]
+        self.assertTrue(loads and all(0 <= load <= 100 for load in loads))
+        picture = xml.etree.ElementTree.parse(self.directory / "t.svg").getroot()
+        texts = [t.text for t in picture.iter("{http://www.w3.org/2000/svg}text")]
+        for part in ["rank 0", "rank 7", "links into core", "1 Gbit/s"]:
+            self.assertIn(part, texts)
+
+    def test_refuses_what_is_too_long(self):
+        self.write("big.yaml", CLUSTER.replace("size: 4", "size: 128").replace("size: 2", "size: 128"))
+        self.terrace("plan", "big.yaml", "-o", "big.plan.yaml")
+        self.assertIn("instructions", self.terrace("simulate", "big.plan.yaml", "--algorithm", "flat-ring", status=2))
 
 
 class Explain(Command):

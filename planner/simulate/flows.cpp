@@ -1,0 +1,208 @@
+#include "planner/simulate/flows.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace terrace {
+
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+constexpr double same_rate = 1e-9;
+
+constexpr std::size_t enough = 64;  // flows that are shared anew at a time
+
+}  // namespace
+
+link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
+    for (int l = 0; l < machine.depth(); ++l) {
+        first_.push_back(size());
+        for (int child = 0; child < machine.shape.members(l); ++child)
+            for (const bool inward : {false, true})
+                links_.push_back({l, child, inward, machine.levels[at(l)].bandwidth, 0, {}});
+    }
+    for (const link_load& link : links_) {
+        const int l = link.level;
+        limits_.push_back(l == 0 || link.rate < machine.shape.children(l - 1, link.child) *
+                                                    machine.levels[at(l - 1)].bandwidth);
+    }
+}
+
+void link_loads::add(int link, double begin, double end, double bytes) {
+    while (end > interval_ * static_cast<double>(intervals)) widen();
+    link_load& l = links_[at(link)];
+    l.bytes += bytes;
+    const auto first = std::min(intervals - 1, static_cast<std::size_t>(begin / interval_));
+    const auto last = std::min(intervals - 1, static_cast<std::size_t>(end / interval_));
+    if (l.history.size() <= last) l.history.resize(last + 1);
+    for (std::size_t i = first; i <= last; ++i) {
+        const double low = std::max(begin, static_cast<double>(i) * interval_);
+        const double high = i == last ? end : std::min(end, static_cast<double>(i + 1) * interval_);
+        const double part = first == last ? 1 : (high - low) / (end - begin);
+        l.history[i] += static_cast<float>(bytes * part);
+    }
+}
+
+// Every two intervals become one.
+void link_loads::widen() {
+    for (link_load& l : links_) {
+        for (std::size_t i = 0; i < l.history.size(); ++i)
+            if (i % 2 == 0) l.history[i / 2] = l.history[i];
+            else l.history[i / 2] += l.history[i];
+        l.history.resize((l.history.size() + 1) / 2);
+    }
+    interval_ *= 2;
+}
+
+int flows::add(int from, int to) {
+    flow& f = flows_.emplace_back();
+    f.most = std::numeric_limits<double>::infinity();
+    loads_.for_each_link(from, to, [&](int link) {
+        f.passes.push_back(link);
+        if (loads_.limits(link)) f.links.push_back(link);
+        f.most = std::min(f.most, loads_.rate(link));
+    });
+    f.places.resize(f.links.size());
+    return static_cast<int>(flows_.size()) - 1;
+}
+
+void flows::begin(int id, double bytes, double now) {
+    flow& f = flows_[at(id)];
+    f.left = bytes;
+    f.since = now;
+    f.changed = true;
+    touched_.push_back(id);
+    if (f.active) return;  // it has a rate from what it carried before
+    f.active = true;
+    f.rate = 0;
+    for (std::size_t i = 0; i < f.links.size(); ++i) {
+        link& l = links_[at(f.links[i])];
+        f.places[i] = l.through.size();
+        l.through.emplace_back(id, i);
+        l.wanted += f.most;
+        if (crowded(f.links[i])) dirty_.push_back(f.links[i]);
+    }
+    collect_flow(id);
+}
+
+void flows::end(int id, double now) {
+    flow& f = flows_[at(id)];
+    for (const int l : f.passes) loads_.add(l, f.since, now, f.left);
+    f.since = now;
+    f.left = 0;
+    touched_.push_back(id);  // it may go on
+}
+
+void flows::leave(int id) {
+    flow& f = flows_[at(id)];
+    f.active = false;
+    for (std::size_t i = 0; i < f.links.size(); ++i) {
+        link& l = links_[at(f.links[i])];
+        if (crowded(f.links[i])) dirty_.push_back(f.links[i]);
+        l.through[f.places[i]] = l.through.back();
+        const auto [moved, which] = l.through.back();
+        flows_[at(moved)].places[which] = f.places[i];
+        l.through.pop_back();
+        l.wanted = l.through.empty() ? 0 : l.wanted - f.most;
+    }
+}
+
+// Since the last time it was looked at.
+void flows::settle(flow& f, double now) {
+    if (now > f.since && f.rate > 0) {
+        const double bytes = std::min(f.left, f.rate * (now - f.since));
+        for (const int l : f.passes) loads_.add(l, f.since, now, bytes);
+        f.left -= bytes;
+    }
+    f.since = now;
+}
+
+void flows::collect_link(int id) {
+    if (std::exchange(links_[at(id)].seen, true)) return;
+    reshared_.push_back(id);
+}
+
+void flows::collect_flow(int id) {
+    flow& f = flows_[at(id)];
+    if (std::exchange(f.seen, true)) return;
+    members_.push_back(id);
+    for (const int l : f.links)
+        if (crowded(l)) collect_link(l);
+}
+
+// Again and again, whoever can give least to each that waits gives it: a link to the flows that pass it, or a flow that
+// nothing but its own links' rates holds back to itself.
+void flows::fill() {
+    open_.clear();
+    for (const int id : reshared_) {
+        link& l = links_[at(id)];
+        if (!crowded(id)) continue;
+        l.spare = loads_.rate(id);
+        l.waiting = 0;
+        for (const auto& [f, which] : l.through) {
+            if (flows_[at(f)].seen) ++l.waiting;
+            else l.spare -= flows_[at(f)].rate;
+        }
+        open_.push_back(id);
+    }
+    std::vector<int>& left = left_ = members_;
+    while (!left.empty()) {
+        double least = std::numeric_limits<double>::infinity();
+        std::erase_if(open_, [&](int l) { return links_[at(l)].waiting == 0; });
+        for (const int l : open_) least = std::min(least, links_[at(l)].spare / links_[at(l)].waiting);
+        for (const int id : left) least = std::min(least, flows_[at(id)].most);
+        const auto gets_it = [&](const flow& f) {
+            return f.most <= least * (1 + same_rate) || std::any_of(f.links.begin(), f.links.end(), [&](int l) {
+                       const link& at_it = links_[at(l)];
+                       return crowded(l) && at_it.spare <= least * at_it.waiting * (1 + same_rate);
+                   });
+        };
+        std::erase_if(left, [&](int id) {
+            flow& f = flows_[at(id)];
+            if (!gets_it(f)) return false;
+            f.seen = false;
+            f.share = std::max(least, f.most * 1e-6);  // never nothing, by rounding
+            for (const int l : f.links) links_[at(l)].spare -= least, --links_[at(l)].waiting;
+            return true;
+        });
+    }
+}
+
+// Flows whose ends are others now.
+std::span<const int> flows::reshared(double now) {
+    changed_.clear();
+    for (const int id : touched_)
+        if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id);
+    for (const int l : dirty_) collect_link(l);
+    dirty_.clear();
+    // All that passes a link that is touched, and their neighbours, if they are not too many.
+    const std::size_t direct = reshared_.size();
+    for (std::size_t next = 0; next < reshared_.size() && (next < direct || members_.size() < enough); ++next)
+        for (const auto& [f, which] : links_[at(reshared_[next])].through) collect_flow(f);
+    std::erase_if(members_, [&](int id) {
+        if (!flows_[at(id)].active) flows_[at(id)].seen = false;
+        return !flows_[at(id)].active;
+    });
+    fill();
+    for (const int id : members_) {
+        flow& f = flows_[at(id)];
+        if (f.share > f.rate * (1 - same_rate) && f.share < f.rate * (1 + same_rate)) continue;
+        settle(f, now);
+        f.rate = f.share;
+        f.changed = true;
+        changed_.push_back(id);
+    }
+    for (const int l : reshared_) links_[at(l)].seen = false;
+    reshared_.clear();
+    members_.clear();
+    changed_.insert(changed_.end(), touched_.begin(), touched_.end());
+    touched_.clear();
+    std::erase_if(changed_, [&](int id) {
+        flow& f = flows_[at(id)];
+        return !std::exchange(f.changed, false) || !f.active;
+    });
+    return changed_;
+}
+
+}  // namespace terrace

@@ -1,0 +1,182 @@
+#include "planner/simulate/program.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "planner/cost.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/slice.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::int64_t element = 4;
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+double bytes_of(range part) { return static_cast<double>(part.count() * element); }
+
+// Makes programs small: a simulation keeps those of all ranks.
+class compiler {
+public:
+    compiler(const hierarchy& machine, const link_loads& links, std::int64_t most)
+        : machine_(machine), links_(links), most_(most) {}
+
+    void add(const schedule& s) {
+        sim_program& p = made_.of_rank.emplace_back();
+        p.successors = s.successors;
+        p.phases = s.phases;
+        p.of_phase.resize(s.phases.size());
+        for (const instr& i : s.instrs) {
+            const auto number = static_cast<std::uint32_t>(p.instrs.size());
+            (i.what == action::send                                            ? p.sends
+             : i.what == action::recv || i.what == action::recv_reduce ? p.recvs
+             : is_stage(i.what)                                                ? p.stages
+                                                                               : p.locals)
+                .push_back(number);
+            ++p.of_phase[i.phase];
+            p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(s, i));
+        }
+        made_.instructions += static_cast<std::int64_t>(p.instrs.size());
+        const auto so_far = static_cast<std::int64_t>(made_.of_rank.size());
+        const std::int64_t expected = made_.instructions / so_far * machine_.ranks();
+        if (expected > most_)
+            throw plan_error(fmt::format("the programs of {} ranks would have about {} instructions, and a simulation "
+                                         "has at most {}; simulate a smaller message, machine or group",
+                                         machine_.ranks(), expected, most_));
+    }
+
+    sim_programs take() { return std::move(made_); }
+
+private:
+    static sim_instr base(const instr& i) {
+        return {i.what, i.phase, i.peer, 0, 0, i.waits, i.first_successor, i.successors};
+    }
+
+    static sim_instr small(const schedule&, const instr& i) {
+        sim_instr made = base(i);
+        const bool in_place = i.src.where == buffer::send && i.dst.where == buffer::recv && i.src.part == i.dst.part;
+        if (i.what == action::send) made.bytes = bytes_of(i.src.part);
+        else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
+        else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
+        else made.bytes = bytes_of(i.dst.part);
+        return made;
+    }
+
+    // What a rank's processor does in a stage, as lib/transport/shm does it.
+    sim_instr stage_of(const schedule& s, const instr& i) {
+        const stage_group& g = s.groups[at(i.peer)];
+        const bool is_root = g.position == g.root, sharded = i.sources > 0 || i.src == i.dst;
+        const double n = static_cast<double>(g.members.size()), own = bytes_of(g.shards[at(g.position)]);
+        const double whole = bytes_of({g.shards.front().begin, g.shards.back().end});
+        const double copied = 2 * (whole - (i.dst.where == i.src.where ? own : 0));
+        sim_instr made = base(i);
+        switch (i.what) {
+            case action::stage_reduce_scatter: made.bytes = (n + 1) * own; break;
+            case action::stage_allgather: made.bytes = copied; break;
+            case action::stage_reduce: made.bytes = is_root ? (n + 1) * whole : 0; break;
+            case action::stage_broadcast: made.bytes = 2 * bytes_of(i.dst.part); break;
+            default:
+                made.bytes = (n + 1) * (sharded ? own : whole);
+                if (sharded) made.again = copied;
+        }
+        const auto [known, is_new] =
+            meetings_.try_emplace({i.channel, g.members.front()}, static_cast<int>(made_.meetings.size()));
+        if (is_new) made_.meetings.push_back(meeting_of(g, i.what, sharded));
+        made.peer = known->second;
+        return made;
+    }
+
+    meeting meeting_of(const stage_group& g, action what, bool sharded) const {
+        meeting made;
+        made.ranks = g.members.size();
+        made.closes = what == action::stage_reduce_scatter || what == action::stage_allreduce;
+        made.rounds = what == action::stage_allreduce && sharded ? 2 : 1;
+        int level = 0;
+        for (const int member : g.members) level = std::max(level, machine_.shape.common_level(g.members[0], member));
+        made.latency = flag * machine_.levels[at(level)].latency;
+
+        const double whole = bytes_of({g.shards.front().begin, g.shards.back().end});
+        std::map<int, double> through;
+        const int n = static_cast<int>(g.members.size());
+        for (int reader = 0; reader < n; ++reader)
+            for (int peer = 0; peer < n; ++peer) {
+                if (reader == peer) continue;
+                const double mine = bytes_of(g.shards[at(reader)]), theirs = bytes_of(g.shards[at(peer)]);
+                double read = 0;
+                switch (what) {
+                    case action::stage_reduce_scatter: read = mine; break;
+                    case action::stage_allgather: read = theirs; break;
+                    case action::stage_reduce: read = reader == g.root ? whole : 0; break;
+                    case action::stage_broadcast: read = peer == g.root ? whole : 0; break;
+                    default: read = sharded ? mine + theirs : whole;
+                }
+                if (read == 0) continue;
+                links_.for_each_link(g.members[at(peer)], g.members[at(reader)], [&](int link) {
+                    double& bytes = through[link];
+                    // What one reads of the root's another finds in the cache.
+                    bytes = what == action::stage_broadcast ? read : bytes + read;
+                });
+            }
+        made.links.assign(through.begin(), through.end());
+        for (const auto& [link, bytes] : made.links) made.wire = std::max(made.wire, bytes / links_.rate(link));
+        return made;
+    }
+
+    const hierarchy& machine_;
+    const link_loads& links_;
+    std::int64_t most_;
+    sim_programs made_;
+    std::map<std::pair<int, int>, int> meetings_;  // by channel and first member
+};
+
+}  // namespace
+
+std::vector<int> memory_domains(const hierarchy& machine) {
+    if (!through_memory(machine, 0)) return {};
+    std::vector<int> domains;
+    int top = 0;
+    while (top + 1 < machine.depth() && through_memory(machine, top + 1)) ++top;
+    for (int r = 0; r < machine.ranks(); ++r) domains.push_back(machine.shape.domain_of(top, r));
+    return domains;
+}
+
+std::int64_t slot_bytes_of(const rule& how) noexcept {
+    constexpr std::int64_t least = 1 << 16, most = 1 << 20;
+    return std::max(least, how.chunk > 0 ? how.chunk : std::min(how.up_to, most));
+}
+
+sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
+                         std::int64_t slot_bytes, const link_loads& links, std::int64_t most) {
+    capabilities can{.domain = memory_domains(machine)};
+    if (!can.domain.empty())
+        for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
+                               action::stage_reduce, action::stage_broadcast})
+            can.native |= 1u << static_cast<unsigned>(a);
+    compiler made(machine, links, most);
+    const int ranks = machine.ranks();
+    if (has_blocks(what)) {
+        const std::vector<std::int64_t> counts(at(ranks), count);
+        std::vector<std::int64_t> begins(at(ranks));
+        std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
+        const block_layout layout = compose_blocks(machine, how.stages, counts);
+        const bool fits = layout.c.count * element <= slot_bytes;
+        for (int r = 0; r < ranks; ++r)
+            made.add(lower(generate(layout, what, r, begins), fits ? can : capabilities{}));
+        return made.take();
+    }
+    const composition c = compose(machine, how.stages, count, quantum_of(element), has_root(what) ? 0 : -1);
+    const bool fits = count * element <= slot_bytes;
+    for (int r = 0; r < ranks; ++r)
+        made.add(fits && runs_natively(c, r, can) ? lower(generate(c, what, r, can, buffer::scratch), can)
+                                                  : lower(generate(c, what, r), {}));
+    return made.take();
+}
+
+}  // namespace terrace

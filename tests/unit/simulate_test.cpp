@@ -1,0 +1,224 @@
+// The simulation against what can be said without it: closed forms, conserved bytes, fair shares.
+
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "planner/cost.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace {
+namespace {
+
+constexpr std::int64_t kib = 1024, mib = 1 << 20;
+
+level link(std::string name, fabric medium, double bandwidth, double latency, double overhead) {
+    level l;
+    l.name = std::move(name);
+    l.medium = medium;
+    l.bandwidth = bandwidth;
+    l.latency = latency;
+    l.overhead = overhead;
+    return l;
+}
+
+// Processors that cost nothing.
+hierarchy network(tree shape, double overhead = 0) {
+    hierarchy h;
+    for (int l = 0; l < shape.depth(); ++l)
+        h.levels.push_back(link(fmt::format("l{}", l), fabric::ethernet, 1e9 / (1 + l), 10e-6 * (1 + l), overhead));
+    h.shape = std::move(shape);
+    h.reduction = 1e18;
+    return h;
+}
+
+rule rule_of(std::vector<stage> stages) {
+    rule r;
+    r.stages = std::move(stages);
+    return r;
+}
+
+// ---- one stage, in closed form --------------------------------------------------------------------------------------
+
+TEST(simulate, one_stage_takes_what_the_formula_says) {
+    const double alpha = 10e-6, beta = 1e-9;
+    for (const int p : {2, 3, 8}) {
+        const hierarchy h = network(tree::uniform(std::vector{p}));
+        const std::int64_t bytes = p * 16 * kib;
+        const auto n = static_cast<double>(bytes), q = static_cast<double>(p);
+        const auto time = [&](mode how, const char* by) {
+            return simulate(h, rule_of({{{0}, p, how, by}}), collective::allreduce, bytes).time;
+        };
+        EXPECT_NEAR(time(mode::scatter, "ring"), 2 * (q - 1) * (alpha + n / q * beta), 1e-9) << p;
+        EXPECT_NEAR(time(mode::scatter, "direct"), 2 * (alpha + (q - 1) / q * n * beta), 1e-9) << p;
+        if (p != 8) continue;
+        EXPECT_NEAR(time(mode::replicate, "doubling"), 3 * (alpha + n * beta), 1e-9);
+    }
+}
+
+TEST(simulate, overhead_keeps_processors_busy) {
+    const hierarchy h = network(tree::uniform(std::vector{5}), 3e-6);
+    const simulation s = simulate(h, rule_of({{{0}, 5, mode::scatter, "direct"}}), collective::allreduce, 5 * 64);
+    for (const double busy : s.processors) EXPECT_NEAR(busy, 2 * 4 * 3e-6, 1e-12);
+    EXPECT_EQ(s.messages, 2 * 5 * 4);
+}
+
+// ---- links ----------------------------------------------------------------------------------------------------------
+
+// When each of the flows (from, to, bytes), all begun at once, is through.
+std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, int, double>>& begun) {
+    link_loads loads(h);
+    flows f(loads);
+    std::vector<double> end(begun.size()), due(begun.size());
+    for (const auto& [from, to, bytes] : begun) f.begin(f.add(from, to), bytes, 0);
+    double now = 0;
+    for (std::size_t left = begun.size(); left > 0; --left) {
+        f.share(now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; });
+        std::size_t next = begun.size();
+        for (std::size_t i = 0; i < begun.size(); ++i)
+            if (end[i] == 0 && (next == begun.size() || due[i] < due[next])) next = i;
+        now = end[next] = due[next];
+        f.end(static_cast<int>(next), now);
+    }
+    return end;
+}
+
+TEST(flows, share_a_link_and_take_what_others_leave) {
+    // Nodes of 2 ranks; 1 GB/s to each rank, 0.5 GB/s to each node.
+    const hierarchy h = network(tree::uniform(std::vector{2, 3}));
+    EXPECT_EQ(ends(h, {{0, 2, 1e6}}), (std::vector{2e-3}));
+    // Two out of a node: half each, and all of it when the short one is through.
+    const auto two = ends(h, {{0, 2, 1e6}, {1, 4, 0.5e6}});
+    EXPECT_NEAR(two[1], 2e-3, 1e-12);
+    EXPECT_NEAR(two[0], 3e-3, 1e-12);
+    // Rank 2 gets from its neighbour what the network leaves of its link: 1 - 0.5.
+    const auto mixed = ends(h, {{0, 2, 1e6}, {3, 2, 1e6}});
+    EXPECT_NEAR(mixed[0], 2e-3, 1e-12);
+    EXPECT_NEAR(mixed[1], 2e-3, 1e-12);
+    // Three into node 1, two of them out of node 0; a fourth out of node 2 takes what these leave there: 0.5 - 1/6.
+    const auto four = ends(h, {{0, 2, 1e6}, {1, 3, 1e6}, {4, 2, 1e6}, {5, 0, 1e6}});
+    for (int i = 0; i < 3; ++i) EXPECT_NEAR(four[static_cast<std::size_t>(i)], 6e-3, 1e-12);
+    EXPECT_NEAR(four[3], 3e-3, 1e-12);
+}
+
+bool is_native(const stage& s) { return s.algorithm == "native"; }
+
+// On uniform machines the same bytes pass the busiest link of each level as the prices say, whatever the stages are.
+TEST(simulate, moves_the_bytes_that_are_predicted) {
+    int compared = 0;
+    test::dice d(4711);
+    for (const int ranks : {1, 2, 6, 8, 12, 16})
+        for (const hierarchy& h : test::uniform_machines(ranks))
+            for (const collective what : all_collectives) {
+                rule r = rule_of(test::random_stages(h, what, d));
+                if (!std::all_of(r.stages.begin(), r.stages.end(), [&](const stage& s) {
+                        return !is_native(s) || available(h, s, *find_algorithm(s.algorithm));
+                    }))
+                    continue;
+                r.lanes = 2;
+                r.chunk = 64 * kib * h.ranks();
+                const std::int64_t bytes = 4 * r.chunk;
+                const simulation s = simulate(h, r, what, bytes);
+                for (const link_cost& predicted : predict(h, r.stages, bytes, r.lanes, r.chunk, what).links) {
+                    double most = 0;
+                    for (const link_load& l : s.links)
+                        if (l.level == predicted.level) most = std::max(most, l.bytes);
+                    EXPECT_NEAR(most, predicted.bytes, 0.02 * predicted.bytes + 1)
+                        << test::text(h.shape) << ": " << to_string(what) << ", " << describe(h, r.stages)
+                        << ", level " << predicted.level;
+                    ++compared;
+                }
+            }
+    EXPECT_GT(compared, 40);
+}
+
+TEST(simulate, loads_no_link_beyond_its_rate) {
+    test::dice d(4711);
+    for (const hierarchy& h : test::uneven_machines()) {
+        rule r = rule_of(test::random_stages(h, collective::allreduce, d));
+        r.lanes = 3;
+        r.chunk = 64 * kib;
+        const simulation s = simulate(h, r, collective::allreduce, mib);
+        const bool native = std::any_of(r.stages.begin(), r.stages.end(), is_native);
+        for (const link_load& l : s.links) {
+            EXPECT_LE(l.bytes, l.rate * s.time * (native ? 2.02 : 1 + 1e-6)) << test::text(h.shape);
+            EXPECT_NEAR(std::accumulate(l.history.begin(), l.history.end(), 0.0), l.bytes, 1e-3 * l.bytes + 1);
+            for (const float in_interval : l.history)
+                EXPECT_LE(in_interval, l.rate * s.interval * (native ? 2.02 : 1.01)) << test::text(h.shape);
+        }
+    }
+}
+
+// ---- whole calls ----------------------------------------------------------------------------------------------------
+
+hierarchy small_cluster(tree shape) {
+    hierarchy h;
+    h.levels = {link("node", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("rack", fabric::ethernet, 125e6, 30e-6, 5e-6),
+                link("core", fabric::ethernet, 62.5e6, 40e-6, 5e-6)};
+    h.levels.resize(static_cast<std::size_t>(shape.depth()));
+    h.shape = std::move(shape);
+    return h;
+}
+
+// The closed form is made for stages that nothing disturbs: on uniform machines both agree.
+TEST(simulate, agrees_with_the_closed_form) {
+    for (const hierarchy& h : {small_cluster(tree::uniform(std::vector{4, 2})),
+                               small_cluster(tree::uniform(std::vector{3, 2, 2})),
+                               small_cluster(tree::uniform(std::vector{2, 4}))})
+        for (const collective what : {collective::allreduce, collective::allgather, collective::broadcast})
+            for (const std::int64_t bytes : {std::int64_t{64}, mib, 16 * mib}) {
+                const rule r = make_plan("m", h).choose(what, bytes);
+                const double closed = predict(h, r.stages, bytes, r.lanes, r.chunk, what).time;
+                const double simulated = simulate(h, r, what, bytes).time;
+                EXPECT_NEAR(simulated, closed, 0.06 * closed)
+                    << test::text(h.shape) << ": " << to_string(what) << " of " << bytes << ", "
+                    << describe(h, r.stages);
+                EXPECT_GE(simulated, limit(h, bytes, what) * (1 - 1e-6));
+            }
+}
+
+TEST(simulate, says_what_every_chunk_did) {
+    const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
+    rule r = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});
+    r.lanes = 2;
+    r.chunk = 256 * kib;
+    double done = 0;
+    const simulation s = simulate(h, r, collective::allreduce, 2 * mib, [&](double part) { done = part; });
+    EXPECT_EQ(s.chunks.chunks, 8);
+    EXPECT_EQ(s.lanes, 2);
+    EXPECT_LE(done, 1);
+    std::set<std::tuple<int, std::int64_t, int, bool>> seen;
+    for (const stage_span& span : s.spans) {
+        EXPECT_LE(0, span.begin);
+        EXPECT_LE(span.begin, span.end);
+        EXPECT_LE(span.end, s.time);
+        EXPECT_EQ(span.lane, span.chunk % 2);
+        seen.emplace(span.rank, span.chunk, span.stage, span.down);
+    }
+    EXPECT_EQ(seen.size(), s.spans.size());
+    EXPECT_EQ(seen.size(), 8u * 8 * 4);
+}
+
+TEST(simulate, says_the_same_again) {
+    const hierarchy h = small_cluster(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}));
+    const rule r = make_plan("m", h).choose(collective::allreduce, 4 * mib);
+    const simulation a = simulate(h, r, collective::allreduce, 4 * mib);
+    const simulation b = simulate(h, r, collective::allreduce, 4 * mib);
+    EXPECT_EQ(a.time, b.time);
+    EXPECT_EQ(a.spans.size(), b.spans.size());
+}
+
+TEST(simulate, refuses_what_would_take_for_ever) {
+    const hierarchy h = network(tree::uniform(std::vector{20'000}));
+    EXPECT_THROW(simulate(h, rule_of({{{0}, 20'000, mode::scatter, "ring"}}), collective::allreduce, mib), plan_error);
+}
+
+}  // namespace
+}  // namespace terrace

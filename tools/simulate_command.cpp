@@ -1,0 +1,184 @@
+#include "tools/simulate_command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/document.hpp"
+#include "base/units.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "tools/arguments.hpp"
+#include "tools/proof.hpp"
+#include "tools/summary.hpp"
+#include "tools/table.hpp"
+#include "tools/timeline.hpp"
+
+namespace terrace {
+
+namespace {
+
+struct arguments {
+    std::filesystem::path plan;
+    call_options call;
+    std::string origin;
+    std::string trace, svg;
+};
+
+// On a terminal, how far a long simulation is.
+class progress_line {
+public:
+    ~progress_line() {
+        if (shown_) fmt::print(stderr, "\r{:40}\r", "");
+    }
+    void show(double part) {
+        if (isatty(STDERR_FILENO) == 0 || std::chrono::steady_clock::now() < next_) return;
+        next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        shown_ = true;
+        fmt::print(stderr, "\rsimulated {:3.0f} %", 100 * part);
+        std::fflush(stderr);
+    }
+
+private:
+    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    bool shown_ = false;
+};
+
+std::string percent(double part, double whole) {
+    return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-";
+}
+
+void print_times(const simulation& s, const prediction& p, double limit) {
+    table rows("<>>>");
+    rows.add({"", "time", "of limit", ""});
+    rows.add({"simulated", format_duration(s.time), percent_of_limit(limit, s.time), ""});
+    rows.add({"closed form", format_duration(p.time), percent_of_limit(limit, p.time),
+              p.time > 0 ? fmt::format("{:+.1f} %", 100 * (p.time / s.time - 1)) : ""});
+    rows.add({"limit", format_duration(limit), "", ""});
+    fmt::print("{}\n", rows.text());
+}
+
+void print_links(const hierarchy& machine, const simulation& s) {
+    table rows("<>>>>>>");
+    rows.add({"links into", "links", "rate", "bytes", "busy: most", "average", "least"});
+    const auto most = [](const std::vector<double>& of) { return *std::max_element(of.begin(), of.end()); };
+    const auto least = [](const std::vector<double>& of) { return *std::min_element(of.begin(), of.end()); };
+    const auto mean = [](const std::vector<double>& of) {
+        return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+    };
+    for (int l = 0; l < machine.depth(); ++l) {
+        std::vector<double> busy;
+        const link_load* worst = nullptr;
+        for (const link_load& link : s.links) {
+            if (link.level != l) continue;
+            busy.push_back(link.bytes / link.rate);
+            if (worst == nullptr || link.bytes / link.rate > worst->bytes / worst->rate) worst = &link;
+        }
+        rows.add({machine.levels[static_cast<std::size_t>(l)].name, fmt::format("{}", busy.size() / 2),
+                  format_bandwidth(worst->rate), fmt::format("{:.4g} MB", worst->bytes / 1e6),
+                  fmt::format("{} ({} {})", percent(most(busy), s.time), worst->inward ? "to" : "from", worst->child),
+                  percent(mean(busy), s.time), percent(least(busy), s.time)});
+    }
+    rows.add({"processors", fmt::format("{}", s.processors.size()), "", "", percent(most(s.processors), s.time),
+              percent(mean(s.processors), s.time), percent(least(s.processors), s.time)});
+    fmt::print("each direction of each link by itself; bytes are those of the busiest\n{}\n", rows.text());
+}
+
+void print_stages(const hierarchy& machine, const rule& how, const simulation& s) {
+    struct sum {
+        double total = 0, longest = 0;
+        std::int64_t count = 0;
+    };
+    std::map<std::pair<int, bool>, sum> sums;
+    for (const stage_span& span : s.spans) {
+        sum& of = sums[{span.stage, span.down}];
+        of.total += span.end - span.begin;
+        of.longest = std::max(of.longest, span.end - span.begin);
+        ++of.count;
+    }
+    table rows("<<>>");
+    rows.add({"stage", "", "a chunk takes", "at most"});
+    for (const auto& [which, of] : sums)
+        rows.add({stage_text(machine, how.stages[static_cast<std::size_t>(which.first)]), which.second ? "down" : "up",
+                  format_duration(of.total / static_cast<double>(of.count)), format_duration(of.longest)});
+    fmt::print("{}\n", rows.text());
+}
+
+std::string bottleneck(const hierarchy& machine, const simulation& s) {
+    const link_load* worst = nullptr;
+    for (const link_load& link : s.links)
+        if (worst == nullptr || link.bytes / link.rate > worst->bytes / worst->rate) worst = &link;
+    const double link = worst->bytes / worst->rate;
+    const double processor = *std::max_element(s.processors.begin(), s.processors.end());
+    if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
+    if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
+    return fmt::format("links into {}, busy {} of the time",
+                       machine.levels[static_cast<std::size_t>(worst->level)].name, percent(link, s.time));
+}
+
+void run(const arguments& a) {
+    const recipe plan = read_runnable_plan(a.plan);
+    const hierarchy& machine = plan.machine;
+    const collective what = a.call.what();
+    const std::int64_t bytes = a.call.size();
+    const rule how = a.origin.empty() ? plan.choose(what, bytes)
+                                      : tuned(machine, baseline(machine, a.origin, what), bytes, what);
+    simulation s;
+    {
+        progress_line line;
+        s = simulate(machine, how, what, bytes, [&](double part) { line.show(part); });
+    }
+    const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
+    fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(bytes), machine.ranks(),
+               shape_text(machine.shape));
+    fmt::print("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
+               s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
+    print_times(s, p, limit(machine, bytes, what));
+    print_links(machine, s);
+    print_stages(machine, how, s);
+    fmt::print("bottleneck: {}\n", bottleneck(machine, s));
+    if (!a.trace.empty()) {
+        const int ranks = traced_ranks(s);
+        write_atomically(a.trace, chrome_trace(machine, how, s, ranks));
+        fmt::print("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
+                   a.trace);
+    }
+    if (!a.svg.empty()) {
+        const std::string title =
+            fmt::format("{}: {} of {}, {}", plan.name, a.call.collective, format_bytes(bytes),
+                        describe(machine, how.stages));
+        write_atomically(a.svg, timeline_svg(machine, how, s, title));
+        fmt::print("timeline: {}\n", a.svg);
+    }
+}
+
+}  // namespace
+
+void add_simulate_command(CLI::App& app) {
+    auto* command = app.add_subcommand("simulate", "Run a call of all ranks over the machine's links, in a model");
+    const auto a = std::make_shared<arguments>();
+    command->add_option("PLAN", a->plan, "plan file")->required();
+    add_call_options(*command, a->call);
+    command
+        ->add_option("--algorithm", a->origin,
+                     "run flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
+        ->check(CLI::IsMember({"flat-ring", "two-level", "central"}));
+    command->add_option("--trace", a->trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
+    command->add_option("--svg", a->svg, "draw stages and link loads over time to this file");
+    command->footer("Examples:\n"
+                    "  terrace simulate cluster.plan.yaml --bytes 8M\n"
+                    "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
+                    "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
+    command->callback([a] { run(*a); });
+}
+
+}  // namespace terrace

@@ -12,6 +12,7 @@
 #include <terrace/plan.hpp>
 #include <terrace/request.hpp>
 #include <terrace/types.hpp>
+#include <terrace/window.hpp>
 
 namespace terrace {
 
@@ -140,6 +141,15 @@ public:
     request broadcast_async(void* data, std::int64_t count, element_type type, int root);
     request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
 
+    /// Memory for `count` elements, for buffers that calls need not copy inside a machine node. Collective; the same
+    /// count and type on every rank. Any memory will do for calls, which ranks need not choose alike. Calls that are in
+    /// flight are completed first. Where memory cannot be shared it is plain memory, and options::log gets a warning.
+    /// @throws usage_error where ranks differ, timeout_error, transport_error, std::bad_alloc
+    template <element T>
+    window<T> allocate(std::size_t count) {
+        return {allocate_bytes(count, sizeof(T)), count};
+    }
+
     /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in the
     /// order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the part
     /// of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either may
@@ -163,6 +173,7 @@ private:
     void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                        std::int64_t own) const;
 
+    std::shared_ptr<std::byte> allocate_bytes(std::size_t count, std::size_t element);
     request start(const call_shape& call, const void* send, void* recv);
 
     std::unique_ptr<core> core_;

@@ -7,3 +7,4 @@
 #include <terrace/plan.hpp>
 #include <terrace/types.hpp>
 #include <terrace/version.hpp>
+#include <terrace/window.hpp>

@@ -40,6 +40,10 @@ call_shape reduce_of(std::int64_t count, element_type type, int root, reduce_op 
 
 }  // namespace
 
+std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::size_t element) {
+    return core_->allocate(count, element);
+}
+
 request communicator::start(const call_shape& call, const void* send, void* recv) {
     const std::uint64_t number = core_->start(call, send, recv);
     return number == 0 ? request{} : request{*core_, number};

@@ -1,6 +1,10 @@
 #include "api/core.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <limits>
+#include <new>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -74,7 +78,7 @@ std::uint64_t communicator::core::start(const shape_of_call& call, const void* s
                                       to_string(call.what)));
     check_call(call, send, recv);
     if (call.count == 0 && call.counts.empty()) return 0;
-    bound& b = find_or_bind(call);
+    bound& b = find_or_bind(call, send, recv);
     b.call = engine_->issue(b.run, send, recv);
     progress();
     return b.call;
@@ -158,14 +162,19 @@ void communicator::core::dump() const {
 }
 
 // A second call of one shape in flight gets a program of its own.
-communicator::core::bound& communicator::core::find_or_bind(const shape_of_call& call) {
-    const auto found = std::find_if(cache_.begin(), cache_.end(),
-                                    [&](const bound& b) { return b.what == call && engine_->done(b.call); });
+communicator::core::bound& communicator::core::find_or_bind(const shape_of_call& call, const void* send,
+                                                            const void* recv) {
+    const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
+    const bool reachable =
+        !has_blocks(call.what) && net_->reachable(recv, bytes) && (send == recv || net_->reachable(send, bytes));
+    const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) {
+        return b.what == call && b.reachable == reachable && engine_->done(b.call);
+    });
     if (found != cache_.end()) {
         cache_.splice(cache_.begin(), cache_, found);
         return cache_.front();
     }
-    cache_.push_front({call, bind(call)});
+    cache_.push_front({call, reachable, bind(call, reachable)});
     for (auto oldest = std::prev(cache_.end()); cache_.size() > cached_programs && oldest != cache_.begin();) {
         const auto candidate = oldest--;
         if (engine_->done(candidate->call)) cache_.erase(candidate);
@@ -173,14 +182,15 @@ communicator::core::bound& communicator::core::find_or_bind(const shape_of_call&
     return cache_.front();
 }
 
-program communicator::core::bind(const shape_of_call& call) {
+program communicator::core::bind(const shape_of_call& call, bool reachable) {
     const recipe& r = plan_.get();
     const std::size_t element = size_of(call.type);
     const std::int64_t total = elements_of(call);
     const rule& chosen = r.choose(call.what, total * static_cast<std::int64_t>(element));
     const slicing chunks = slice_call(call, chosen);
     const auto schedule_of = [&](std::int64_t count) {
-        return has_blocks(call.what) ? block_program_of(call, chosen, count) : program_of(call, chosen, count);
+        return has_blocks(call.what) ? block_program_of(call, chosen, count)
+                                     : program_of(call, chosen, count, reachable ? buffer::recv : buffer::scratch);
     };
     schedule tail = schedule_of(chunks.tail);
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
@@ -196,7 +206,8 @@ program communicator::core::bind(const shape_of_call& call) {
                     .divisor = call.op == reduce_op::avg ? size() : 1,
                     .chunks = chunks,
                     .lanes = lanes,
-                    .windowed = fits_slot(tail.count, call) && fits_slot(full.count, call)},
+                    .in_slot = fits_slot(tail.count, call) && fits_slot(full.count, call),
+                    .streams = streams(call)},
                    *net_);
 }
 
@@ -215,18 +226,26 @@ slicing communicator::core::slice_call(const shape_of_call& call, const rule& ch
                  native ? net_->can().slot_bytes : 0);
 }
 
+// Whether what is written is out of the cache again before anybody reads it.
+bool communicator::core::streams(const shape_of_call& call) const {
+    static const auto cache = static_cast<std::int64_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE)));
+    return cache > 0 && 2 * elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
+}
+
 bool communicator::core::fits_slot(std::int64_t count, const shape_of_call& call) const {
     return static_cast<std::size_t>(count) * size_of(call.type) <= net_->can().slot_bytes;
 }
 
-schedule communicator::core::program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const {
+// Where stages of the transport are in it, the vector is at home where peers reach it: each rank has its own reasons.
+schedule communicator::core::program_of(const shape_of_call& call, const rule& chosen, std::int64_t count,
+                                        buffer home) const {
     const auto root = std::find(callers_rank_.begin(), callers_rank_.end(), call.root) - callers_rank_.begin();
     const composition c = compose(plan_.get().machine, chosen.stages, count, quantum_of(size_of(call.type)),
                                   has_root(call.what) ? static_cast<int>(root) : -1);
     const capabilities& can = net_->can();
     if (!fits_slot(count, call) || !runs_natively(c, net_->rank(), can))
         return lower(generate(c, call.what, net_->rank()), {});
-    return lower(generate(c, call.what, net_->rank(), can, buffer::scratch), can);
+    return lower(generate(c, call.what, net_->rank(), can, home), can);
 }
 
 // Blocks stand in the caller's order in the caller's buffer; `count` elements of each are this chunk's.
@@ -244,15 +263,31 @@ schedule communicator::core::block_program_of(const shape_of_call& call, const r
                  fits_slot(layout.c.count, call) ? net_->can() : capabilities{});
 }
 
-std::unique_ptr<communicator::core> communicator::core::split(int color, int key) {
-    if (failure_) throw usage_error("split: an earlier call failed, and the communicator is broken; make a new one");
+// Before something collective that does not move calls along which others may wait for.
+void communicator::core::end_calls_for(const std::string& what) {
+    if (failure_)
+        throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
     try {
-        check_->meet("split");
+        check_->meet(what);
     } catch (...) {
         fail(std::current_exception());
     }
-    // What follows does not move calls along that others may wait for.
     while (!engine_->idle()) wait(engine_->oldest());
+}
+
+std::shared_ptr<std::byte> communicator::core::allocate(std::size_t count, std::size_t element) {
+    if (count > std::numeric_limits<std::ptrdiff_t>::max() / element) throw std::bad_array_new_length();
+    end_calls_for(fmt::format("allocate of {} elements of {} bytes", count, element));
+    if (count == 0) return nullptr;
+    std::shared_ptr<std::byte> memory = net_->allocate(count * element);
+    if (options_.log && net_->can().slots > 0 && !net_->reachable(memory.get(), count * element))
+        options_.log(log_level::warn, fmt::format("allocate: {} bytes for each rank cannot be shared (is /dev/shm full?); "
+                                                  "this is plain memory, which calls copy", count * element));
+    return memory;
+}
+
+std::unique_ptr<communicator::core> communicator::core::split(int color, int key) {
+    end_calls_for("split");
     struct choice {
         int color, key;
     };

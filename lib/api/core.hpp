@@ -31,6 +31,7 @@ public:
     void run(const shape_of_call& call, const void* send, void* recv);
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
+    std::shared_ptr<std::byte> allocate(std::size_t count, std::size_t element);
     /// Null where the color is negative.
     std::unique_ptr<core> split(int color, int key);
     std::string shape(std::int64_t bytes) const;
@@ -40,6 +41,7 @@ public:
 private:
     struct bound {
         shape_of_call what;
+        bool reachable;  // both buffers, to peers on the node
         program run;
         std::uint64_t call = 0;  // the last one that it ran
     };
@@ -54,10 +56,12 @@ private:
     [[noreturn]] void fail(std::exception_ptr why);
     void dump() const;
     void number_ranks();
-    bound& find_or_bind(const shape_of_call& call);
-    program bind(const shape_of_call& call);
-    schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
+    bound& find_or_bind(const shape_of_call& call, const void* send, const void* recv);
+    program bind(const shape_of_call& call, bool reachable);
+    schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count, buffer home) const;
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
+    void end_calls_for(const std::string& what);
+    bool streams(const shape_of_call& call) const;
     std::int64_t elements_of(const shape_of_call& call) const;
     bool fits_slot(std::int64_t count, const shape_of_call& call) const;
 

@@ -133,6 +133,7 @@ bool program::begin_stage(lane& l) noexcept {
                 .element = shape_.element,
                 .reduce = shape_.reduce,
                 .divisor = divisor_of(i),
+                .streams = shape_.streams,
                 .channel = i.channel,
                 .lane_slot = l.at.slot,
                 .turn = l.at.turn});
@@ -242,7 +243,7 @@ void program::run_local(lane& l, const instr& i) noexcept {
 }
 
 std::int64_t program::elements_in_slot(const schedule& s) const noexcept {
-    return shape_.windowed && s.home.where == buffer::scratch ? s.count : 0;
+    return shape_.in_slot && s.home.where == buffer::scratch ? s.count : 0;
 }
 
 std::byte* program::address(const lane& l, operand o) const noexcept {

@@ -39,7 +39,8 @@ public:
         int divisor = 1;           ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
-        bool windowed = false;     ///< a vector at home in scratch lies in the lane's slot of the transport
+        bool in_slot = false;      ///< a vector at home in scratch lies in the lane's slot of the transport
+        bool streams = false;      ///< stage_call::streams
     };
 
     /// Which slot of the transport a lane runs in.

@@ -23,7 +23,8 @@ struct transport_fault {
     std::string message;
 };
 
-/// A stage that a transport runs by itself. Addresses are of element 0 of the vector in the operand's buffer.
+/// A stage that a transport runs by itself. Addresses are of element 0 of the vector in the operand's buffer; src is
+/// memory that peers reach.
 struct stage_call {
     action what = action::stage_allreduce;
     const stage_group* group = nullptr;
@@ -34,6 +35,7 @@ struct stage_call {
     std::size_t element = 0;         ///< bytes of one
     reduce_kernel reduce = nullptr;
     int divisor = 1;
+    bool streams = false;    ///< the call's buffers do not fit the cache: what is written is not read soon
     int channel = 0;         ///< instr::channel
     int lane_slot = 0;       ///< of the lane it runs in
     std::uint64_t turn = 0;  ///< chunks that ran in the slot before this one: equal on all ranks
@@ -79,6 +81,11 @@ public:
     virtual void stage(int /*slot*/, const stage_call&) noexcept {}
     /// The ranks that the stage in a slot waits for.
     virtual std::vector<int> missing(int /*slot*/) const { return {}; }
+    /// Set-up: memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line; reachable for peers where memory can be
+    /// shared. It may outlive the transport. Collective. @throws std::bad_alloc
+    virtual std::shared_ptr<std::byte> allocate(std::size_t bytes);
+    /// Whether all of it lies in memory of allocate() that peers reach.
+    virtual bool reachable(const void* /*memory*/, std::size_t /*bytes*/) const noexcept { return false; }
     /// The memory of a lane slot, at the same place on all ranks that share memory; empty if there are no slots.
     virtual std::span<std::byte> lane_memory(int /*lane_slot*/) noexcept { return {}; }
 

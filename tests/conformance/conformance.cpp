@@ -140,6 +140,7 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
                     each.op = d.pick(all_ops);
                     each.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
                     each.offset = static_cast<int>(d.below(3)) * static_cast<int>(d.below(17));
+                    each.in_window = d.below(4) == 0;
                     calls.push_back(std::move(each));
                 }
             }
@@ -200,7 +201,7 @@ TEST_P(conformance, long_messages) {
                 for (collective what : all_collectives) {
                     if (!can(s, what)) continue;
                     call c{.what = what, .type = d.pick(all_types), .count = 40009, .counts = {},
-                           .root = ranks / 2, .in_place = d.coin(), .offset = 3};
+                           .root = ranks / 2, .in_place = d.coin(), .offset = 3, .in_window = d.coin()};
                     if (has_blocks(what)) c.count /= ranks;
                     calls.insert(calls.end(), {c, c});
                 }
@@ -315,6 +316,7 @@ TEST_P(conformance, random_cases) {
                 for (int r = 0; r < ranks; ++r) c.counts.push_back(d.below(4) == 0 ? 0 : some_count() / 4);
             c.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
             c.in_place = d.coin();
+            c.in_window = d.coin();
             c.offset = static_cast<int>(d.below(40));
             c.data = d.below(4) == 0 ? contents::rough : contents::exact;
             c.nan_from = d.below(8) == 0 ? static_cast<int>(d.below(static_cast<std::size_t>(ranks))) : -1;

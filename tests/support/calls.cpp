@@ -147,16 +147,25 @@ bool same(const T& a, const T& b) {
 template <element T>
 class guarded {
 public:
-    guarded(std::int64_t count, int offset)
-        : bytes_(static_cast<std::size_t>(count) * sizeof(T)),
-          memory_(bytes_ + 2 * guard + 64 + static_cast<std::size_t>(offset) * sizeof(T), poison),
-          data_(reinterpret_cast<T*>(round_up(memory_.data() + guard) + static_cast<std::size_t>(offset) * sizeof(T))) {}
+    /// Bytes of memory that it takes.
+    static std::size_t room(std::int64_t count, int offset) {
+        return static_cast<std::size_t>(count + offset) * sizeof(T) + 2 * guard + 64;
+    }
+
+    /// @param in where it is to lie; plain memory if that is empty
+    guarded(std::int64_t count, int offset, window<std::uint8_t> in)
+        : bytes_(static_cast<std::size_t>(count) * sizeof(T)), window_(std::move(in)) {
+        if (window_.size() == 0) plain_.resize(room(count, offset));
+        memory_ = window_.size() > 0 ? std::as_writable_bytes(window_.span()) : std::span(plain_);
+        std::fill(memory_.begin(), memory_.end(), poison);
+        data_ = reinterpret_cast<T*>(round_up(memory_.data() + guard) + static_cast<std::size_t>(offset) * sizeof(T));
+    }
 
     T* data() { return data_; }
     T& operator[](std::int64_t i) { return data_[i]; }
 
     std::int64_t overwritten() const {
-        const auto* begin = reinterpret_cast<const std::byte*>(data_);
+        auto* begin = reinterpret_cast<std::byte*>(data_);
         const auto bad = [](std::byte b) { return b != poison; };
         return std::count_if(memory_.data(), begin, bad) +
                std::count_if(begin + bytes_, memory_.data() + memory_.size(), bad);
@@ -171,7 +180,9 @@ private:
     }
 
     std::size_t bytes_;
-    std::vector<std::byte> memory_;
+    window<std::uint8_t> window_;
+    std::vector<std::byte> plain_;
+    std::span<std::byte> memory_;
     T* data_;
 };
 
@@ -208,7 +219,14 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     const bool gives = c.what != collective::broadcast || me == c.root;
     const bool shared = c.in_place || c.what == collective::broadcast;
 
-    guarded<T> first(shared ? all : given.count(), c.offset), second(shared ? 0 : due.count(), 2 * c.offset);
+    // Ranks need not agree about windows: now and then one has its buffers elsewhere.
+    const auto memory = [&](int offset) {
+        window<std::uint8_t> made;
+        if (c.in_window) made = comm.allocate<std::uint8_t>(guarded<T>::room(all, offset));
+        return mixed(salt + static_cast<std::uint64_t>(me)) % 8 == 0 ? window<std::uint8_t>{} : std::move(made);
+    };
+    guarded<T> first(shared ? all : given.count(), c.offset, memory(c.offset));
+    guarded<T> second(shared ? 0 : due.count(), 2 * c.offset, memory(2 * c.offset));
     T* const send = first.data() + (shared ? given.begin : 0);
     T* const recv = shared ? first.data() + due.begin : second.data();
     if (gives)
@@ -239,9 +257,9 @@ std::string describe(const call& c) {
     const std::string count =
         c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)
                          : fmt::format("blocks [{}]", fmt::join(c.counts, ","));
-    return fmt::format("{} of {}, {}{}{}, {}, offset {}{}{}", to_string(c.what), count, to_string(c.type),
+    return fmt::format("{} of {}, {}{}{}, {}, offset {}{}{}{}", to_string(c.what), count, to_string(c.type),
                        goes_up(c.what) ? " " : "", goes_up(c.what) ? to_string(c.op) : "",
-                       c.in_place ? "in place" : "out of place", c.offset,
+                       c.in_place ? "in place" : "out of place", c.offset, c.in_window ? ", in windows" : "",
                        has_root(c.what) ? fmt::format(", root {}", c.root) : "",
                        c.nan_from < 0 ? "" : fmt::format(", NaN from rank {}", c.nan_from));
 }

@@ -27,6 +27,7 @@ struct call {
     bool in_place = false;
     int offset = 0;     ///< the buffers begin so many elements past a 64-byte boundary
     contents data = contents::exact;
+    bool in_window = false;  ///< the buffers lie in windows of the communicator
     int nan_from = -1;  ///< this rank passes in NaN in every third element (floats)
 };
 

@@ -10,14 +10,20 @@
 #include <ctime>
 
 #include "base/partition.hpp"
+#include "kernels/copy.hpp"
 
 namespace terrace {
 
 namespace {
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = 4096, line = 64;
+constexpr std::size_t tile_bytes = 8192;
 
 range whole_of(const stage_group& g) { return {g.shards.front().begin, g.shards.back().end}; }
+
+std::size_t offset(const stage_call& c, range part) {
+    return static_cast<std::size_t>(part.begin) * c.element;
+}
 
 void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
     // Not for long: what is in flight elsewhere must be moved along, and a peer may have died.
@@ -37,7 +43,9 @@ node_stages::node_stages(int rank, std::vector<int> position, shared_region aren
       slots_(slots),
       slot_bytes_(slot_bytes),
       inputs_(arena.parts.size()) {
-    regions_.push_back(std::move(arena));
+    regions_.push_back(std::make_shared<region>());
+    regions_.front()->bytes = arena.bytes;
+    regions_.front()->memory = std::move(arena);
 }
 
 // bell, cells, then slots on pages.
@@ -47,39 +55,61 @@ std::size_t node_stages::arena_bytes(int slots, std::size_t slot_bytes) noexcept
 }
 
 node_stages::bell& node_stages::bell_of(int part) const noexcept {
-    return *reinterpret_cast<bell*>(regions_.front().parts[static_cast<std::size_t>(part)]);
+    return *reinterpret_cast<bell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)]);
 }
 
 node_stages::cell& node_stages::cell_of(int part, int lane_slot) const noexcept {
-    return reinterpret_cast<cell*>(regions_.front().parts[static_cast<std::size_t>(part)] + sizeof(bell))[lane_slot];
+    return reinterpret_cast<cell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)] + sizeof(bell))[lane_slot];
 }
 
 std::span<std::byte> node_stages::lane_memory(int lane_slot) noexcept {
     const std::size_t cells = round_up(sizeof(bell) + static_cast<std::size_t>(slots_) * sizeof(cell), page);
-    return {regions_.front().parts[static_cast<std::size_t>(me_)] + cells +
+    return {regions_.front()->memory.parts[static_cast<std::size_t>(me_)] + cells +
                 static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page),
             slot_bytes_};
 }
 
-void node_stages::add(shared_region more) { regions_.push_back(std::move(more)); }
+// The memory, and a line of its own for the count of ranks that have freed it, which is in the first part.
+std::size_t node_stages::window_bytes(std::size_t bytes) noexcept { return round_up(bytes, line) + line; }
 
-void node_stages::remove(const std::byte* part) noexcept {
-    std::erase_if(regions_, [&](const shared_region& r) { return r.parts[static_cast<std::size_t>(me_)] == part; });
+std::shared_ptr<std::byte> node_stages::add_window(shared_region memory) {
+    // What all have freed goes now.
+    std::erase_if(regions_, [](const std::shared_ptr<region>& r) {
+        return r->freed != nullptr && r->freed->load(std::memory_order_acquire) == r->memory.parts.size();
+    });
+    const auto made = std::make_shared<region>();
+    made->number = ++windows_;
+    made->bytes = memory.bytes - line;
+    made->freed = reinterpret_cast<std::atomic<std::uint32_t>*>(memory.parts.front() + made->bytes);
+    made->memory = std::move(memory);
+    regions_.push_back(made);
+    std::byte* mine = made->memory.parts[static_cast<std::size_t>(me_)];
+    return {mine, [r = made](std::byte*) {
+                r->in_use.store(false, std::memory_order_relaxed);
+                r->freed->fetch_add(1, std::memory_order_acq_rel);
+            }};
 }
 
-bool node_stages::holds(const std::byte* memory, std::size_t bytes) const noexcept {
-    return std::any_of(regions_.begin(), regions_.end(), [&](const shared_region& r) {
-        const std::byte* mine = r.parts[static_cast<std::size_t>(me_)];
-        return memory >= mine && memory + bytes <= mine + r.bytes;
+bool node_stages::reachable(const std::byte* memory, std::size_t bytes) const noexcept {
+    return std::any_of(regions_.begin() + 1, regions_.end(), [&](const std::shared_ptr<region>& r) {
+        const std::byte* mine = r->memory.parts[static_cast<std::size_t>(me_)];
+        return memory >= mine && memory + bytes <= mine + r->bytes && r->in_use.load(std::memory_order_relaxed);
     });
 }
 
-const std::byte* node_stages::at_peer(int part, const std::byte* mine) const noexcept {
-    if (part == me_) return mine;
-    for (const shared_region& r : regions_) {
-        const std::byte* first = r.parts[static_cast<std::size_t>(me_)];
-        if (mine >= first && mine <= first + r.bytes) return r.parts[static_cast<std::size_t>(part)] + (mine - first);
+node_stages::place node_stages::place_of(const std::byte* mine) const noexcept {
+    for (const std::shared_ptr<region>& r : regions_) {
+        const std::byte* first = r->memory.parts[static_cast<std::size_t>(me_)];
+        if (mine >= first && mine <= first + r->bytes)
+            return r->number << 40 | static_cast<std::uint64_t>(mine - first);
     }
+    return nowhere;
+}
+
+std::byte* node_stages::at(const stage_call& c, int member, place p) const noexcept {
+    const auto part = static_cast<std::size_t>(part_of(c.group->members[static_cast<std::size_t>(member)]));
+    for (const std::shared_ptr<region>& r : regions_)
+        if (r->number == p >> 40) return r->memory.parts[part] + (p & ((place{1} << 40) - 1));
     return nullptr;
 }
 
@@ -99,6 +129,9 @@ void node_stages::announce(const stage_call& c, progress p) noexcept {
 
 void node_stages::start(int slot, const stage_call& call) noexcept {
     active a{.slot = slot, .call = call};
+    cell& mine = cell_of(me_, call.lane_slot);
+    mine.src = place_of(call.src);
+    mine.dst = call.dst == call.src ? mine.src : place_of(call.dst);
     announce(call, arrived);
     active_.push_back(a);
 }
@@ -150,9 +183,8 @@ bool node_stages::step(active& a) noexcept {
         if (a.waits_for == arrived) {
             a.waits_for = work(a.call);
         } else {
-            const stage_group& g = *a.call.group;
-            for (int i = 0; i < static_cast<int>(g.members.size()); ++i)
-                copy_from(a.call, i, g.shards[static_cast<std::size_t>(i)]);
+            for (int i = 0; i < static_cast<int>(a.call.group->members.size()); ++i)
+                copy_from(a.call, i, result_of(a.call, i));
             a.waits_for = finished;
         }
         announce(a.call, a.waits_for);
@@ -163,43 +195,77 @@ bool node_stages::step(active& a) noexcept {
 // Does what needs only that peers have arrived. Returns how far that leads.
 node_stages::progress node_stages::work(const stage_call& c) noexcept {
     const stage_group& g = *c.group;
-    const auto shard = [&](int i) { return g.shards[static_cast<std::size_t>(i)]; };
+    const range own = g.shards[static_cast<std::size_t>(g.position)];
     const int n = static_cast<int>(g.members.size());
+    const auto given_by = [&](int member) { return at(c, member, cell_of(c, member).src); };
     switch (c.what) {
-        case action::stage_reduce_scatter: reduce_shard(c, shard(g.position), c.dst); break;
+        case action::stage_reduce_scatter: reduce(c, own, c.dst + offset(c, own)); break;
         case action::stage_allgather:
-            for (int i = 0; i < n; ++i) copy_from(c, wrap(g.position + i, n), shard(wrap(g.position + i, n)));
+            for (int i = g.position; i < g.position + n; ++i) copy_from(c, wrap(i, n), given_by(wrap(i, n)));
             break;
         case action::stage_reduce:
-            if (g.position == g.root) reduce_shard(c, whole_of(g), c.dst);
+            if (g.position == g.root) reduce(c, whole_of(g), c.dst + offset(c, whole_of(g)));
             break;
-        case action::stage_broadcast: copy_from(c, g.root, whole_of(g)); break;
+        case action::stage_broadcast: copy_from(c, g.root, given_by(g.root)); break;
         default:
-            // In place, nobody may write what others still read.
-            if (c.sharded || c.dst == c.src) {
-                reduce_shard(c, shard(g.position), c.src);
-                return reduced;
+            switch (sharing_of(c)) {
+                case sharing::none: reduce(c, whole_of(g), c.dst + offset(c, whole_of(g))); break;
+                case sharing::push: reduce_for_all(c, own); break;
+                case sharing::pull: reduce(c, own, result_of(c, g.position) + offset(c, own)); return reduced;
             }
-            reduce_shard(c, whole_of(g), c.dst);
     }
     return finished;
 }
 
-void node_stages::reduce_shard(const stage_call& c, range shard, const std::byte* to) noexcept {
-    if (shard.empty()) return;
-    const std::size_t offset = static_cast<std::size_t>(shard.begin) * c.element;
-    const std::vector<int>& members = c.group->members;
-    for (std::size_t i = 0; i < members.size(); ++i)
-        inputs_[i] = (part_of(members[i]) == me_ ? c.own : at_peer(part_of(members[i]), c.src)) + offset;
-    c.reduce(const_cast<std::byte*>(to) + offset, inputs_.data(), static_cast<int>(members.size()), shard.count(),
-             c.divisor);
+// Where a rank works in place, nobody may write what others still read: each then reduces its shard for all. All members
+// come to the same answer.
+node_stages::sharing node_stages::sharing_of(const stage_call& c) const noexcept {
+    bool shards = c.sharded, reaches_all = true;
+    for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i) {
+        const cell& member = cell_of(c, i);
+        shards |= member.src == member.dst;
+        reaches_all &= member.dst != nowhere;
+    }
+    return !shards ? sharing::none : reaches_all ? sharing::push : sharing::pull;
 }
 
-void node_stages::copy_from(const stage_call& c, int member, range part) noexcept {
-    const std::size_t offset = static_cast<std::size_t>(part.begin) * c.element;
-    const std::byte* from = at_peer(part_of(c.group->members[static_cast<std::size_t>(member)]), c.src) + offset;
-    std::byte* to = c.dst + offset;
-    if (from != to) std::memcpy(to, from, static_cast<std::size_t>(part.count()) * c.element);
+// Where a member's part of the result is to be found.
+std::byte* node_stages::result_of(const stage_call& c, int member) const noexcept {
+    const cell& of = cell_of(c, member);
+    return at(c, member, of.dst != nowhere ? of.dst : of.src);
+}
+
+void node_stages::reduce(const stage_call& c, range part, std::byte* to) noexcept {
+    if (part.empty()) return;
+    const int n = static_cast<int>(c.group->members.size());
+    for (int i = 0; i < n; ++i)
+        inputs_[static_cast<std::size_t>(i)] =
+            (i == c.group->position ? c.own : at(c, i, cell_of(c, i).src)) + offset(c, part);
+    c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
+}
+
+// Tile by tile, while it is in the innermost cache.
+void node_stages::reduce_for_all(const stage_call& c, range shard) noexcept {
+    const auto most = static_cast<std::int64_t>(tile_bytes / c.element);
+    alignas(line) std::byte tile[tile_bytes];
+    for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
+        part.end = std::min(part.begin + most, shard.end);
+        std::byte* reduced = c.streams ? tile : c.dst + offset(c, part);
+        reduce(c, part, reduced);
+        for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i)
+            if (c.streams || i != c.group->position)
+                copy(at(c, i, cell_of(c, i).dst) + offset(c, part), reduced,
+                     static_cast<std::size_t>(part.count()) * c.element, c.streams);
+    }
+}
+
+// The member's shard, or all, of its vector at `src`.
+void node_stages::copy_from(const stage_call& c, int member, const std::byte* src) noexcept {
+    const range part = c.what == action::stage_broadcast ? whole_of(*c.group)
+                                                         : c.group->shards[static_cast<std::size_t>(member)];
+    if (src != c.dst)
+        copy(c.dst + offset(c, part), src + offset(c, part), static_cast<std::size_t>(part.count()) * c.element,
+             c.streams);
 }
 
 bool node_stages::sleep() noexcept {

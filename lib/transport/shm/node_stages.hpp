@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "executor/transport.hpp"
@@ -9,8 +10,9 @@
 namespace terrace {
 
 /// Runs stages among ranks that share memory: each reduces its own shard straight from its peers' memory with one
-/// k-input kernel, and copies from there what it is to get. Ranks tell one another where they are by one number per
-/// lane slot, which only grows; who waits polls it, and sleeps if it must.
+/// k-input kernel, and copies from there what it is to get; or writes what it reduced where they want to have it, if it
+/// reaches that. Ranks tell one another where they are by one number per lane slot, which only grows, and beside it
+/// where their memory is: any rank's may be in a slot or in a window. Who waits polls the number, and sleeps if it must.
 class node_stages {
 public:
     /// @param position by rank: its part of the regions; -1 if it is on another node
@@ -20,12 +22,13 @@ public:
     /// Bytes of an arena.
     static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept;
 
-    /// More memory that stages may use.
-    void add(shared_region more);
-    /// Memory that is no longer used; `part` is the caller's.
-    void remove(const std::byte* part) noexcept;
-    /// Whether it lies in shared memory as a whole.
-    bool holds(const std::byte* memory, std::size_t bytes) const noexcept;
+    /// Bytes of a window's region that `bytes` of memory take.
+    static std::size_t window_bytes(std::size_t bytes) noexcept;
+    /// More memory that stages may use: the caller's part. It may be freed whatever peers still use; the region stays
+    /// until all have freed theirs. All ranks add their windows in the same order.
+    std::shared_ptr<std::byte> add_window(shared_region region);
+    /// Whether it lies in a window as a whole.
+    bool reachable(const std::byte* memory, std::size_t bytes) const noexcept;
 
     std::span<std::byte> lane_memory(int lane_slot) noexcept;
     void start(int slot, const stage_call& call) noexcept;
@@ -39,9 +42,15 @@ public:
     bool sleep() noexcept;
 
 private:
-    // How far a rank is in one slot: turn, channel and progress within the stage.
+    // Where in the node's shared memory something of a rank's is: the region's number << 40 | offset in its part.
+    using place = std::uint64_t;
+    static constexpr place nowhere = ~place{0};
+
+    // How far a rank is in one slot: turn, channel and progress within the stage. From its arrival on, where what it
+    // gives and what it gets are.
     struct alignas(64) cell {
         std::atomic<std::uint64_t> ticket;
+        place src, dst;
     };
     struct alignas(64) bell {
         std::atomic<std::uint32_t> rings, asleep;
@@ -55,6 +64,17 @@ private:
         std::size_t seen = 0;          // peers that are known to have got there
     };
 
+    struct region {
+        std::uint64_t number = 0;  // of the arena 0, of windows from 1
+        shared_region memory;
+        std::size_t bytes = 0;     // of a part that may be asked for
+        std::atomic<std::uint32_t>* freed = nullptr;  // how many ranks have freed their parts
+        std::atomic<bool> in_use{true};               // the caller's part
+    };
+
+    // Who writes what of an allreduce.
+    enum class sharing { none, push, pull };
+
     bool step(active& a) noexcept;
     bool peers_reached(active& a) noexcept;
     bool reached(const active& a, std::size_t peer) const noexcept;
@@ -62,18 +82,26 @@ private:
     std::uint64_t ticket(const stage_call& c, progress p) const noexcept;
     void announce(const stage_call& c, progress p) noexcept;
 
-    void reduce_shard(const stage_call& c, range shard, const std::byte* to) noexcept;
-    void copy_from(const stage_call& c, int member, range part) noexcept;
     progress work(const stage_call& c) noexcept;
+    sharing sharing_of(const stage_call& c) const noexcept;
+    void reduce(const stage_call& c, range part, std::byte* to) noexcept;
+    void reduce_for_all(const stage_call& c, range shard) noexcept;
+    void copy_from(const stage_call& c, int member, const std::byte* src) noexcept;
+    std::byte* result_of(const stage_call& c, int member) const noexcept;
 
     int part_of(int rank) const noexcept { return position_[static_cast<std::size_t>(rank)]; }
     cell& cell_of(int part, int lane_slot) const noexcept;
+    cell& cell_of(const stage_call& c, int member) const noexcept {
+        return cell_of(part_of(c.group->members[static_cast<std::size_t>(member)]), c.lane_slot);
+    }
     bell& bell_of(int part) const noexcept;
-    const std::byte* at_peer(int part, const std::byte* mine) const noexcept;
+    place place_of(const std::byte* mine) const noexcept;
+    std::byte* at(const stage_call& c, int member, place p) const noexcept;
 
     int me_;
     std::vector<int> position_;
-    std::vector<shared_region> regions_;
+    std::vector<std::shared_ptr<region>> regions_;  // by ascending number
+    std::uint64_t windows_ = 0;                     // made so far
     int slots_;
     std::size_t slot_bytes_;
     std::vector<active> active_;

@@ -53,6 +53,14 @@ public:
     std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
     std::span<std::byte> lane_memory(int lane_slot) noexcept override { return stages_.lane_memory(lane_slot); }
 
+    std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
+        std::optional<shared_region> region = net_->share(fellows_, node_stages::window_bytes(bytes));
+        return region ? stages_.add_window(std::move(*region)) : transport::allocate(bytes);
+    }
+    bool reachable(const void* memory, std::size_t bytes) const noexcept override {
+        return stages_.reachable(static_cast<const std::byte*>(memory), bytes);
+    }
+
     std::span<const int> poll() noexcept override {
         done_.clear();
         if (net_->in_flight() > 0) {

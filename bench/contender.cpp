@@ -19,7 +19,7 @@ namespace {
 class planned final : public contender {
 public:
     planned(const setting& s, plan p)
-        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of) {}
+        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of), windows_(s.windows) {}
 
     bool in_place() const noexcept override { return true; }
 
@@ -30,20 +30,38 @@ public:
         return {terrace::describe(r.machine, chosen.stages), cut ? chosen.lanes : 1, cut ? chosen.chunk : 0};
     }
 
-    void run(const call& c) override {
-        switch (of_.what) {
-            case collective::allreduce: return comm_.allreduce(c.send, c.recv, c.count, of_.type, of_.op);
-            case collective::reduce_scatter: return comm_.reduce_scatter(c.send, c.recv, c.count, of_.type, of_.op);
-            case collective::allgather: return comm_.allgather(c.send, c.recv, c.count, of_.type);
-            case collective::broadcast: return comm_.broadcast(c.recv, c.count, of_.type, of_.root);
-            case collective::reduce: return comm_.reduce(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
-        }
+    void run(std::span<const call> calls) override {
+        if (calls.size() == 1) return start(calls.front()).wait();
+        for (const call& c : calls) started_.push_back(start(c));
+        wait_all(started_);
+        started_.clear();
+    }
+
+    std::shared_ptr<std::byte> allocate(std::int64_t bytes) override {
+        if (!windows_) return nullptr;
+        const auto made = std::make_shared<window<std::uint8_t>>(
+            comm_.allocate<std::uint8_t>(static_cast<std::size_t>(bytes)));
+        return {made, reinterpret_cast<std::byte*>(made->data())};
     }
 
 private:
+    request start(const call& c) {
+        switch (of_.what) {
+            case collective::allreduce: return comm_.allreduce_async(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::reduce_scatter:
+                return comm_.reduce_scatter_async(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::allgather: return comm_.allgather_async(c.send, c.recv, c.count, of_.type);
+            case collective::broadcast: return comm_.broadcast_async(c.recv, c.count, of_.type, of_.root);
+            case collective::reduce: break;
+        }
+        return comm_.reduce_async(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
+    }
+
     plan plan_;
     communicator comm_;
     subject of_;
+    bool windows_;
+    std::vector<request> started_;
 };
 
 MPI_Datatype mpi_type(element_type t) {
@@ -104,7 +122,9 @@ public:
 
     bench::description describe(std::int64_t) const override { return {mpi_function(of_.what)}; }
 
-    void run(const call& c) override { check(start(c, static_cast<int>(c.count)), mpi_function(of_.what)); }
+    void run(std::span<const call> calls) override {
+        for (const call& c : calls) check(start(c, static_cast<int>(c.count)), mpi_function(of_.what));
+    }
 
 private:
     int start(const call& c, int count) const {

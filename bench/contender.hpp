@@ -45,7 +45,10 @@ public:
     virtual bool in_place() const noexcept = 0;
     /// @param bytes of the larger buffer
     virtual description describe(std::int64_t bytes) const = 0;
-    virtual void run(const call& c) = 0;
+    /// Makes the calls, all at once where it can.
+    virtual void run(std::span<const call> calls) = 0;
+    /// Memory for buffers that suits it best, or null where any will do. Collective.
+    virtual std::shared_ptr<std::byte> allocate(std::int64_t /*bytes*/) { return nullptr; }
 };
 
 /// What contenders are made of.
@@ -54,6 +57,7 @@ struct setting {
     const plan& chosen;  ///< the plan file
     options how;
     subject of;
+    bool windows = false;  ///< buffers that peers on the node reach, where a contender can make them
 };
 
 struct contender_kind {

@@ -76,6 +76,8 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"placement", c.asked.place == options::placement::by_node ? "by-node" : "anywhere"},
              {"burst", c.against.burst()},
              {"warmup", c.asked.warmup},
+             {"buffers", c.asked.windows ? "window" : "user"},
+             {"async", c.asked.async},
              {"reference", c.asked.reference},
              {"levels", levels_json(c.against)},
              {"skipped", json::array()},

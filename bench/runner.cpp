@@ -20,13 +20,22 @@ int iterations_that_fit(double slowest, int fewest) {
 
 runner::runner(const world& w, const settings& s, collective what, std::vector<entrant> entrants)
     : world_(w), settings_(s), what_(what), element_(size_of(s.type)), entrants_(std::move(entrants)),
-      data_(s.type, s.op, w.rank(), w.size()), input_(s.end), output_(s.end) {}
+      data_(s.type, s.op, w.rank(), w.size()), calls_(static_cast<std::size_t>(s.async)) {
+    const std::int64_t bytes = s.async * s.end;
+    const buffers shared{make_buffer(bytes), make_buffer(bytes)};
+    for (const entrant& e : entrants_) {
+        const buffers own{e.what->allocate(bytes), e.what->allocate(bytes)};
+        memory_.push_back(own.input ? own : shared);
+    }
+}
 
 // Collectives in place destroy their input, so each call gets a fresh one; the others have it as warm in the cache.
 // Where blocks are gathered or scattered in place, a rank's own lies at its place among all.
-call runner::prepare(bool in_place, std::int64_t count, bool spoiled) {
-    std::byte* send = input_.data();
-    std::byte* recv = in_place ? input_.data() : output_.data();
+call runner::prepare(std::size_t entrant, int number, std::int64_t count, bool spoiled) {
+    const bool in_place = entrants_[entrant].what->in_place();
+    const auto begin = static_cast<std::ptrdiff_t>(number * settings_.end);
+    std::byte* send = memory_[entrant].input.get() + begin;
+    std::byte* recv = in_place ? send : memory_[entrant].output.get() + begin;
     const std::int64_t all = has_blocks(what_) ? count * world_.size() : count;
     if (spoiled) data_.spoil(recv, all);
     const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count) * static_cast<std::ptrdiff_t>(element_);
@@ -55,16 +64,18 @@ std::int64_t runner::wrong_elements(const call& c) const {
     return data_.wrong_results(got, 0, c.count);
 }
 
-double runner::time_call(contender& c, std::int64_t count, std::int64_t* wrong) {
-    const call made = prepare(c.in_place(), count, wrong != nullptr);
+double runner::time_call(std::size_t entrant, std::int64_t count, std::int64_t* wrong) {
+    int number = 0;
+    for (call& c : calls_) c = prepare(entrant, number++, count, wrong != nullptr);
     world_.barrier();
     const auto begin = std::chrono::steady_clock::now();
-    c.run(made);
+    entrants_[entrant].what->run(calls_);
     const auto end = std::chrono::steady_clock::now();
     world_.barrier();  // what comes next takes cores from ranks that are not through yet
 
-    if (wrong) *wrong += wrong_elements(made);
-    return std::chrono::duration<double>(end - begin).count();
+    if (wrong)
+        for (const call& c : calls_) *wrong += wrong_elements(c);
+    return std::chrono::duration<double>(end - begin).count() / static_cast<double>(calls_.size());
 }
 
 std::vector<row> runner::measure(std::int64_t count, progress& shown) {
@@ -89,7 +100,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
                 return fmt::format("{} of {}: {} {} of {}, {}", to_string(what_), format_bytes(bytes), stage,
                                    number + 1, of, entrants_[i].name);
             });
-            take(i, time_call(*entrants_[i].what, count, checked && settings_.check ? &wrong[i] : nullptr));
+            take(i, time_call(i, count, checked && settings_.check ? &wrong[i] : nullptr));
         }
     };
 

@@ -45,9 +45,9 @@ public:
     std::vector<row> measure(std::int64_t count, progress& shown);
 
 private:
-    /// Time of one call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
-    double time_call(contender& c, std::int64_t count, std::int64_t* wrong);
-    call prepare(bool in_place, std::int64_t count, bool spoiled);
+    /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
+    double time_call(std::size_t entrant, std::int64_t count, std::int64_t* wrong);
+    call prepare(std::size_t entrant, int number, std::int64_t count, bool spoiled);
     std::int64_t wrong_elements(const call& c) const;
     bool is_root() const noexcept { return world_.rank() == settings_.root; }
 
@@ -57,7 +57,11 @@ private:
     std::size_t element_;
     std::vector<entrant> entrants_;
     exact_data data_;
-    buffer input_, output_;
+    struct buffers {
+        std::shared_ptr<std::byte> input, output;
+    };
+    std::vector<buffers> memory_;  // by entrant; most share it
+    std::vector<call> calls_;      // of an iteration
 };
 
 }  // namespace terrace::bench

@@ -40,6 +40,8 @@ Examples:
       all five collectives, each against its own limit
   mpirun -np 8 terrace-bench --plan plan.yaml --collective allreduce,reduce -d bfloat16 -o avg --root 3
       other types and operations; what has no such thing is left out, and the table says why
+  mpirun -np 8 terrace-bench --plan plan.yaml --async 8 -b 4K -e 1M
+      eight calls in flight at once; MPI makes its own one after the other
   mpirun -np 8 terrace-bench --plan plan.yaml --placement anywhere -e 1M
       tries a plan for several nodes on one; what it measures is not the machine of the plan
   tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
@@ -155,6 +157,8 @@ void check_together(const settings& s) {
         bad(fmt::format("-e {}: MPI counts at most {} elements in a call", s.end, std::numeric_limits<int>::max()));
     if (s.step > 0 && (s.end - s.begin) / s.step >= max_sizes)
         bad(fmt::format("-i {}: makes more than {} sizes from -b {} to -e {}", s.step, max_sizes, s.begin, s.end));
+    if (s.end > std::numeric_limits<std::int64_t>::max() / s.async)
+        bad(fmt::format("--async {}: so many buffers of {} bytes fit into no memory", s.async, s.end));
     if (s.warmup == 0 && !s.iterations)
         bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
     if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
@@ -221,6 +225,11 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     add_choice<placement>(app, "--placement", s.place, "by-node",
                           {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
         ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
+    add_choice<bool>(app, "--buffers", s.windows, "user", {{"user", false}, {"window", true}})
+        ->description("window: memory that ranks of a node share, where an algorithm has it (communicator::allocate)");
+    app.add_option("--async", s.async,
+                   "make so many calls at once, each with buffers of its own; times are of all, divided by as many")
+        ->check(number_of(1))->type_name("N")->capture_default_str();
     app.add_option("--burst", s.burst, "bytes that each link's shaper lets pass free of charge")
         ->transform(bytes_of(0))->type_name("BYTES");
     app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");

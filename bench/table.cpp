@@ -84,7 +84,9 @@ std::string header_text(const conditions& c) {
                                   ? ", placed anywhere: this may not be the machine of the plan" : ""));
     line("mpi", c.ranks.library());
     line("method",
-         fmt::format("{} after {} to warm up; algorithms alternate", iterations_text(c.asked), c.asked.warmup));
+         fmt::format("{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
+                     c.asked.async == 1 ? "" : fmt::format(" of {} calls at once (mpi: one after the other),", c.asked.async),
+                     c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
     line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
     line("algbw", "in GB/s, as busbw; both as in nccl-tests");
     line("ratio", fmt::format("median, and middle half, of this time over that of {}, iteration by iteration",

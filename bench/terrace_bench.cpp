@@ -86,7 +86,7 @@ std::vector<runner::entrant> invite(const world& w, const settings& s, const pla
                                     std::vector<absence>& absent) {
     options how = options::from_environment();
     how.place = s.place;
-    const setting in{w, p, how, {what, s.type, s.op, s.root}};
+    const setting in{w, p, how, {what, s.type, s.op, s.root}, s.windows};
     std::vector<runner::entrant> all;
     for (const std::string& name : s.algorithms) {
         const auto make = [&]() -> std::unique_ptr<contender> {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "base/copy.hpp"
 #include "base/partition.hpp"
-#include "kernels/copy.hpp"
 
 namespace terrace {
 

@@ -1,4 +1,4 @@
-#include "kernels/copy.hpp"
+#include "base/copy.hpp"
 
 #include <cstdint>
 #include <cstring>

@@ -241,19 +241,19 @@ private:
     // A native stage in shared memory: ranks read their peers' copies, or the root's, and write nobody else's. What one
     // rank reads of the root's copy another finds in the cache.
     void meet_in_memory() {
-        const bool has_root = layout_.how == mode::root;
-        // For all to arrive, and for what they reduce; on the way down, and with a root, for that alone.
-        const int waits = has_root || down_ ? 1 : 2;
+        const bool has_root = layout_.how == mode::root, all_reduce = layout_.how == mode::replicate;
+        // For all to arrive and, where each reduces a shard for the others, for those.
+        const int waits = has_root || all_reduce || down_ ? 1 : 2;
         now_.latency = waits * flag * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency;
         double busiest = 0;
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
-            const double size = q.positions, reduced = has_root ? 1 : 1 / size;
+            const double size = q.positions, reduced = has_root || all_reduce ? 1 : 1 / size;
             const bool is_root = has_root && q.position == 0;
             const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
             const double in = !down_ && layout_.innermost ? 2 * exposed : 0;
             const double added = !down_ && (!has_root || is_root) ? (size + 1) * reduced : 0;
-            const double out = down_ || layout_.how == mode::replicate ? 2 : 0;
+            const double out = down_ ? 2 : 0;
             loads_[i].memory += (in + added + out) * q.share * access_time(machine_);
             made_.largest_part = std::max(made_.largest_part, reduced * q.largest);
             for (int h = 0; h < layout_.to; ++h) {
@@ -263,7 +263,7 @@ private:
                 const double n = b.positions, others = size - n;
                 const double held = q.below[at(std::min(h, layout_.from))];
                 way w;
-                if (!has_root) w.first = w.second = (layout_.how == mode::replicate ? 2 : 1) * n * others / size;
+                if (!has_root) w.first = w.second = n * others * reduced;
                 else if (down_) (b.first == 0 ? w.first : w.second) = 1;
                 else if (b.first == 0) w.second = others;
                 else w.first = n;

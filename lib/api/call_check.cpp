@@ -47,9 +47,8 @@ call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
     return r;
 }
 
-void call_check::begin(const call_shape& call) {
+void call_check::begin(const call_shape& call, std::uint64_t signature) {
     if (!compares()) return;
-    const std::uint64_t signature = signature_of(call);
     record& r = count_call(signature);
     r.call = call;
     r.words.clear();

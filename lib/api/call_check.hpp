@@ -33,7 +33,8 @@ public:
 
     /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error,
     /// transport_error
-    void begin(const call_shape& call);
+    /// @param signature signature_of(call)
+    void begin(const call_shape& call, std::uint64_t signature);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
     /// A call that is refused takes part as such, so that the others do not wait for it.
     /// @param detail for the message alone @throws as above

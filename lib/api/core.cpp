@@ -76,18 +76,22 @@ std::uint64_t communicator::core::start(const shape_of_call& call, const void* s
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one",
                                       to_string(call.what)));
-    check_call(call, send, recv);
+    const bool near = reachable(call, send, recv);
+    bound* b = find_idle(call, near);
+    const std::uint64_t signature = b != nullptr ? b->signature : signature_of(call);
+    check_call(call, signature, send, recv);
     if (call.count == 0 && call.counts.empty()) return 0;
-    bound& b = find_or_bind(call, send, recv);
-    b.call = engine_->issue(b.run, send, recv);
+    if (b == nullptr) b = &bind_new(call, signature, near);
+    b->call = engine_->issue(b->run, send, recv);
     progress();
-    return b.call;
+    return b->call;
 }
 
-void communicator::core::check_call(const shape_of_call& call, const void* send, void* recv) {
+void communicator::core::check_call(const shape_of_call& call, std::uint64_t signature, const void* send,
+                                    const void* recv) {
     const std::string objection = objection_to(call, rank_, size(), send, recv);
     try {
-        if (objection.empty()) check_->begin(call);
+        if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
     } catch (...) {
         fail(std::current_exception());
@@ -103,11 +107,10 @@ bool communicator::core::test(std::uint64_t call) {
 }
 
 void communicator::core::wait(std::uint64_t call) {
-    constexpr int looks = 16;  // before an idle rank gives its core away
     for (int idle = 0; !engine_->done(call);) {
         if (failure_) std::rethrow_exception(failure_);
         idle = progress() ? 0 : idle + 1;
-        if (idle <= looks) continue;
+        if (idle <= net_->patience()) continue;
         look_around();
         net_->idle();
     }
@@ -161,20 +164,23 @@ void communicator::core::dump() const {
     }
 }
 
-// A second call of one shape in flight gets a program of its own.
-communicator::core::bound& communicator::core::find_or_bind(const shape_of_call& call, const void* send,
-                                                            const void* recv) {
+bool communicator::core::reachable(const shape_of_call& call, const void* send, const void* recv) const noexcept {
     const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
-    const bool reachable =
-        !has_blocks(call.what) && net_->reachable(recv, bytes) && (send == recv || net_->reachable(send, bytes));
+    return !has_blocks(call.what) && net_->reachable(recv, bytes) && (send == recv || net_->reachable(send, bytes));
+}
+
+communicator::core::bound* communicator::core::find_idle(const shape_of_call& call, bool near) noexcept {
     const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) {
-        return b.what == call && b.reachable == reachable && engine_->done(b.call);
+        return b.what == call && b.reachable == near && engine_->done(b.call);
     });
-    if (found != cache_.end()) {
-        cache_.splice(cache_.begin(), cache_, found);
-        return cache_.front();
-    }
-    cache_.push_front({call, reachable, bind(call, reachable)});
+    if (found == cache_.end()) return nullptr;
+    cache_.splice(cache_.begin(), cache_, found);
+    return &cache_.front();
+}
+
+// A second call of one shape in flight gets a program of its own.
+communicator::core::bound& communicator::core::bind_new(const shape_of_call& call, std::uint64_t signature, bool near) {
+    cache_.push_front({call, signature, near, bind(call, near)});
     for (auto oldest = std::prev(cache_.end()); cache_.size() > cached_programs && oldest != cache_.begin();) {
         const auto candidate = oldest--;
         if (engine_->done(candidate->call)) cache_.erase(candidate);
@@ -182,7 +188,7 @@ communicator::core::bound& communicator::core::find_or_bind(const shape_of_call&
     return cache_.front();
 }
 
-program communicator::core::bind(const shape_of_call& call, bool reachable) {
+program communicator::core::bind(const shape_of_call& call, bool near) {
     const recipe& r = plan_.get();
     const std::size_t element = size_of(call.type);
     const std::int64_t total = elements_of(call);
@@ -190,7 +196,7 @@ program communicator::core::bind(const shape_of_call& call, bool reachable) {
     const slicing chunks = slice_call(call, chosen);
     const auto schedule_of = [&](std::int64_t count) {
         return has_blocks(call.what) ? block_program_of(call, chosen, count)
-                                     : program_of(call, chosen, count, reachable ? buffer::recv : buffer::scratch);
+                                     : program_of(call, chosen, count, near ? buffer::recv : buffer::scratch);
     };
     schedule tail = schedule_of(chunks.tail);
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};

@@ -41,6 +41,7 @@ public:
 private:
     struct bound {
         shape_of_call what;
+        std::uint64_t signature;
         bool reachable;  // both buffers, to peers on the node
         program run;
         std::uint64_t call = 0;  // the last one that it ran
@@ -49,14 +50,16 @@ private:
     slicing slice_call(const shape_of_call& call, const rule& chosen) const;
     void share_memory();
     int most_lanes() const;
-    void check_call(const shape_of_call& call, const void* send, void* recv);
+    void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv);
     bool progress();
     void look_around();
     [[noreturn]] void time_out();
     [[noreturn]] void fail(std::exception_ptr why);
     void dump() const;
     void number_ranks();
-    bound& find_or_bind(const shape_of_call& call, const void* send, const void* recv);
+    bool reachable(const shape_of_call& call, const void* send, const void* recv) const noexcept;
+    bound* find_idle(const shape_of_call& call, bool reachable) noexcept;
+    bound& bind_new(const shape_of_call& call, std::uint64_t signature, bool reachable);
     program bind(const shape_of_call& call, bool reachable);
     schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count, buffer home) const;
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;

@@ -30,13 +30,16 @@ std::uint64_t engine::issue(program& p, const void* send, void* recv) {
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
         next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
     }
-    flights_.push_back({++calls_, &p, send, recv, -1, std::chrono::steady_clock::now()});
+    flights_.push_back({++calls_, &p, send, recv});
     return calls_;
 }
 
-std::chrono::duration<double> engine::age() const noexcept {
+std::chrono::duration<double> engine::age() noexcept {
     if (flights_.empty()) return {};
-    return std::chrono::steady_clock::now() - flights_.front().since;
+    const auto now = std::chrono::steady_clock::now();
+    auto& since = flights_.front().since;
+    if (since == std::chrono::steady_clock::time_point{}) since = now;
+    return now - since;
 }
 
 bool engine::done(std::uint64_t call) const noexcept {

@@ -28,8 +28,8 @@ public:
     bool idle() const noexcept { return flights_.empty(); }
     /// Of the calls in flight.
     std::uint64_t oldest() const noexcept { return flights_.front().call; }
-    /// How long the oldest call has been in flight.
-    std::chrono::duration<double> age() const noexcept;
+    /// How long ago this was first asked of the oldest call in flight: whoever waits asks all the time.
+    std::chrono::duration<double> age() noexcept;
 
     /// Moves all calls along. True if anything happened. Does nothing once the transport has failed.
     bool progress() noexcept;
@@ -47,7 +47,7 @@ private:
         const void* send = nullptr;
         void* recv = nullptr;
         int berth = -1;  // -1: has not begun
-        std::chrono::steady_clock::time_point since;
+        std::chrono::steady_clock::time_point since{};  // when it was first asked for its age
     };
 
     bool may_begin(const flight& f) const noexcept;

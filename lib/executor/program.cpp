@@ -11,6 +11,7 @@ namespace terrace {
 
 namespace {
 
+bool is_local(action a) { return a == action::copy || a == action::reduce; }
 bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
 
 }  // namespace
@@ -87,6 +88,8 @@ void program::start_chunk(lane& l, std::int64_t chunk) noexcept {
         }
         l.code = chunk == shape_.chunks.chunks - 1 ? &tail_ : &full_;
         l.chunk = chunk;
+        l.held = shape_.in_slot && !net_.lane_ready(l.at.slot);
+        if (l.held) return;
         const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * shape_.element;
         l.base[static_cast<int>(buffer::send)] = send_ + begin;
         l.base[static_cast<int>(buffer::recv)] = recv_ + begin;
@@ -107,12 +110,18 @@ void program::start_chunk(lane& l, std::int64_t chunk) noexcept {
 bool program::advance() noexcept {
     bool issued = false;
     for (lane& l : lanes_) {
-        if (l.code == nullptr) continue;
-        issued |= issue(l, true);
-        issued |= issue(l, false);
+        if (l.code == nullptr || (l.held && !release(l))) continue;
+        if (l.recvs.message < l.code->recvs.size()) issued |= issue(l, true);
+        if (l.sends.message < l.code->sends.size()) issued |= issue(l, false);
         issued |= begin_stage(l);
     }
     return issued;
+}
+
+bool program::release(lane& l) noexcept {
+    if (!net_.lane_ready(l.at.slot)) return false;
+    start_chunk(l, l.chunk);
+    return l.code != nullptr;
 }
 
 bool program::begin_stage(lane& l) noexcept {
@@ -133,6 +142,7 @@ bool program::begin_stage(lane& l) noexcept {
                 .element = shape_.element,
                 .reduce = shape_.reduce,
                 .divisor = divisor_of(i),
+                .last = i.successors == 0 && l.stage + 1 == l.code->stages.size(),
                 .streams = shape_.streams,
                 .channel = i.channel,
                 .lane_slot = l.at.slot,
@@ -214,8 +224,7 @@ void program::complete(lane& l, std::uint32_t instruction) noexcept {
     note(l, instruction, true);
     const schedule& code = l.code->code;
     for (std::uint32_t next : code.successors_of(code.instrs[instruction])) {
-        const action what = code.instrs[next].what;
-        if (--l.waits[next] == 0 && (what == action::copy || what == action::reduce)) l.ready.push_back(next);
+        if (--l.waits[next] == 0 && is_local(code.instrs[next].what)) l.ready.push_back(next);
     }
 }
 
@@ -256,8 +265,10 @@ std::byte* program::address(const lane& l, operand o) const noexcept {
     return from(scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l)), o.part.begin - in_slot);
 }
 
+// What runs at once holds nobody up: only traces show it.
 void program::note(const lane& l, std::uint32_t instruction, bool ends) noexcept {
     const instr& i = l.code->code.instrs[instruction];
+    if (is_local(i.what) && !events_->keeps_everything()) return;
     const phase& p = l.code->code.phases[i.phase];
     events_->record({.ticks = recorder::now(),
                      .call = run_.call,
@@ -275,6 +286,10 @@ std::vector<program::wait> program::waits() const {
     std::vector<wait> found;
     for (const lane& l : lanes_) {
         if (l.code == nullptr) continue;
+        if (l.held) {
+            for (int peer : net_.lane_readers(l.at.slot)) found.push_back({0, false, 0, l.chunk, "memory read by", peer});
+            continue;
+        }
         const auto add = [&](std::uint32_t n, int peer) {
             const instr& i = l.code->code.instrs[n];
             const phase& p = l.code->code.phases[i.phase];

@@ -113,6 +113,7 @@ private:
         place at;
         std::size_t stage = 0;                // index into compiled::stages: the next to begin, or the one that runs
         bool stage_runs = false;
+        bool held = false;                    // until the lane's slot may be written
     };
 
     struct slot {
@@ -121,6 +122,7 @@ private:
     };
 
     void start_chunk(lane& l, std::int64_t chunk) noexcept;
+    bool release(lane& l) noexcept;
     bool issue(lane& l, bool receiving) noexcept;
     bool begin_stage(lane& l) noexcept;
     void complete(lane& l, std::uint32_t instruction) noexcept;

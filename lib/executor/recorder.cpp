@@ -69,14 +69,6 @@ constexpr std::string_view trace_end = "\n]\n";
 recorder::recorder(bool everything)
     : last_(ring), keeps_all_(everything), first_ticks_(now()), first_micros_(clock_micros()) {}
 
-std::uint64_t recorder::now() noexcept {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#else
-    return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-#endif
-}
-
 void recorder::keep(const event& e) noexcept {
     if (all_.size() < most) all_.push_back(e);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -30,7 +31,14 @@ public:
     /// @param everything keeps all events, for write_trace
     explicit recorder(bool everything);
 
-    static std::uint64_t now() noexcept;
+    static std::uint64_t now() noexcept {
+#if defined(__x86_64__)
+        return __builtin_ia32_rdtsc();
+#else
+        return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+#endif
+    }
+    bool keeps_everything() const noexcept { return keeps_all_; }
     void record(const event& e) noexcept {
         last_[written_++ & (last_.size() - 1)] = e;
         if (keeps_all_) keep(e);

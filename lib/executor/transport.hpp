@@ -35,6 +35,7 @@ struct stage_call {
     std::size_t element = 0;         ///< bytes of one
     reduce_kernel reduce = nullptr;
     int divisor = 1;
+    bool last = false;       ///< of the chunk's stages, and nothing that follows writes src
     bool streams = false;    ///< the call's buffers do not fit the cache: what is written is not read soon
     int channel = 0;         ///< instr::channel
     int lane_slot = 0;       ///< of the lane it runs in
@@ -88,11 +89,17 @@ public:
     virtual bool reachable(const void* /*memory*/, std::size_t /*bytes*/) const noexcept { return false; }
     /// The memory of a lane slot, at the same place on all ranks that share memory; empty if there are no slots.
     virtual std::span<std::byte> lane_memory(int /*lane_slot*/) noexcept { return {}; }
+    /// Whether it may be written: a last stage that gives from there completes before its peers have read that.
+    virtual bool lane_ready(int /*lane_slot*/) noexcept { return true; }
+    /// The ranks that have not read it yet.
+    virtual std::vector<int> lane_readers(int /*lane_slot*/) const { return {}; }
 
     /// Moves messages along and returns the slots that have completed, at most once each; valid until the next call.
     virtual std::span<const int> poll() noexcept = 0;
     /// Messages that have been started and have not been reported done.
     virtual std::size_t in_flight() const noexcept = 0;
+    /// How often to poll in vain before idle().
+    virtual int patience() const noexcept { return 16; }
     /// Gives the core away: ranks may outnumber cores. Returns soon.
     virtual void idle() noexcept { sched_yield(); }
     /// The first failure, if any. After it nothing is guaranteed to complete.

@@ -156,7 +156,8 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
         const std::unique_ptr<transport> net = world.join(rank);
         call_check check(*net, {0, 1}, options::checking::every, std::chrono::seconds(20), [&] { moved = true; });
         while (rank == 1 && !moved) std::this_thread::yield();
-        check.begin({.count = 1, .counts = {}});
+        const call_shape call{.count = 1, .counts = {}};
+        check.begin(call, signature_of(call));
     };
     std::jthread one(rank_main, 1);
     rank_main(0);

@@ -147,7 +147,8 @@ TEST(predict, native_stages_stream_through_memory) {
         const double link = bytes / 10e9, most = link * (p - 1) / p;
         EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter), 2 * flag + in + shard, 1e-9);
         EXPECT_NEAR(time(mode::scatter, collective::allreduce), 3 * flag + in + shard + std::max(out, most), 1e-9);
-        EXPECT_NEAR(time(mode::replicate, collective::allreduce), 2 * flag + whole + shard + out, 1e-9);
+        EXPECT_NEAR(time(mode::replicate, collective::allreduce),
+                    flag + std::max(whole + (p + 1) * bytes * access, (p - 1) * link), 1e-9);
         EXPECT_NEAR(time(mode::root, collective::reduce), flag + std::max((p + 1) * bytes * access, (p - 1) * link),
                     1e-9);
         EXPECT_NEAR(time(mode::root, collective::broadcast), flag + link, 1e-9);

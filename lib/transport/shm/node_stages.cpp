@@ -37,12 +37,16 @@ void wake(std::atomic<std::uint32_t>& word) noexcept {
 
 }  // namespace
 
-node_stages::node_stages(int rank, std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes)
+node_stages::node_stages(int rank, std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes,
+                         bool sleeps)
     : me_(position[static_cast<std::size_t>(rank)]),
       position_(std::move(position)),
       slots_(slots),
       slot_bytes_(slot_bytes),
+      sleeps_(sleeps),
+      readers_(static_cast<std::size_t>(slots)),
       inputs_(arena.parts.size()) {
+    for (readers& r : readers_) r.ranks.reserve(arena.parts.size());
     regions_.push_back(std::make_shared<region>());
     regions_.front()->bytes = arena.bytes;
     regions_.front()->memory = std::move(arena);
@@ -118,7 +122,9 @@ std::uint64_t node_stages::ticket(const stage_call& c, progress p) const noexcep
 }
 
 void node_stages::announce(const stage_call& c, progress p) noexcept {
-    cell_of(me_, c.lane_slot).ticket.store(ticket(c, p), std::memory_order_seq_cst);
+    std::atomic<std::uint64_t>& mine = cell_of(me_, c.lane_slot).ticket;
+    if (!sleeps_) return mine.store(ticket(c, p), std::memory_order_release);
+    mine.store(ticket(c, p), std::memory_order_seq_cst);
     for (int rank : c.group->members) {
         bell& peer = bell_of(part_of(rank));
         if (part_of(rank) == me_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
@@ -188,8 +194,41 @@ bool node_stages::step(active& a) noexcept {
             a.waits_for = finished;
         }
         announce(a.call, a.waits_for);
+        if (a.waits_for == finished && leave(a)) return true;
     }
     return false;
+}
+
+// Whether the stage is over here although peers still read what this rank gives: that is in the lane's slot, where it
+// can stay until the slot is used again.
+bool node_stages::leave(const active& a) noexcept {
+    const cell& mine = cell_of(me_, a.call.lane_slot);
+    const auto in_slot = [](place p) { return p >> 40 == 0; };
+    if (!a.call.last || !in_slot(mine.src) || (mine.dst != nowhere && !in_slot(mine.dst))) return false;
+    readers& r = readers_[static_cast<std::size_t>(a.call.lane_slot)];
+    r.ticket = ticket(a.call, finished);
+    r.ranks.clear();
+    for (std::size_t peer = 0; peer < a.call.group->members.size(); ++peer)
+        if (awaits(a, peer)) r.ranks.push_back(a.call.group->members[peer]);
+    return true;
+}
+
+bool node_stages::has_read(const readers& r, int lane_slot, int rank) const noexcept {
+    return cell_of(part_of(rank), lane_slot).ticket.load(std::memory_order_acquire) >= r.ticket;
+}
+
+bool node_stages::lane_ready(int lane_slot) noexcept {
+    readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    std::erase_if(r.ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
+    r.awaited = !r.ranks.empty();
+    return r.ranks.empty();
+}
+
+std::vector<int> node_stages::lane_readers(int lane_slot) const {
+    const readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    std::vector<int> ranks = r.ranks;
+    std::erase_if(ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
+    return ranks;
 }
 
 // Does what needs only that peers have arrived. Returns how far that leads.
@@ -272,7 +311,9 @@ bool node_stages::sleep() noexcept {
     bell& mine = bell_of(me_);
     const std::uint32_t seen = mine.rings.load(std::memory_order_seq_cst);
     mine.asleep.store(1, std::memory_order_seq_cst);
-    const bool ready = std::any_of(active_.begin(), active_.end(), [&](active a) { return peers_reached(a); });
+    bool ready = std::any_of(active_.begin(), active_.end(), [&](active a) { return peers_reached(a); });
+    for (int slot = 0; slot < slots_; ++slot)
+        ready |= readers_[static_cast<std::size_t>(slot)].awaited && lane_ready(slot);
     if (!ready) wait_on(mine.rings, seen);
     mine.asleep.store(0, std::memory_order_relaxed);
     return !ready;

@@ -17,7 +17,9 @@ class node_stages {
 public:
     /// @param position by rank: its part of the regions; -1 if it is on another node
     /// @param arena the first region: what ranks tell one another, and the slots' memory. All zero at first.
-    node_stages(int rank, std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes);
+    /// @param sleeps whether any rank of the node calls sleep(): the same on all
+    node_stages(int rank, std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes,
+                bool sleeps);
 
     /// Bytes of an arena.
     static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept;
@@ -31,6 +33,9 @@ public:
     bool reachable(const std::byte* memory, std::size_t bytes) const noexcept;
 
     std::span<std::byte> lane_memory(int lane_slot) noexcept;
+    /// transport::lane_ready, transport::lane_readers
+    bool lane_ready(int lane_slot) noexcept;
+    std::vector<int> lane_readers(int lane_slot) const;
     void start(int slot, const stage_call& call) noexcept;
     /// Does what can be done and appends the slots of stages that are complete.
     void poll(std::vector<int>& done) noexcept;
@@ -72,10 +77,19 @@ private:
         std::atomic<bool> in_use{true};               // the caller's part
     };
 
+    // Who may still read a lane slot's memory though the stage is complete here.
+    struct readers {
+        std::vector<int> ranks;
+        std::uint64_t ticket = 0;  // those that get there have read it
+        bool awaited = false;
+    };
+
     // Who writes what of an allreduce.
     enum class sharing { none, push, pull };
 
     bool step(active& a) noexcept;
+    bool leave(const active& a) noexcept;
+    bool has_read(const readers& r, int lane_slot, int rank) const noexcept;
     bool peers_reached(active& a) noexcept;
     bool reached(const active& a, std::size_t peer) const noexcept;
     bool awaits(const active& a, std::size_t peer) const noexcept;
@@ -104,7 +118,9 @@ private:
     std::uint64_t windows_ = 0;                     // made so far
     int slots_;
     std::size_t slot_bytes_;
+    bool sleeps_;
     std::vector<active> active_;
+    std::vector<readers> readers_;  // by lane slot
     std::vector<const void*> inputs_;
 };
 

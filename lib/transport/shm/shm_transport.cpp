@@ -1,9 +1,8 @@
 #include "transport/shm/shm_transport.hpp"
 
-#include <unistd.h>
+#include <sched.h>
 
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -21,16 +20,28 @@ constexpr std::uint32_t all_stages = [] {
     return bits;
 }();
 
+// Whether the ranks outnumber the cores that they may run on together. Collective.
+bool outnumber_their_cores(transport& net, std::span<const int> fellows) {
+    cpu_set_t mine, together;
+    CPU_ZERO(&mine);
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) CPU_SET(0, &mine);  // more cores than a set holds
+    std::vector<cpu_set_t> all(static_cast<std::size_t>(net.size()));
+    net.gather_all(&mine, all.data(), sizeof mine);
+    CPU_ZERO(&together);
+    for (const int rank : fellows) CPU_OR(&together, &together, &all[static_cast<std::size_t>(rank)]);
+    return fellows.size() > static_cast<std::size_t>(CPU_COUNT(&together));
+}
+
 class shm_transport final : public transport {
 public:
     shm_transport(std::unique_ptr<transport> net, std::vector<int> nodes, std::vector<int> fellows,
-                  std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes)
+                  std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes, bool crowded)
         : net_(std::move(net)),
           can_{.native = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots},
           fellows_(std::move(fellows)),
-          stages_(net_->rank(), std::move(position), std::move(arena), slots, slot_bytes),
+          stages_(net_->rank(), std::move(position), std::move(arena), slots, slot_bytes, crowded),
           name_(fmt::format("shm in nodes, {}", net_->name())),
-          patience_(fellows_.size() > std::thread::hardware_concurrency() ? 2 : 2000) {}
+          crowded_(crowded) {}
 
     int rank() const noexcept override { return net_->rank(); }
     int size() const noexcept override { return net_->size(); }
@@ -53,6 +64,8 @@ public:
     std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
     std::span<std::byte> lane_memory(int lane_slot) noexcept override { return stages_.lane_memory(lane_slot); }
 
+    bool lane_ready(int lane_slot) noexcept override { return stages_.lane_ready(lane_slot); }
+    std::vector<int> lane_readers(int lane_slot) const override { return stages_.lane_readers(lane_slot); }
     std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
         std::optional<shared_region> region = net_->share(fellows_, node_stages::window_bytes(bytes));
         return region ? stages_.add_window(std::move(*region)) : transport::allocate(bytes);
@@ -72,11 +85,11 @@ public:
         return done_;
     }
     std::size_t in_flight() const noexcept override { return net_->in_flight(); }
+    // A peer with a core of its own answers within a microsecond or so, which is what idle() takes.
+    int patience() const noexcept override { return crowded_ || net_->in_flight() > 0 ? net_->patience() : 500; }
     void idle() noexcept override {
-        // Messages need somebody who looks after them, and to sleep and wake takes longer than most waits do where
-        // everybody has a core.
-        if (net_->in_flight() > 0 || ++idles_ < patience_) return net_->idle();
-        if (stages_.sleep()) net_->idle();
+        // Messages need somebody who looks after them.
+        if (!crowded_ || net_->in_flight() > 0 || ++idles_ < 2 || stages_.sleep()) net_->idle();
     }
 
     const std::optional<transport_fault>& fault() const noexcept override { return net_->fault(); }
@@ -96,7 +109,8 @@ private:
     std::vector<int> fellows_;  // ranks of this node
     node_stages stages_;
     std::string name_;
-    int patience_, idles_ = 0;
+    bool crowded_;
+    int idles_ = 0;
     std::vector<int> done_;
 };
 
@@ -115,8 +129,9 @@ std::unique_ptr<transport> add_shared_memory(std::unique_ptr<transport> net, int
     if (std::all_of(sizes.begin(), sizes.end(), [](std::size_t n) { return n < 2; })) return net;
     std::optional<shared_region> arena = net->share(fellows, node_stages::arena_bytes(slots, slot_bytes));
     if (!arena) return net;
+    const bool crowded = outnumber_their_cores(*net, fellows);
     return std::make_unique<shm_transport>(std::move(net), std::move(nodes), std::move(fellows), std::move(position),
-                                           std::move(*arena), slots, slot_bytes);
+                                           std::move(*arena), slots, slot_bytes, crowded);
 }
 
 }  // namespace terrace

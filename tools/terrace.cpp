@@ -8,6 +8,7 @@
 
 #include "tools/detect_command.hpp"
 #include "tools/explain_command.hpp"
+#include "tools/export_command.hpp"
 #include "tools/info_command.hpp"
 #include "tools/pages.hpp"
 #include "tools/plan_command.hpp"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
     terrace::add_verify_command(app, status);
     terrace::add_topo_command(app);
     terrace::add_detect_command(app);
+    terrace::add_export_command(app);
     terrace::add_info_command(app, status);
     app.footer("Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
                "Examples:\n"

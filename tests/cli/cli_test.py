@@ -37,7 +37,7 @@ terrace_topology: 1
 name: one
 levels: [{name: node, size: 1, fabric: shm}]
 """
-COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "info"]
+COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "export", "info"]
 
 
 class Command(unittest.TestCase):
@@ -247,6 +247,68 @@ class Simulate(Command):
         self.write("big.yaml", CLUSTER.replace("size: 4", "size: 128").replace("size: 2", "size: 128"))
         self.terrace("plan", "big.yaml", "-o", "big.plan.yaml")
         self.assertIn("instructions", self.terrace("simulate", "big.plan.yaml", "--algorithm", "flat-ring", status=2))
+
+
+class Export(Command):
+    NAMED = UNEVEN.replace("name: rack,", 'name: rack, hosts: "tux[1-5]",')
+
+    def export(self, cluster, form):
+        self.write("c.yaml", cluster)
+        self.terrace("plan", "c.yaml", "-o", "p.yaml")
+        return self.terrace("export", "p.yaml", form)
+
+    def test_ranks_are_node_by_node(self):
+        lines = self.export(self.NAMED, "--rankfile").splitlines()
+        self.assertEqual(len(lines), 13)
+        self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
+                                                           "rank 12=tux5 slot=0"])
+        self.assertIn("rank 4=+n1 slot=0", self.export(UNEVEN, "--rankfile"))
+
+    def test_hosts_have_as_many_slots_as_ranks(self):
+        self.assertEqual(self.export(self.NAMED, "--hostfile").split("\n")[:5],
+                         ["tux1 slots=4", "tux2 slots=2", "tux3 slots=3", "tux4 slots=3", "tux5 slots=1"])
+        self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--hostfile", status=2))
+
+    def plan_without_names(self):
+        self.terrace("plan", "cluster.yaml")
+        return "cluster.plan.yaml"
+
+    # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
+    def test_simgrid_has_a_way_between_any_two_ranks(self):
+        platform = xml.etree.ElementTree.fromstring(self.export(UNEVEN, "--simgrid"))
+        links = {l.get("id"): (float(l.get("bandwidth")[:-3]), float(l.get("latency")[:-1]))
+                 for l in platform.iter("link")}
+        zones = {z.get("id") for z in platform.iter("zone")}
+        ways = {}
+        for route in platform.iter("zoneRoute"):
+            self.assertLessEqual({route.get("src"), route.get("dst")}, zones)
+            ways.setdefault(route.get("gw_src"), {})[route.get("gw_dst")] = links[route[0].get("id")]
+        def way(here, there, seen):
+            if here == there:
+                return []
+            for beyond in ways.get(here, {}):
+                if beyond not in seen:
+                    rest = way(beyond, there, seen | {beyond})
+                    if rest is not None:
+                        return [ways[here][beyond], *rest]
+        for there, latency, bandwidth in [(1, 0.5e-6, 10e9), (4, 30e-6, 125e6), (12, 40e-6, 62.5e6)]:
+            passed = way("rank0", f"rank{there}", {"rank0"})
+            self.assertAlmostEqual(sum(p[1] for p in passed), latency, 12)
+            self.assertEqual(min(p[0] for p in passed), bandwidth)
+
+    def test_json_has_all_rules(self):
+        plan = json.loads(self.export(UNEVEN, "--json"))
+        self.assertEqual((plan["ranks"], plan["nodes"]), (13, [4, 2, 3, 3, 1]))
+        self.assertEqual(len(plan["rules"]), 5)
+        for rules in plan["rules"].values():
+            self.assertIsNone(rules[-1]["up_to_bytes"])
+            for rule in rules:
+                self.assertGreaterEqual(rule["predicted_s"], 0.99 * rule["limit_s"])
+                self.assertTrue(rule["stages"])
+
+    def test_takes_one_form(self):
+        for forms in [[], ["--json", "--simgrid"]]:
+            self.assertIn("--rankfile", self.terrace("export", self.plan_without_names(), *forms, status=2))
 
 
 class Explain(Command):

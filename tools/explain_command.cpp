@@ -9,6 +9,7 @@
 #include "base/units.hpp"
 #include "planner/planner.hpp"
 #include "tools/arguments.hpp"
+#include "tools/picture.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
@@ -22,6 +23,7 @@ constexpr std::size_t shown_candidates = 10;
 struct arguments {
     std::filesystem::path plan;
     call_options call;
+    bool svg = false, dot = false;
 };
 
 bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
@@ -89,6 +91,34 @@ std::string bottleneck(const recipe& plan, const rule& chosen, const prediction&
     return "the lanes: stages of one chunk wait for one another";
 }
 
+// The machine with its links' loads, and the stages over it.
+picture picture_of(const recipe& plan, const std::string& call, const rule& chosen, const prediction& p,
+                   double limit) {
+    const hierarchy& machine = plan.machine;
+    picture drawn{.machine = machine,
+                  .title = fmt::format("{}: {}", plan.name, call),
+                  .subtitle = fmt::format("predicted {}, limit {} ({} of it), lanes {}", format_duration(p.time),
+                                          format_duration(limit), percent_of_limit(limit, p.time),
+                                          lanes_text(chosen))};
+    for (const link_cost& l : p.links)
+        drawn.loads.push_back({fmt::format("{:.3g} MB, {:.0f} %", l.bytes / 1e6, 100 * l.time / p.time),
+                               l.time / p.time});
+    const tree shape = stage_tree(machine, chosen.stages);
+    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
+        const stage& of = chosen.stages[s];
+        const auto sizes = std::minmax_element(shape.children()[s].begin(), shape.children()[s].end());
+        const std::string size = *sizes.first == *sizes.second ? fmt::format("{}", *sizes.first)
+                                                               : fmt::format("{} to {}", *sizes.first, *sizes.second);
+        drawn.stages.push_back({of.levels.front(),
+                                of.levels.back(),
+                                {fmt::format("{}. {}", s + 1, stage_text(machine, of)),
+                                 "domains of " + size,
+                                 fmt::format("a chunk takes {}", format_duration(p.stages[s].time)),
+                                 fmt::format("{} of it start-ups", format_duration(p.stages[s].latency))}});
+    }
+    return drawn;
+}
+
 int run(const arguments& a) {
     const std::int64_t bytes = a.call.size();
     const recipe plan = read_runnable_plan(a.plan);
@@ -99,6 +129,12 @@ int run(const arguments& a) {
     at_size.predicted = p.time;
     at_size.limit = limit(plan.machine, bytes, what);
 
+    if (a.svg || a.dot) {
+        const std::string call = fmt::format("{} of {}", a.call.collective, format_bytes(bytes));
+        const picture drawn = picture_of(plan, call, chosen, p, at_size.limit);
+        fmt::print("{}", a.svg ? draw_svg(drawn) : draw_dot(drawn));
+        return 0;
+    }
     fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.call.collective, format_bytes(bytes),
                plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
     fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
@@ -118,10 +154,13 @@ void add_explain_command(CLI::App& app, int& status) {
     const auto a = std::make_shared<arguments>();
     command->add_option("PLAN", a->plan, "plan file")->required();
     add_call_options(*command, a->call);
+    CLI::Option* svg = command->add_flag("--svg", a->svg, "print a picture: the machine, its links' loads, the stages");
+    command->add_flag("--dot", a->dot, "print the same as a graph for Graphviz")->excludes(svg);
     command->footer("Examples:\n"
                     "  terrace explain cluster.plan.yaml\n"
                     "  terrace explain cluster.plan.yaml --bytes 8K\n"
-                    "  terrace explain cluster.plan.yaml --collective broadcast");
+                    "  terrace explain cluster.plan.yaml --collective broadcast\n"
+                    "  terrace explain cluster.plan.yaml --svg");
     command->callback([a, &status] { status = run(*a); });
 }
 

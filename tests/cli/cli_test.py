@@ -311,6 +311,41 @@ class Export(Command):
             self.assertIn("--rankfile", self.terrace("export", self.plan_without_names(), *forms, status=2))
 
 
+class Pictures(Command):
+    def texts(self, svg):
+        return [t.text for t in xml.etree.ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+    def test_topo_draws_domains_and_rates(self):
+        self.write("uneven.yaml", UNEVEN)
+        texts = self.texts(self.terrace("topo", "uneven.yaml", "--svg"))
+        for part in ["uneven", "rack 1", "node 4", "0", "12", "core: 500 Mbit/s ethernet", "a message takes 30 us"]:
+            self.assertIn(part, texts)
+        graph = self.terrace("topo", "uneven.yaml", "--dot")
+        self.assertEqual(graph.count(" -- "), 2 + 5 + 13)
+        self.assertIn('"500 Mbit/s"', graph)
+
+    def test_topo_draws_the_inside_of_a_node(self):
+        texts = self.texts(self.terrace("topo", "package:2 core:3", "--svg"))
+        for part in ["inside a node", "package 1", "core 5", "rank 5", "* assumed, not measured"]:
+            self.assertIn(part, texts)
+
+    def test_explain_draws_stages_and_loads(self):
+        self.terrace("plan", "cluster.yaml")
+        texts = self.texts(self.terrace("explain", "cluster.plan.yaml", "--bytes", "32M", "--svg"))
+        for part in ["cluster: allreduce of 32 MiB", "domains of 4", "33.6 MB, 100 %"]:
+            self.assertIn(part, texts)
+        self.assertTrue(any(t.startswith("1. node ") for t in texts))
+        self.assertIn("33.6 MB, 100 %", self.terrace("explain", "cluster.plan.yaml", "--bytes", "32M", "--dot"))
+
+    def test_large_machines_are_drawn_in_part(self):
+        self.write("big.yaml", CLUSTER.replace("size: 4", "size: 64").replace("size: 2", "size: 4096"))
+        svg = self.terrace("topo", "big.yaml", "--svg")
+        self.assertLess(len(svg), 50_000)
+        texts = self.texts(svg)
+        self.assertIn("node 4095", texts)
+        self.assertTrue(any(t.endswith(" more") for t in texts))
+
+
 class Explain(Command):
     def test_ranks_candidates_and_names_the_bottleneck(self):
         self.terrace("plan", "cluster.yaml")

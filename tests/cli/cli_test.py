@@ -354,6 +354,20 @@ class Explain(Command):
                      "bottleneck: the links into core", "processor", "300 ns *"]:
             self.assertIn(part, text)
 
+    def test_the_ring_of_many(self):
+        """A large ring moves everything twice: 1.2 GB over links of 6 GB/s take 2 x 200 ms."""
+        self.write("ring.yaml", """\
+terrace_topology: 1
+name: ring
+levels: [{name: net, size: 10000, fabric: infiniband, bandwidth: 6 GB/s, latency: 0 us, overhead: 0 us}]
+reduction: 1000000 GB/s
+""")
+        self.terrace("plan", "ring.yaml")
+        text = self.terrace("explain", "ring.plan.yaml", "--bytes", "1200000000")
+        self.assertIn("limit 400 ms (100 % of it)", text)
+        self.assertRegex(text, r"\n +(->)? +\d+ +400 ms +100 % +\S.* flat-ring +net:10000 scatter ring\n")
+        self.assertIn("bottleneck: the links into net", text)
+
     def test_takes_any_size(self):
         self.terrace("plan", "cluster.yaml")
         self.assertIn("64 MiB", self.terrace("explain", "cluster.plan.yaml"))

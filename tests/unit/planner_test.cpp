@@ -1,5 +1,6 @@
 // The cost model against closed forms, and what a plan promises.
 
+#include <limits>
 #include <set>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
+#include "support/cuts.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace {
@@ -95,6 +97,38 @@ TEST(limit, takes_other_rates_and_free_bytes) {
     EXPECT_EQ(limit(network(2), 1'000, rate, 500'000), 0);
 }
 
+// On trees it is the bound that all sets of ranks give on any graph: one link is as bad as any set of links.
+TEST(limit, of_allgather_is_the_worst_cut) {
+    std::vector<hierarchy> list = machines();
+    for (const int ranks : {2, 3, 6, 8})
+        for (hierarchy& h : test::uniform_machines(ranks)) list.push_back(std::move(h));
+    for (hierarchy& h : test::uneven_machines()) list.push_back(std::move(h));
+    int compared = 0;
+    for (const hierarchy& h : list) {
+        const test::network_graph g = test::graph_of(h);
+        if (g.vertices > 18 || g.ranks < 2) continue;
+        EXPECT_DOUBLE_EQ(limit(h, mib, collective::allgather), test::allgather_bound(g, mib)) << test::text(h.shape);
+        ++compared;
+    }
+    EXPECT_GE(compared, 20);
+}
+
+TEST(limit, cuts_of_other_graphs) {
+    // A ring of four, both ways: a half of it holds two blocks, and two links leave it; one vertex, one block and two.
+    test::network_graph ring{4, 4, {}};
+    for (int i = 0; i < 4; ++i) {
+        ring.links.push_back({i, wrap(i + 1, 4), 1e9});
+        ring.links.push_back({i, wrap(i - 1, 4), 1e9});
+    }
+    EXPECT_DOUBLE_EQ(test::allgather_bound(ring, 4e9), 3.0 / 2);
+    // The same in one direction: all but one vertex hold three blocks, and one link leaves them.
+    std::erase_if(ring.links, [](const auto& l) { return l.to != wrap(l.from + 1, 4); });
+    EXPECT_DOUBLE_EQ(test::allgather_bound(ring, 4e9), 3);
+    // Two pairs with a thin link between them.
+    const test::network_graph pairs{4, 4, {{0, 1, 9e9}, {1, 0, 9e9}, {2, 3, 9e9}, {3, 2, 9e9}, {1, 2, 1e9}, {2, 1, 1e9}}};
+    EXPECT_DOUBLE_EQ(test::allgather_bound(pairs, 4e9), 2);
+}
+
 // ---- one stage ------------------------------------------------------------------------------------------------------
 
 double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t bytes,
@@ -135,6 +169,39 @@ TEST(predict, meets_the_closed_forms) {
 }
 
 // Flags instead of messages, and bytes read and written instead of links: 24 GB/s.
+// BlueConnect's cost of stages that follow one another: twice the sum of (p_i - 1) start-ups and (p_i - 1)/p_i of N/q_i
+// bytes, q_i = p_0 ... p_(i-1), at the rate that is left to a rank. As the paper expands its sum that is the least of
+// U_j/q_j for j <= i; its compact form (Eq. 9) has j < i, and so leaves out the links of the stage itself.
+double paper_time(const hierarchy& h, double bytes, bool compact) {
+    double time = 0, q = 1, rate = std::numeric_limits<double>::infinity();
+    for (int l = 0; l < h.depth(); ++l) {
+        const level& of = h.levels[static_cast<std::size_t>(l)];
+        const double p = *h.shape.uniform_size(l), own = std::min(rate, of.bandwidth / q);
+        time += 2 * ((p - 1) * (of.latency + of.overhead) + (p - 1) / p * bytes / q / (compact ? rate : own));
+        rate = own;
+        q *= p;
+    }
+    return time;
+}
+
+TEST(predict, stages_one_after_the_other_cost_what_the_paper_expands) {
+    const auto with_rates = [](std::vector<double> rates) {
+        hierarchy h{{}, tree::uniform(std::vector{4, 3, 2}), 1e18};
+        for (const double rate : rates)
+            h.levels.push_back(link(fmt::format("l{}", h.levels.size()), fabric::infiniband, rate, 2e-6, 1e-6));
+        return h;
+    };
+    for (const hierarchy& h : {with_rates({10e9, 2e9, 1e9}), with_rates({1e9, 8e9, 100e9}), with_rates({1e9, 1e9, 1e9}),
+                               with_rates({3e9, 20e9, 5e9})}) {
+        const std::int64_t bytes = 24 * 4096;  // no message is cut
+        const double priced = predict(h, {{{0}, 4, mode::scatter, "ring"}, {{1}, 3, mode::scatter, "ring"},
+                                          {{2}, 2, mode::scatter, "ring"}}, bytes, 1, 0).time;
+        EXPECT_NEAR(priced, paper_time(h, bytes, false), 1e-3 * priced);
+        // Without the stage's own links the first stage costs nothing but start-ups.
+        EXPECT_LT(paper_time(h, bytes, true), paper_time(h, bytes, false));
+    }
+}
+
 TEST(predict, native_stages_stream_through_memory) {
     const double flag = 0.5e-6 / 3, access = reduce_time(two_nodes()) / 3, bytes = 48000;
     for (const int p : {2, 3, 4}) {

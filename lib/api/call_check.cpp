@@ -1,7 +1,5 @@
 #include "api/call_check.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -94,9 +92,8 @@ void call_check::exchange(std::uint64_t low, std::uint64_t high) {
 }
 
 note call_check::wait_for_round(std::uint64_t round) {
-    constexpr int looks = 16;  // before an idle rank gives its core away
     const auto start = std::chrono::steady_clock::now();
-    for (int idle = 0;; ++idle) {
+    for (waiter w(net_);;) {
         take_notes();
         const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
             return n.words[of_comparison] == comparisons_ && n.words[of_round] == round;
@@ -107,9 +104,9 @@ note call_check::wait_for_round(std::uint64_t round) {
             return n;
         }
         meanwhile_();
-        if (const auto& f = net_.fault()) throw transport_error(f->library, f->call, f->code, f->message);
-        if (idle < looks) continue;
-        sched_yield();
+        check_fault(net_);
+        if (!w.tires(false)) continue;
+        net_.idle();
         if (timeout_.count() > 0 && std::chrono::steady_clock::now() - start > timeout_) {
             const int peer = wrap(net_.rank() - (1 << round), net_.size());
             throw timeout_error(fmt::format(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <new>
 #include <numeric>
 
@@ -39,6 +40,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
 }
 
 communicator::core::~core() {
+    if (!net_->abandon()) keep_programs();
     if (options_.trace_file.empty()) return;
     try {
         events_.write_trace(options_.trace_file, rank_, plan_.name());
@@ -90,12 +92,10 @@ std::uint64_t communicator::core::start(const shape_of_call& call, const void* s
 void communicator::core::check_call(const shape_of_call& call, std::uint64_t signature, const void* send,
                                     const void* recv) {
     const std::string objection = objection_to(call, rank_, size(), send, recv);
-    try {
+    or_fail([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
-    } catch (...) {
-        fail(std::current_exception());
-    }
+    });
     if (!objection.empty()) throw usage_error(fmt::format("{}: {}", to_string(call.what), objection));
 }
 
@@ -107,10 +107,9 @@ bool communicator::core::test(std::uint64_t call) {
 }
 
 void communicator::core::wait(std::uint64_t call) {
-    for (int idle = 0; !engine_->done(call);) {
+    for (waiter w(*net_); !engine_->done(call);) {
         if (failure_) std::rethrow_exception(failure_);
-        idle = progress() ? 0 : idle + 1;
-        if (idle <= net_->patience()) continue;
+        if (!w.tires(progress())) continue;
         look_around();
         net_->idle();
     }
@@ -118,20 +117,13 @@ void communicator::core::wait(std::uint64_t call) {
 
 bool communicator::core::progress() {
     const bool moved = engine_->progress();
-    if (const auto& f = net_->fault())
-        fail(std::make_exception_ptr(transport_error(f->library, f->call, f->code, f->message)));
+    if (net_->fault()) or_fail([&] { check_fault(*net_); });
     return moved;
 }
 
 // For one who waits.
 void communicator::core::look_around() {
-    if (check_->listens()) {
-        try {
-            check_->listen();
-        } catch (...) {
-            fail(std::current_exception());
-        }
-    }
+    if (check_->listens()) or_fail([&] { check_->listen(); });
     if (!options_.dump_file.empty() && dumps_seen_ != dumps_asked_for()) {
         dumps_seen_ = dumps_asked_for();
         dump();
@@ -154,6 +146,24 @@ void communicator::core::time_out() {
 void communicator::core::fail(std::exception_ptr why) {
     failure_ = why;
     std::rethrow_exception(why);
+}
+
+template <class Action>
+void communicator::core::or_fail(Action what) {
+    try {
+        what();
+    } catch (...) {
+        fail(std::current_exception());
+    }
+}
+
+// After a failure a message may be half through, and the network go on reading and writing the programs' own memory. So
+// it is never freed: a leak on purpose, of what one broken communicator had bound.
+void communicator::core::keep_programs() {
+    static std::mutex guard;
+    static auto& kept = *new std::list<bound>;
+    const std::lock_guard lock(guard);
+    kept.splice(kept.end(), cache_);
 }
 
 void communicator::core::dump() const {
@@ -273,11 +283,7 @@ schedule communicator::core::block_program_of(const shape_of_call& call, const r
 void communicator::core::end_calls_for(const std::string& what) {
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
-    try {
-        check_->meet(what);
-    } catch (...) {
-        fail(std::current_exception());
-    }
+    or_fail([&] { check_->meet(what); });
     while (!engine_->idle()) wait(engine_->oldest());
 }
 

@@ -55,6 +55,9 @@ private:
     void look_around();
     [[noreturn]] void time_out();
     [[noreturn]] void fail(std::exception_ptr why);
+    template <class Action>
+    void or_fail(Action what);
+    void keep_programs();
     void dump() const;
     void number_ranks();
     bool reachable(const shape_of_call& call, const void* send, const void* recv) const noexcept;

@@ -91,13 +91,17 @@ void engine::finish() noexcept {
     });
 }
 
+void check_fault(const transport& net) {
+    if (const auto& f = net.fault()) throw transport_error(f->library, f->call, f->code, f->message);
+}
+
 void run_alone(program& p, transport& net, const void* send, void* recv) {
     recorder events(false);
     engine e(net, p.lanes(), events);
     e.issue(p, send, recv);
     while (!e.idle()) {
         if (!e.progress()) net.idle();
-        if (const auto& f = net.fault()) throw transport_error(f->library, f->call, f->code, f->message);
+        check_fault(net);
     }
 }
 

@@ -102,6 +102,8 @@ public:
     virtual int patience() const noexcept { return 16; }
     /// Gives the core away: ranks may outnumber cores. Returns soon.
     virtual void idle() noexcept { sched_yield(); }
+    /// Gives up what is in flight. False if the network may still read or write memory of it: that must stay for ever.
+    virtual bool abandon() noexcept { return true; }
     /// The first failure, if any. After it nothing is guaranteed to complete.
     virtual const std::optional<transport_fault>& fault() const noexcept = 0;
 
@@ -121,5 +123,20 @@ public:
     /// same everywhere. Collective over all ranks, each with the list it is in. Nothing where memory cannot be shared.
     virtual std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) = 0;
 };
+
+/// Tells who waits when to give its core away.
+class waiter {
+public:
+    explicit waiter(const transport& net) : net_(net) {}
+    /// After a look around, which has `moved` something or not.
+    bool tires(bool moved) noexcept { return (in_vain_ = moved ? 0 : in_vain_ + 1) > net_.patience(); }
+
+private:
+    const transport& net_;
+    int in_vain_ = 0;
+};
+
+/// @throws transport_error what the transport reports, if it has failed
+void check_fault(const transport& net);
 
 }  // namespace terrace

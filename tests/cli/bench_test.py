@@ -8,34 +8,21 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from scratch import Scratch
 
 TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 MPIRUN = sys.argv[3:]
 RANKS = 4
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
-CLUSTER = """\
-terrace_topology: 1
-name: pair
-levels:
-  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
-  - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
-"""
 
 
-class Bench(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.keep = tempfile.TemporaryDirectory()
-        cls.directory = pathlib.Path(cls.keep.name)
-        (cls.directory / "cluster.yaml").write_text(CLUSTER)
-        subprocess.run([TERRACE, "plan", "cluster.yaml", "-o", "plan.yaml"], cwd=cls.directory, check=True,
+class Bench(Scratch):
+    def setUp(self):
+        super().setUp()
+        subprocess.run([TERRACE, "plan", "cluster.yaml", "-o", "plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.keep.cleanup()
 
     def bench(self, *arguments, status=0, plan="plan.yaml"):
         words = ["--plan", plan, "--placement", "anywhere", *arguments] if plan else arguments
@@ -50,9 +37,9 @@ class Bench(unittest.TestCase):
 
     # With another plan: the text of the good one, changed.
     def refused_plan(self, old, new):
-        text = (self.directory / "plan.yaml").read_text()
+        text = self.read("plan.yaml")
         self.assertIn(old, text)
-        (self.directory / "bad.yaml").write_text(text.replace(old, new, 1))
+        self.write("bad.yaml", text.replace(old, new, 1))
         done = subprocess.run([TERRACE, "verify", "bad.yaml"], cwd=self.directory, text=True, capture_output=True)
         self.assertEqual(done.returncode, 2)
         return self.bench(plan="bad.yaml", status=2), done.stderr
@@ -115,7 +102,7 @@ class Bench(unittest.TestCase):
         self.assertRegex(self.bench(plan="none.yaml", status=2), r"^none\.yaml: ")
 
     def test_a_plan_for_other_ranks(self):
-        (self.directory / "large.yaml").write_text(CLUSTER.replace("size: 2", "size: 3"))
+        (self.directory / "large.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3"))
         subprocess.run([TERRACE, "plan", "large.yaml", "-o", "large.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
         self.assertRegex(self.bench(plan="large.plan.yaml", status=2), r"^large\.plan\.yaml: .*(9.*4|4.*9)")
@@ -142,9 +129,9 @@ class Bench(unittest.TestCase):
         self.assertIn("Examples:", self.bench("--links", "--help", plan=None))
         self.assertRegex(self.bench(*links, "cluster.yaml", plan=None, status=2),
                          "^cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
-        (self.directory / "six.yaml").write_text(CLUSTER.replace("size: 2", "size: 3", 1))
+        (self.directory / "six.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3", 1))
         self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2), "^six.yaml: 6 ranks, but 4 run; ")
-        (self.directory / "bad.yaml").write_text(CLUSTER.replace("shm", "shn"))
+        (self.directory / "bad.yaml").write_text(self.CLUSTER.replace("shm", "shn"))
         self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^bad.yaml:4:[0-9]+: ")
         self.assertIn("cannot be written", self.bench(*links, "cluster.yaml", "-o", "no/x", plan=None, status=2))
 

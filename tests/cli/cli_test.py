@@ -10,19 +10,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
+from scratch import Scratch, cluster
+
 TERRACE, ROOT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 
-CLUSTER = """\
-terrace_topology: 1
-name: cluster
-levels:
-  - {name: node, size: 4, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
-  - {name: core, size: 2, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
-"""
+CLUSTER = cluster("cluster", 4, 2)
 UNEVEN = """\
 terrace_topology: 1
 name: uneven
@@ -40,18 +35,8 @@ levels: [{name: node, size: 1, fabric: shm}]
 COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "export", "info"]
 
 
-class Command(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
-        self.write("cluster.yaml", CLUSTER)
-
-    def write(self, name, text):
-        (self.directory / name).write_text(text)
-
-    def read(self, name):
-        return (self.directory / name).read_text()
+class Command(Scratch):
+    CLUSTER = CLUSTER
 
     def terrace(self, *arguments, status=0, environment={}):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("TERRACE_")}

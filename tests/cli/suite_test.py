@@ -9,25 +9,15 @@ import pathlib
 import shlex
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from scratch import Scratch
 
 ROOT, TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
-CLUSTER = """\
-terrace_topology: 1
-name: pair
-levels: [{name: node, size: 2, fabric: shm}, {name: core, size: 2, fabric: ethernet}]
-"""
 
 
-class Suite(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
-        (self.directory / "cluster.yaml").write_text(CLUSTER)
-
+class Suite(Scratch):
     def suite(self, *arguments, status=0):
         done = subprocess.run([ROOT / "tools/bench-suite", *arguments], cwd=self.directory, text=True, timeout=280,
                               capture_output=True, stdin=subprocess.DEVNULL,

@@ -172,9 +172,10 @@ TEST(verifier, finds_a_contribution_counted_twice) {
 
 TEST(verifier, finds_a_contribution_left_out) {
     program p = exchange(4);
-    p[1].instrs[reduce].sources = 1;
-    expect_fault(p, "rank 1, instruction 2 (reduce, step 1): completes a sum that lacks contributions");
-    p[1].instrs[reduce].completes = false;
+    instr& i = p[1].instrs[reduce];
+    i.sources = 1;
+    expect_fault(p, "rank 1, instruction 2 (reduce, step 1): a reduction takes two operands at least");
+    i = {.what = action::copy, .step = i.step, .dst = i.dst, .src = p[1].sources[i.first_source], .waits = i.waits};
     expect_fault(p, "rank 1: contributions are missing in recv[0, 4)");
 }
 
@@ -339,6 +340,10 @@ TEST(verifier, finds_a_block_reduced_for_another_rank) {
     expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): adds element 5 to element 0");
     p[0].instrs[reduce].sources = 1;
     p[0].instrs[reduce].completes = false;
+    expect_fault(p, blocks, "rank 0, instruction 2 (reduce, step 1): a reduction takes two operands at least");
+    p[0].instrs[reduce].what = action::copy;
+    p[0].instrs[reduce].src = block_in(buffer::send, 1);
+    p[0].instrs[reduce].sources = 0;
     expect_fault(p, blocks, "rank 0: elements of another place arrive in recv[0, 2), out of place");
 }
 

@@ -62,9 +62,10 @@ private:
 
     void check_operands(std::size_t n) {
         const instr& i = s_.instrs[n];
-        if (i.what == action::reduce &&
-            (i.sources == 0 || std::uint64_t{i.first_source} + i.sources > s_.sources.size()))
-            refuse(s_, n, "no such sources");
+        if (i.what == action::reduce) {
+            if (std::uint64_t{i.first_source} + i.sources > s_.sources.size()) refuse(s_, n, "no such sources");
+            if (i.sources < 2) refuse(s_, n, "a reduction takes two operands at least");
+        }
         if (writes(i.what)) {
             check_bounds(n, i.dst);
             if (i.dst.where == buffer::send) refuse(s_, n, "writes what the caller passed in");

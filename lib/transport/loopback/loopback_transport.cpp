@@ -1,9 +1,10 @@
 #include "transport/loopback/loopback_transport.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -198,25 +199,30 @@ public:
 
     std::vector<int> nodes() override { return world_.nodes; }
 
-    // Threads share all their memory; a part lives as long as any rank that knows of it.
+    // Threads share all their memory; a part lives as long as any rank that knows of it. Mapped, since pages that nobody
+    // touches then cost nothing.
     std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
         struct part {
             std::shared_ptr<void> memory;
         };
-        const std::size_t room = round_up(bytes, 64);
-        part mine{std::shared_ptr<void>(std::aligned_alloc(64, room), std::free)};
-        std::memset(mine.memory.get(), 0, room);
+        part mine;
+        if (void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            pages != MAP_FAILED)
+            mine.memory = {pages, [bytes](void* p) { munmap(p, bytes); }};
         const part* at = &mine;
         std::vector<const part*> all(static_cast<std::size_t>(world_.ranks));
         gather_all(&at, all.data(), sizeof at);
         auto keep = std::make_shared<std::vector<part>>();
         shared_region region{.bytes = bytes, .parts = {}, .keep = {}};
+        bool there = true;
+        for (const part* p : all) there = there && p->memory != nullptr;
         for (int r : ranks) {
             keep->push_back(*all[static_cast<std::size_t>(r)]);
             region.parts.push_back(static_cast<std::byte*>(keep->back().memory.get()));
         }
         region.keep = std::move(keep);
         gather_all(&at, all.data(), sizeof at);  // `mine` must last until all have looked at it
+        if (!there) return std::nullopt;
         return region;
     }
 

@@ -116,23 +116,32 @@ public:
         note_tag_ = found ? *bound : 32767;
     }
 
-    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
-    // half through may. What still arrives must not meet a later communicator.
     ~mpi_transport() override {
+        abandon();
         int finalized = 0;
         MPI_Finalized(&finalized);
-        for (sent_note& n : notes_)
-            if (!finalized && n.request != MPI_REQUEST_NULL) MPI_Request_free(&n.request);
+        if (!finalized) forget_sent_notes();
+        if (!notes_.empty()) new std::deque(std::move(notes_));  // MPI may still read them: never freed
+    }
+
+    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
+    // half through may. What still arrives must not meet a later communicator.
+    bool abandon() noexcept override {
+        int finalized = 0;
+        MPI_Finalized(&finalized);
+        if (!requests_.empty() || fault_) comm_.abandon();
+        bool all_done = true;
         for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
             if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
             int done = 0;
-            if (slot_of_[i].receives) {
-                MPI_Cancel(&requests_[i]);
-                MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
-            }
+            if (slot_of_[i].receives) MPI_Cancel(&requests_[i]);
+            MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
             if (!done) MPI_Request_free(&requests_[i]);
+            all_done = all_done && done;
         }
-        if (!requests_.empty() || fault_) comm_.abandon();
+        requests_.clear();
+        slot_of_.clear();
+        return all_done;
     }
 
     int rank() const noexcept override { return rank_; }

@@ -88,9 +88,10 @@ public:
     // A peer with a core of its own answers within a microsecond or so, which is what idle() takes.
     int patience() const noexcept override { return crowded_ || net_->in_flight() > 0 ? net_->patience() : 500; }
     void idle() noexcept override {
-        // Messages need somebody who looks after them.
-        if (!crowded_ || net_->in_flight() > 0 || ++idles_ < 2 || stages_.sleep()) net_->idle();
+        // Messages and notes need somebody who looks after them.
+        if (!crowded_ || net_->in_flight() > 0 || stages_.idle() || ++idles_ < 2 || stages_.sleep()) net_->idle();
     }
+    bool abandon() noexcept override { return net_->abandon(); }
 
     const std::optional<transport_fault>& fault() const noexcept override { return net_->fault(); }
     void send_note(int peer, const note& n) noexcept override { net_->send_note(peer, n); }

@@ -1,0 +1,31 @@
+"""What tests of the commands share: a directory of their own with a cluster file in it."""
+import pathlib
+import tempfile
+import unittest
+
+
+def cluster(name, node, core):
+    """The text of a cluster file of two levels."""
+    return f"""\
+terrace_topology: 1
+name: {name}
+levels:
+  - {{name: node, size: {node}, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}}
+  - {{name: core, size: {core}, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}}
+"""
+
+
+class Scratch(unittest.TestCase):
+    CLUSTER = cluster("pair", 2, 2)
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.write("cluster.yaml", self.CLUSTER)
+
+    def write(self, name, text):
+        (self.directory / name).write_text(text)
+
+    def read(self, name):
+        return (self.directory / name).read_text()

@@ -14,7 +14,7 @@ enum class log_level { warn, info, debug };
 /// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
 struct TERRACE_API options {
     /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from
-    /// the thread that uses the communicator.
+    /// the thread that uses the communicator, or its progress thread.
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan of communicators that are created without one. Each rank may have a copy of its own.
@@ -36,6 +36,11 @@ struct TERRACE_API options {
 
     /// Whether ranks of one machine node reduce in shared memory; the same on all ranks.
     bool shared_memory = true;
+
+    /// Whether a thread of the communicator's moves its calls along, so that they proceed while the caller computes. It
+    /// takes most of a core while calls are in flight, and sleeps else; it is bound to one of the last cores that the
+    /// process may run on. Needs MPI_THREAD_MULTIPLE. Pays where computing leaves a core free.
+    bool progress_thread = false;
 
     /// Where each communicator appends what its ranks did when it is destroyed: a Chrome trace, for chrome://tracing or
     /// ui.perfetto.dev. Empty: nowhere. The same on all ranks.

@@ -36,10 +36,12 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
                                           [this] { engine_->progress(); });
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
     if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
+    if (options_.progress_thread) thread_ = make_thread();
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
 }
 
 communicator::core::~core() {
+    thread_.reset();
     if (!net_->abandon()) keep_programs();
     if (options_.trace_file.empty()) return;
     try {
@@ -70,11 +72,35 @@ void communicator::core::number_ranks() {
     net_->gather_all(&rank_, callers_rank_.data(), sizeof(int));
 }
 
+// Ranks of a node leave the last core to the first of them, and so on.
+std::unique_ptr<progress_thread> communicator::core::make_thread() {
+    const std::vector<int> nodes = net_->nodes();
+    const auto me = nodes.begin() + net_->rank();
+    const auto core = static_cast<int>(std::count(nodes.begin(), me, *me));
+    const auto step = [this, w = waiter(*net_)]() mutable {
+        try {
+            const bool moved = progress();
+            if (w.tires(moved)) {
+                look_around();
+                net_->look();
+            }
+            return moved;
+        } catch (...) {
+            return true;  // failure_ says it to those who wait
+        }
+    };
+    return std::make_unique<progress_thread>(
+        core, progress_thread::work{[this] { return !engine_->idle() && !failure_; }, step});
+}
+
+progress_thread::lock communicator::core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
+
 void communicator::core::run(const shape_of_call& call, const void* send, void* recv) {
     if (const std::uint64_t number = start(call, send, recv)) wait(number);
 }
 
 std::uint64_t communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
+    const auto held = hold();
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one",
                                       to_string(call.what)));
@@ -86,6 +112,7 @@ std::uint64_t communicator::core::start(const shape_of_call& call, const void* s
     if (b == nullptr) b = &bind_new(call, signature, near);
     b->call = engine_->issue(b->run, send, recv);
     progress();
+    if (thread_) thread_->wake();
     return b->call;
 }
 
@@ -100,6 +127,7 @@ void communicator::core::check_call(const shape_of_call& call, std::uint64_t sig
 }
 
 bool communicator::core::test(std::uint64_t call) {
+    const auto held = hold();
     if (engine_->done(call)) return true;
     if (failure_) std::rethrow_exception(failure_);
     if (!progress()) look_around();
@@ -107,6 +135,12 @@ bool communicator::core::test(std::uint64_t call) {
 }
 
 void communicator::core::wait(std::uint64_t call) {
+    auto held = hold();
+    if (thread_) thread_->wait(held, [&] { return failure_ || engine_->done(call); });
+    finish(call);
+}
+
+void communicator::core::finish(std::uint64_t call) {
     for (waiter w(*net_); !engine_->done(call);) {
         if (failure_) std::rethrow_exception(failure_);
         if (!w.tires(progress())) continue;
@@ -284,10 +318,11 @@ void communicator::core::end_calls_for(const std::string& what) {
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
     or_fail([&] { check_->meet(what); });
-    while (!engine_->idle()) wait(engine_->oldest());
+    while (!engine_->idle()) finish(engine_->oldest());
 }
 
 std::shared_ptr<std::byte> communicator::core::allocate(std::size_t count, std::size_t element) {
+    const auto held = hold();
     if (count > std::numeric_limits<std::ptrdiff_t>::max() / element) throw std::bad_array_new_length();
     end_calls_for(fmt::format("allocate of {} elements of {} bytes", count, element));
     if (count == 0) return nullptr;
@@ -299,6 +334,7 @@ std::shared_ptr<std::byte> communicator::core::allocate(std::size_t count, std::
 }
 
 std::unique_ptr<communicator::core> communicator::core::split(int color, int key) {
+    const auto held = hold();
     end_calls_for("split");
     struct choice {
         int color, key;

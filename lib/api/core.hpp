@@ -10,6 +10,7 @@
 #include <terrace/request.hpp>
 
 #include "api/call_check.hpp"
+#include "api/progress_thread.hpp"
 #include "executor/engine.hpp"
 #include "plan/recipe.hpp"
 
@@ -51,6 +52,9 @@ private:
     void share_memory();
     int most_lanes() const;
     void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv);
+    std::unique_ptr<progress_thread> make_thread();
+    progress_thread::lock hold();
+    void finish(std::uint64_t call);
     bool progress();
     void look_around();
     [[noreturn]] void time_out();
@@ -80,6 +84,7 @@ private:
     recorder events_;
     std::unique_ptr<engine> engine_;
     std::unique_ptr<call_check> check_;
+    std::unique_ptr<progress_thread> thread_;
     unsigned dumps_seen_ = 0;
     std::exception_ptr failure_;  // of a call: some ranks may have gone on, so that no later one can match
 };

@@ -1,6 +1,6 @@
 #include <terrace/mpi.hpp>
 
-#include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -12,7 +12,44 @@
 
 namespace terrace::mpi {
 
+namespace {
+
+std::string_view level_name(int level) {
+    switch (level) {
+        case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+        case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+        case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+        default: return "MPI_THREAD_MULTIPLE";
+    }
+}
+
+void expect_thread_level(const options& o) {
+    int given = MPI_THREAD_MULTIPLE;
+    MPI_Query_thread(&given);
+    if (o.progress_thread && given < MPI_THREAD_MULTIPLE)
+        throw usage_error(fmt::format("options::progress_thread needs MPI_THREAD_MULTIPLE, but MPI was started with {}; "
+                                      "ask MPI_Init_thread for it, or do without the thread",
+                                      level_name(given)));
+}
+
+// What this rank alone would do: the others must learn of it rather than wait, since nobody agrees with it.
+template <class Action>
+auto or_tell_others(MPI_Comm world, const options& o, const char* what, Action action) {
+    try {
+        return action();
+    } catch (const error& e) {
+        try {
+            make_mpi_transport(world, identity_of(fmt::format("{} ({})", what, e.what())), {}, o.place);
+        } catch (const plan_error&) {
+        }
+        throw;
+    }
+}
+
+}  // namespace
+
 communicator create(MPI_Comm world, const plan& p, const options& o) {
+    or_tell_others(world, o, "no progress thread", [&] { expect_thread_level(o); });
     const bool by_node = o.place == options::placement::by_node;
     const identity mine = identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}", version(), p.id(),
                                                   by_node ? "by node" : "anywhere", to_string(o.check),
@@ -22,18 +59,7 @@ communicator create(MPI_Comm world, const plan& p, const options& o) {
 }
 
 communicator create(MPI_Comm world, const options& o) {
-    std::optional<plan> p;
-    try {
-        p = load_plan(o);
-    } catch (const error& e) {
-        // The other ranks must learn of it rather than wait: nobody agrees with this.
-        try {
-            make_mpi_transport(world, identity_of(fmt::format("no plan ({})", e.what())), {}, o.place);
-        } catch (const plan_error&) {
-        }
-        throw;
-    }
-    return create(world, *p, o);
+    return create(world, or_tell_others(world, o, "no plan", [&] { return load_plan(o); }), o);
 }
 
 }  // namespace terrace::mpi

@@ -100,8 +100,13 @@ public:
     virtual std::size_t in_flight() const noexcept = 0;
     /// How often to poll in vain before idle().
     virtual int patience() const noexcept { return 16; }
-    /// Gives the core away: ranks may outnumber cores. Returns soon.
-    virtual void idle() noexcept { sched_yield(); }
+    /// Moves along what the library below has taken and not sent yet, where no poll() does.
+    virtual void look() noexcept {}
+    /// That, and gives the core away: ranks may outnumber cores. Returns soon.
+    virtual void idle() noexcept {
+        look();
+        sched_yield();
+    }
     /// Gives up what is in flight. False if the network may still read or write memory of it: that must stay for ever.
     virtual bool abandon() noexcept { return true; }
     /// The first failure, if any. After it nothing is guaranteed to complete.

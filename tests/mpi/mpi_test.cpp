@@ -68,6 +68,32 @@ TEST(mpi_create, finds_one_node) {
     EXPECT_EQ(wrong_elements<float>(comm, 12345, 3), 0);
 }
 
+// tests/meson.build runs both: MPI as it is started without a thought of threads, and for many of them.
+TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
+    const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
+    options o = anywhere();
+    o.progress_thread = true;
+    int given = 0;
+    MPI_Query_thread(&given);
+    if (given == MPI_THREAD_MULTIPLE) {
+        communicator comm = mpi::create(MPI_COMM_WORLD, p, o);
+        EXPECT_EQ(wrong_elements<float>(comm, 12345, 3), 0);
+        std::vector<double> data(100'000, 1);
+        request r = comm.allreduce_async(std::span(data));
+        MPI_Barrier(MPI_COMM_WORLD);  // the caller's own, at the same time
+        r.wait();
+        EXPECT_EQ(std::count(data.begin(), data.end(), ranks()), 100'000);
+        return;
+    }
+    std::string why;
+    try {
+        mpi::create(MPI_COMM_WORLD, p, o);
+    } catch (const usage_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, "needs MPI_THREAD_MULTIPLE") && mentions(why, "with MPI_THREAD_FUNNELED")) << why;
+}
+
 TEST(mpi_create, refuses_other_nodes_on_every_rank) {
     if (ranks() == 1) GTEST_SKIP() << "takes two ranks";
     hierarchy separate = machine_of(tree::uniform(std::vector{1, ranks()}));

@@ -1,6 +1,8 @@
-// main() of GoogleTest programs under mpirun. All ranks run all tests; rank 0 prints, the others only what fails.
+// main() of GoogleTest programs under mpirun. All ranks run all tests; rank 0 prints, the others only what fails. With
+// TERRACE_TEST_THREADS in the environment MPI may be called by several threads.
 
 #include <cstdio>
+#include <cstdlib>
 
 #include <gtest/gtest.h>
 #include <mpi.h>
@@ -17,7 +19,9 @@ class only_failures : public testing::EmptyTestEventListener {
 }  // namespace
 
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
+    const char* threads = std::getenv("TERRACE_TEST_THREADS");
+    int given = 0;
+    MPI_Init_thread(&argc, &argv, threads != nullptr ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &given);
     // MPICH asks this handler, not the communicator's, where one of several messages fails.
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     GTEST_FLAG_SET(color, "no");  // mpirun makes any output look like a terminal

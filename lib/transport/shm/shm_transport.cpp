@@ -87,6 +87,7 @@ public:
     std::size_t in_flight() const noexcept override { return net_->in_flight(); }
     // A peer with a core of its own answers within a microsecond or so, which is what idle() takes.
     int patience() const noexcept override { return crowded_ || net_->in_flight() > 0 ? net_->patience() : 500; }
+    void look() noexcept override { net_->look(); }
     void idle() noexcept override {
         // Messages and notes need somebody who looks after them.
         if (!crowded_ || net_->in_flight() > 0 || stages_.idle() || ++idles_ < 2 || stages_.sleep()) net_->idle();

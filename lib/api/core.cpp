@@ -42,7 +42,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
 
 communicator::core::~core() {
     thread_.reset();
-    if (!net_->abandon()) keep_programs();
+    if (failure_ && !net_->abandon()) keep_programs();
     if (options_.trace_file.empty()) return;
     try {
         events_.write_trace(options_.trace_file, rank_, plan_.name());

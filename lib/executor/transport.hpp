@@ -107,7 +107,8 @@ public:
         look();
         sched_yield();
     }
-    /// Gives up what is in flight. False if the network may still read or write memory of it: that must stay for ever.
+    /// After a failure: gives up what is in flight, and lets no message of it meet a later transport. False if the
+    /// network may still read or write memory of it: that must stay for ever.
     virtual bool abandon() noexcept { return true; }
     /// The first failure, if any. After it nothing is guaranteed to complete.
     virtual const std::optional<transport_fault>& fault() const noexcept = 0;

@@ -117,7 +117,7 @@ public:
     }
 
     ~mpi_transport() override {
-        abandon();
+        if (!requests_.empty() || fault_) abandon();
         int finalized = 0;
         MPI_Finalized(&finalized);
         if (!finalized) forget_sent_notes();
@@ -125,11 +125,11 @@ public:
     }
 
     // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
-    // half through may. What still arrives must not meet a later communicator.
+    // half through may. What still arrives, or has and is of no use to anybody, must not meet a later communicator.
     bool abandon() noexcept override {
         int finalized = 0;
         MPI_Finalized(&finalized);
-        if (!requests_.empty() || fault_) comm_.abandon();
+        comm_.abandon();
         bool all_done = true;
         for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
             if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed

@@ -1,5 +1,9 @@
 #include "kernels/reduce.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -88,80 +92,142 @@ T canonical(T x) noexcept {
 
 // The last step of every reduction.
 template <class Op, class T>
-T finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
+wide_t<T> finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
     if constexpr (std::is_same_v<Op, avg>) x = static_cast<wide_t<T>>(x / divisor);
-    return static_cast<T>(canonical(x));
+    return canonical(x);
 }
+
+constexpr std::int64_t tile = 512;  // [elements] of partial results, which stay in the innermost cache
+
+template <vectors V, class T>
+inline void widen(wide_t<T>* to, const T* from, std::int64_t n) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<wide_t<T>>(from[i]);
+}
+
+template <vectors V, class T>
+inline void narrow(T* to, const wide_t<T>* from, std::int64_t n) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(from[i]);
+}
+
+#if defined(__x86_64__)
+#define TERRACE_WIDE gnu::target("avx2,f16c")
+
+// By instructions, which round as the conversion in types.hpp does.
+template <>
+[[TERRACE_WIDE]] inline void widen<vectors::wide, float16>(float* to, const float16* from, std::int64_t n) noexcept {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+    for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+template <>
+[[TERRACE_WIDE]] inline void narrow<vectors::wide, float16>(float16* to, const float* from, std::int64_t n) noexcept {
+    std::int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < n; ++i) to[i] = static_cast<float16>(from[i]);
+}
+#endif
 
 // Two inputs: the step of a ring. The loop may run in any order: dst is a source or does not touch it, so no iteration
 // sees another's result.
 template <class Op, class T>
-void combine_two(T* dst, const T* a, const T* b, std::int64_t count, divisor_t<T> divisor) noexcept {
+inline void combine_two(T* dst, const T* a, const T* b, std::int64_t count, divisor_t<T> divisor) noexcept {
     using wide = wide_t<T>;
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i)
-        dst[i] = finished<Op, T>(Op::of(static_cast<wide>(a[i]), static_cast<wide>(b[i])), divisor);
+        dst[i] = static_cast<T>(finished<Op, T>(Op::of(static_cast<wide>(a[i]), static_cast<wide>(b[i])), divisor));
 }
 
-// More inputs: a tile of results stays in the innermost cache while the inputs stream past it once.
-template <class Op, class T>
-void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, divisor_t<T> divisor) noexcept {
-    using wide = wide_t<T>;
-    constexpr std::int64_t tile = 512;
-    wide result[tile];
+// More inputs, or such as are converted: the inputs stream past a tile of results once.
+template <vectors V, class Op, class T>
+inline void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, divisor_t<T> divisor) noexcept {
+    wide_t<T> result[tile], room[2][tile];
+    const auto read = [&](int s, std::int64_t begin, std::int64_t n) -> const wide_t<T>* {
+        if constexpr (std::is_same_v<T, wide_t<T>>) return sources[s] + begin;
+        else return widen<V>(room[s % 2], sources[s] + begin, n), room[s % 2];
+    };
     for (std::int64_t begin = 0; begin < count; begin += tile) {
         const std::int64_t n = std::min(tile, count - begin);
-        const T* first = sources[0] + begin;
-        const T* second = sources[1] + begin;
-        for (std::int64_t i = 0; i < n; ++i)
-            result[i] = Op::of(static_cast<wide>(first[i]), static_cast<wide>(second[i]));
+        const wide_t<T>* first = read(0, begin, n);
+        const wide_t<T>* second = read(1, begin, n);
+        for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(first[i], second[i]);
         for (int s = 2; s < k; ++s) {
-            const T* next = sources[s] + begin;
-            for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(result[i], static_cast<wide>(next[i]));
+            const wide_t<T>* next = read(s, begin, n);
+            for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(result[i], next[i]);
         }
-        for (std::int64_t i = 0; i < n; ++i) dst[begin + i] = finished<Op, T>(result[i], divisor);
+        for (std::int64_t i = 0; i < n; ++i) result[i] = finished<Op, T>(result[i], divisor);
+        narrow<V>(dst + begin, result, n);
     }
 }
 
-template <class Op, class T>
-void combine(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
+template <vectors V, class Op, class T>
+inline void combine(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
     // Partial sums of an average are sums.
     if constexpr (std::is_same_v<Op, avg>)
-        if (divisor == 1) return combine<sum, T>(dst, sources, k, count, 1);
+        if (divisor == 1) return combine<V, sum, T>(dst, sources, k, count, 1);
     const auto* typed = reinterpret_cast<const T* const*>(sources);
     const auto by = static_cast<divisor_t<T>>(divisor);
-    if (k == 2) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
-    else combine_many<Op>(static_cast<T*>(dst), typed, k, count, by);
+    constexpr bool converts = !std::is_same_v<T, wide_t<T>>;
+    if (k == 2 && !converts) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
+    else combine_many<V, Op>(static_cast<T*>(dst), typed, k, count, by);
 }
 
+template <class Op, class T>
+void combine_plain(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
+    combine<vectors::plain, Op, T>(dst, sources, k, count, divisor);
+}
+
+// The same loops, all inlined. No multiplication is fused with an addition: bits must not depend on the machine.
+#if defined(__x86_64__)
+template <class Op, class T>
+[[TERRACE_WIDE, gnu::flatten]] void combine_wide(void* dst, const void* const* sources, int k, std::int64_t count,
+                                                 int divisor) {
+    combine<vectors::wide, Op, T>(dst, sources, k, count, divisor);
+}
+
+// Whatever has avx2 has f16c.
+bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2"); }
+#else
+template <class Op, class T>
+constexpr reduce_kernel combine_wide = combine_plain<Op, T>;
+
+bool has_wide_vectors() noexcept { return false; }
+#endif
+
 template <class T>
-reduce_kernel find_op(reduce_op op) noexcept {
+reduce_kernel find_op(reduce_op op, vectors v) noexcept {
+    const auto compiled = [v](reduce_kernel plain, reduce_kernel wide) { return v == vectors::wide ? wide : plain; };
     switch (op) {
-        case reduce_op::sum: return combine<sum, T>;
-        case reduce_op::prod: return combine<prod, T>;
-        case reduce_op::min: return combine<min, T>;
-        case reduce_op::max: return combine<max, T>;
-        case reduce_op::avg: return combine<avg, T>;
+        case reduce_op::sum: return compiled(combine_plain<sum, T>, combine_wide<sum, T>);
+        case reduce_op::prod: return compiled(combine_plain<prod, T>, combine_wide<prod, T>);
+        case reduce_op::min: return compiled(combine_plain<min, T>, combine_wide<min, T>);
+        case reduce_op::max: return compiled(combine_plain<max, T>, combine_wide<max, T>);
+        case reduce_op::avg: return compiled(combine_plain<avg, T>, combine_wide<avg, T>);
     }
     return nullptr;
 }
 
 }  // namespace
 
-reduce_kernel find_reduce(element_type type, reduce_op op) noexcept {
+vectors widest_vectors() noexcept { return has_wide_vectors() ? vectors::wide : vectors::plain; }
+
+reduce_kernel find_reduce(element_type type, reduce_op op, vectors v) noexcept {
     switch (type) {
-        case element_type::int8: return find_op<std::int8_t>(op);
-        case element_type::int16: return find_op<std::int16_t>(op);
-        case element_type::int32: return find_op<std::int32_t>(op);
-        case element_type::int64: return find_op<std::int64_t>(op);
-        case element_type::uint8: return find_op<std::uint8_t>(op);
-        case element_type::uint16: return find_op<std::uint16_t>(op);
-        case element_type::uint32: return find_op<std::uint32_t>(op);
-        case element_type::uint64: return find_op<std::uint64_t>(op);
-        case element_type::float16: return find_op<float16>(op);
-        case element_type::bfloat16: return find_op<bfloat16>(op);
-        case element_type::float32: return find_op<float>(op);
-        case element_type::float64: return find_op<double>(op);
+        case element_type::int8: return find_op<std::int8_t>(op, v);
+        case element_type::int16: return find_op<std::int16_t>(op, v);
+        case element_type::int32: return find_op<std::int32_t>(op, v);
+        case element_type::int64: return find_op<std::int64_t>(op, v);
+        case element_type::uint8: return find_op<std::uint8_t>(op, v);
+        case element_type::uint16: return find_op<std::uint16_t>(op, v);
+        case element_type::uint32: return find_op<std::uint32_t>(op, v);
+        case element_type::uint64: return find_op<std::uint64_t>(op, v);
+        case element_type::float16: return find_op<float16>(op, v);
+        case element_type::bfloat16: return find_op<bfloat16>(op, v);
+        case element_type::float32: return find_op<float>(op, v);
+        case element_type::float64: return find_op<double>(op, v);
     }
     return nullptr;
 }

@@ -12,6 +12,12 @@ namespace terrace {
 /// of the sources, but not overlap one in part. Any alignment of the element type.
 using reduce_kernel = void (*)(void* dst, const void* const* sources, int k, std::int64_t count, int divisor);
 
-reduce_kernel find_reduce(element_type type, reduce_op op) noexcept;
+/// Loops for the vectors that all processors of a kind have, or for wider ones. Both give the same bits.
+enum class vectors { plain, wide };
+
+/// The widest that this machine has.
+vectors widest_vectors() noexcept;
+
+reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors()) noexcept;
 
 }  // namespace terrace

@@ -1,7 +1,10 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -158,6 +161,32 @@ TEST(types, float16_rounds_to_nearest_even) {
     EXPECT_EQ(float16(65520.0f).bits, 0x7c00);
     EXPECT_EQ(bfloat16(1.00390625f).bits, 0x3f80);  // halfway: to even
     EXPECT_EQ(bfloat16(1.01171875f).bits, 0x3f82);
+}
+
+// Random bits: every kind of number, NaN and infinity among them, at a count and an alignment that fit no vector.
+TEST(reduce, wide_vectors_give_the_same_bits) {
+    if (widest_vectors() != vectors::wide) GTEST_SKIP() << "this machine has no wider vectors";
+    constexpr std::size_t bytes = 100'008, at = 8;
+    std::mt19937_64 random(1);
+    std::vector<std::vector<std::uint64_t>> inputs(5, std::vector<std::uint64_t>(bytes / 8));
+    std::vector<const void*> sources;
+    for (std::vector<std::uint64_t>& each : inputs) {
+        std::generate(each.begin(), each.end(), std::ref(random));
+        sources.push_back(reinterpret_cast<const std::byte*>(each.data()) + at);
+    }
+    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
+        for (const reduce_op op :
+             {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+            for (const int k : {2, 3, 5})
+                for (const int divisor : {1, 3}) {
+                    if (divisor > 1 && op != reduce_op::avg) continue;
+                    const auto type = static_cast<element_type>(t);
+                    const auto count = static_cast<std::int64_t>((bytes - at) / size_of(type)) - 3;
+                    std::vector<std::byte> plain(bytes), wide(bytes);
+                    find_reduce(type, op, vectors::plain)(plain.data(), sources.data(), k, count, divisor);
+                    find_reduce(type, op, vectors::wide)(wide.data(), sources.data(), k, count, divisor);
+                    ASSERT_EQ(plain, wide) << to_string(type) << " " << to_string(op) << ", " << k << " inputs";
+                }
 }
 
 }  // namespace terrace

@@ -227,6 +227,7 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         if (!m.levels[at(l)]) continue;
         const auto& [pair, all] = *m.levels[at(l)];
         level& link = machine.levels[at(l)];
+        for (double& rate : link.rates) rate *= all.bandwidth / link.bandwidth;
         link.bandwidth = all.bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
         link.overhead = all.overhead;

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -133,6 +135,32 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     return result;
 }
 
+// ---- weights --------------------------------------------------------------------------------------------------------
+
+// How much of a vector the children of the outermost level, n >= 3 with links of rates U, are to own so that none takes
+// longer than the limit T: a child with the part f moves (1 + (n - 2) f) N each way, so f = (T U / N - 1) / (n - 2).
+// Nothing where their links are alike.
+std::vector<int> weights_of(const hierarchy& machine) {
+    const int top = machine.depth() - 1, n = machine.shape.members(top);
+    const std::vector<double>& rates = machine.levels.back().rates;
+    if (rates.empty() || n < 3) return {};
+    const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+    const double time = std::max(2 * (n - 1) / sum, 1 / *std::min_element(rates.begin(), rates.end()));
+    std::vector<double> parts;
+    for (const double rate : rates) parts.push_back(std::max(0.0, (time * rate - 1) / (n - 2)));
+    const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
+    constexpr double finest = 60;
+    std::vector<int> weights;
+    int common = 0;
+    for (const double part : parts) {
+        weights.push_back(static_cast<int>(std::lround(finest * part / all)));
+        common = std::gcd(common, weights.back());
+    }
+    if (common == 0) return {};
+    for (int& w : weights) w /= common;
+    return weights;
+}
+
 // ---- algorithms -----------------------------------------------------------------------------------------------------
 
 // A chain pays with many chunks in flight, more than an allreduce is given.
@@ -149,8 +177,15 @@ public:
             seen_.insert(key_of(c.what.stages));
             found_.push_back(std::move(c));
         }
+        const std::vector<int> weights =
+            what_ == collective::allreduce ? weights_of(prices_.machine()) : std::vector<int>{};
+        const std::vector<int> top{prices_.machine().depth() - 1};
         for (const shape& s : shape_list(prices_.machine().shape).run())
-            for (const std::vector<mode>& modes : modes_of(s, what_)) add(s, modes);
+            for (const std::vector<mode>& modes : modes_of(s, what_)) {
+                add(s, modes);
+                const bool whole_top = s.back().levels == top && !s.back().split;
+                if (!weights.empty() && whole_top && modes.back() == mode::scatter) add(s, modes, weights);
+            }
         return std::move(found_);
     }
 
@@ -159,9 +194,10 @@ private:
 
     // Per stage its own best algorithm, at every size: that gives few combinations, and none that is best is far from
     // one.
-    void add(const shape& s, const std::vector<mode>& modes) {
+    void add(const shape& s, const std::vector<mode>& modes, const std::vector<int>& weights = {}) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
+        stages.back().weights = weights;
         const std::vector<options> choices = prices_.price_options(stages);
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> picked;

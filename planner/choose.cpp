@@ -187,30 +187,35 @@ double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
     return limit(machine, bytes, rate, 0, what);
 }
 
-// What the busiest child of a level sends or receives of all ranks' blocks: its own, or all others.
-double largest_exchange(const tree& t, int l) {
-    double most = 0;
-    for (int d = 0; l > 0 && d < t.domains(l - 1); ++d) {
-        const double own = static_cast<double>(t.first_rank(l - 1, d + 1) - t.first_rank(l - 1, d)) / t.ranks();
-        most = std::max({most, own, 1 - own});
-    }
-    return most;
+// What a child of a level sends or receives of all ranks' blocks: its own, or all others.
+double exchange_of(const tree& t, int l, int child) {
+    const double own = static_cast<double>(t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child)) / t.ranks();
+    return std::max(own, 1 - own);
 }
 
 // Take the n children of a level in the whole machine, each with a link of rate U. To combine an element takes n - 1
 // transfers between children, to hand the result (or a block) to all another n - 1, and each leaves some child:
-// (n-1) N bytes over n outgoing links, once each way that the collective goes. For allreduce that is never less than
-// the N / min U that one child alone demands; and that is all that a root demands.
+// (n-1) N bytes over n outgoing links, once each way that the collective goes. One child alone demands N / min U, which
+// is more where its link is slow; and that is all that a root demands.
 double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
              collective what) {
     const int ways = goes_up(what) + goes_down(what);
     double time = 0;
     for (int l = 0; l < machine.depth(); ++l) {
-        const double n = machine.shape.members(l);
+        const level& of = machine.levels[static_cast<std::size_t>(l)];
+        const double n = machine.shape.members(l), measured = rate(l) / of.bandwidth;
         if (n < 2) continue;
-        double vectors = has_root(what) ? 1 : ways * (n - 1) / n;
-        if (has_blocks(what)) vectors = std::max(vectors, largest_exchange(machine.shape, l));
-        time = std::max(time, (vectors * static_cast<double>(bytes) - free_bytes) / rate(l));
+        double sum = 0;
+        for (const double each : of.rates) sum += each * measured;
+        if (of.rates.empty()) sum = n * rate(l);
+        const auto add = [&](double vectors, double at_rate) {
+            time = std::max(time, (vectors * static_cast<double>(bytes) - free_bytes) / at_rate);
+        };
+        if (!has_root(what)) add(ways * (n - 1) / n, sum / n);
+        // What one child alone must send or receive.
+        const int different = of.rates.empty() && !has_blocks(what) ? 1 : machine.shape.members(l);
+        for (int child = 0; child < different; ++child)
+            add(has_blocks(what) ? exchange_of(machine.shape, l, child) : 1, machine.rate(l, child) * measured);
     }
     return time;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -97,11 +98,14 @@ private:
         here_ = &samples;
         now_ = {};
         inner_ = largest_piece_ = 0;
+        inner_of_.resize(layout_.places.size());
         for (const std::size_t i : samples) {
             const place& p = layout_.places[i];
             largest_piece_ = std::max(largest_piece_, p.largest);
+            double& own = inner_of_[i] = 0;
             for (int h = 0; h <= layout_.from; ++h)
-                if (layout_.rungs[at(h)].linked()) inner_ = std::max(inner_, p.below[at(h)] / rate(h));
+                if (layout_.rungs[at(h)].linked()) own = std::max(own, p.below[at(h)] / rate(i, h));
+            inner_ = std::max(inner_, own);
         }
     }
 
@@ -143,7 +147,7 @@ private:
                     for (const exchange::message& each : e.messages)
                         crossing += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - size));
                     pass(i, h, {crossing * held * e.times, crossing * held * e.times});
-                    if (layout_.rungs[at(h)].linked()) slowest = std::max(slowest, crossing * held / rate(h));
+                    if (layout_.rungs[at(h)].linked()) slowest = std::max(slowest, crossing * held / rate(i, h));
                 }
                 for (int h = 0; h <= layout_.from; ++h)
                     pass(i, h, {sent * q.below[at(h)] * e.times, sent * q.below[at(h)] * e.times});
@@ -178,7 +182,16 @@ private:
             const auto [begin, end] = samples.equal_range(position);
             for (auto s = begin; s != end; ++s) add_message(s->second, sends, part, level, times);
         };
+        // What a vector through it takes inside each position: the longest there is, where links do not differ.
+        std::vector<double> inner(at(size), inner_);
+        const auto differ = [](const level& l) { return !l.rates.empty(); };
+        if (std::any_of(machine_.levels.begin(), machine_.levels.end(), differ)) {
+            for (const auto& [position, sample] : samples) inner[at(position)] = 0;
+            for (const auto& [position, sample] : samples)
+                inner[at(position)] = std::max(inner[at(position)], inner_of_[sample]);
+        }
         // By height from the positions' up, the domain that each position is in, and what passes its link.
+        std::vector<int> first_domain{any.first};
         std::vector<std::vector<int>> domain(1);
         for (int i = 0; i < size; ++i) domain[0].push_back(i);
         for (int h = layout_.from + 1; h < layout_.to; ++h) {
@@ -186,7 +199,7 @@ private:
             int first = 0;
             for (int i = 0; i < size; ++i) {
                 const int d = samples_.domain_at(layout_, h, samples_.first_rank(layout_, layout_.from, any.first + i));
-                if (i == 0) first = d;
+                if (i == 0) first_domain.push_back(first = d);
                 domain.back().push_back(d - first);
             }
         }
@@ -218,8 +231,10 @@ private:
                 way& w = step[h][at(d)];
                 const double busier = std::max(w.first, w.second);
                 const int height = layout_.from + static_cast<int>(h);
-                if (h == 0) slowest = std::max(slowest, busier * inner_);
-                else if (layout_.rungs[at(height)].linked()) slowest = std::max(slowest, busier * held / rate(height));
+                const int level = layout_.rungs[at(height)].level;
+                if (h == 0) slowest = std::max(slowest, busier * inner[at(d)]);
+                else if (layout_.rungs[at(height)].linked())
+                    slowest = std::max(slowest, busier * held / machine_.rate(level, first_domain[h] + d));
                 all[h][at(d)].first += w.first * e.times;
                 all[h][at(d)].second += w.second * e.times;
                 w = {};
@@ -268,7 +283,7 @@ private:
                 else if (b.first == 0) w.second = others;
                 else w.first = n;
                 pass(i, h, {w.first * held, w.second * held});
-                busiest = std::max(busiest, std::max(w.first, w.second) * held / rate(h));
+                busiest = std::max(busiest, std::max(w.first, w.second) * held / rate(i, h));
             }
         }
         now_.data = busiest;
@@ -323,7 +338,11 @@ private:
         return layout_.rungs[at(h)].level;
     }
 
-    double rate(int height) const { return machine_.levels[at(layout_.rungs[at(height)].level)].bandwidth; }
+    // Of the link of the sample's domain of a height.
+    double rate(std::size_t sample, int height) const {
+        const int level = layout_.rungs[at(height)].level;
+        return machine_.rate(level, machine_.shape.domain_of(level - 1, samples_.ranks()[sample]));
+    }
 
     // The transport copies a message in at one end and out at the other [s/B].
     double copying(int level) const { return through_memory(machine_, level) ? 2 * access_time(machine_) : 0; }
@@ -370,6 +389,7 @@ private:
     // Of the domain at hand.
     const std::vector<std::size_t>* here_ = nullptr;
     double inner_ = 0;          // slowness of the busiest link inside its positions, per vector that one sends [s/B]
+    std::vector<double> inner_of_;  // inside each sample's
     double largest_piece_ = 0;  // of the vector
     struct {
         double latency = 0, data = 0, path_memory = 0, path_parts = 0;
@@ -421,8 +441,8 @@ double stage_price::busiest_link(collective what) const {
 std::string key_of(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
-                           s.algorithm);
+        key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                           s.algorithm, fmt::join(s.weights, ":"));
     return key;
 }
 
@@ -443,6 +463,9 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
         };
         return stage_price{phase(false), phase(true), nullptr};
     };
+    // Weights are unequal shards: of the last stage, so that what it leaves with whom matters to none.
+    if (const std::vector<int>& weights = up_to_it.back().weights; !weights.empty())
+        return std::make_shared<const stage_price>(priced(weights));
     stage_price made = priced({});
     // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
     const std::vector<int> blocks = l.how == mode::scatter ? samples_.blocks(l) : std::vector<int>{};
@@ -503,11 +526,11 @@ price::price(const hierarchy& machine, const sampler& samples, collective what,
         for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
             const double* link = &loads[(i * depth + at(l)) * 2];
             const double load = std::max(link[0], link[1]);
-            if (load <= worst.bytes * (1 + 1e-9)) continue;
-            worst.child = machine.shape.domain_of(l - 1, samples.ranks()[i]);
-            worst.bytes = load;
+            const int child = machine.shape.domain_of(l - 1, samples.ranks()[i]);
+            const double time = load / machine.rate(l, child);
+            if (time <= worst.time * (1 + 1e-9)) continue;
+            worst = {.level = l, .child = child, .bytes = load, .time = time};
         }
-        worst.time = worst.bytes / machine.levels[at(l)].bandwidth;
         link_time_ = std::max(link_time_, worst.time);
     }
     crosses_network_ = network_part > 0;

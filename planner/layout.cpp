@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace terrace {
 
@@ -33,7 +34,8 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
 std::string key_of_places(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how));
+        key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how),
+                           fmt::join(s.weights, ":"));
     return key;
 }
 
@@ -43,15 +45,22 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
     for (int l = 0; l < t.depth(); ++l) {
         std::vector<int>& kinds = kind_.emplace_back();
         for (int d = 0; d < t.domains(l); ++d) {
-            if (l == 0) {
-                kinds.push_back(kind_of(std::vector{-t.children(0, d)}));
-                continue;
+            std::vector<int> parts{-t.children(0, d)};
+            if (l > 0) {
+                const auto first = kind_[at(l - 1)].begin() + t.first_child(l, d);
+                parts.assign(first, first + t.children(l, d));
             }
-            const auto first = kind_[at(l - 1)].begin() + t.first_child(l, d);
-            kinds.push_back(kind_of(std::vector<int>(first, first + t.children(l, d))));
+            // Links of other rates make other kinds.
+            for (int c = t.first_child(l, d); !machine.levels[at(l)].rates.empty() && c < t.first_child(l, d + 1); ++c)
+                parts.push_back(-1 - rate_number(machine.rate(l, c)));
+            kinds.push_back(kind_of(std::move(parts)));
         }
     }
     sample(t.depth() - 1, 0, 1);
+}
+
+int sampler::rate_number(double rate) {
+    return rates_.try_emplace(rate, static_cast<int>(rates_.size())).first->second;
 }
 
 int sampler::kind_of(std::vector<int> children) {
@@ -66,10 +75,12 @@ void sampler::sample(int level, int domain, double weight) {
     }
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
-    std::map<int, std::vector<int>> alike;  // the children that are sampled, by kind; the last of them for the others
+    std::map<std::pair<int, double>, std::vector<int>> alike;  // the children that are sampled, by kind and rate; the
+                                                               // last of them for the others
     std::map<int, double> weights;          // by child
     for (int child = first; child <= last; ++child) {
-        std::vector<int>& chosen = alike[level == 0 ? 0 : kind_[at(level - 1)][at(child)]];
+        const int kind = level == 0 ? 0 : kind_[at(level - 1)][at(child)];
+        std::vector<int>& chosen = alike[{kind, machine_.rate(level, child)}];
         const bool inside = child != first && child != last;
         const bool has_inside = !chosen.empty() && chosen.back() != first;
         if (takes_all_ || !inside || !has_inside) chosen.push_back(child);

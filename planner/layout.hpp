@@ -88,12 +88,14 @@ private:
     int child_begin(const layout& l, int height, int domain) const;
     std::pair<int, int> positions_of(const layout& l, int domain) const;
     int kind_of(std::vector<int> children);
+    int rate_number(double rate);
     int kind_of(const layout& l, int height, int domain);  // equal for domains of equal shape
     const cuts* mixed_cuts(laid_out& l, int domain);
     const cuts& cuts_after(laid_out& l, int domain);
 
     const hierarchy& machine_;
     std::map<std::vector<int>, int> kinds_;  // by those of the children
+    std::map<double, int> rates_;            // numbered
     std::vector<std::vector<int>> kind_;     // of each domain of each level
     bool takes_all_;
     std::vector<int> ranks_;

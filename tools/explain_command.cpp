@@ -68,7 +68,7 @@ void print_links(const recipe& plan, const prediction& p) {
     for (const link_cost& l : p.links) {
         const level& at = plan.machine.levels[static_cast<std::size_t>(l.level)];
         rows.add({fmt::format("link into {} (child {})", at.name, l.child),
-                  format_bandwidth(at.bandwidth) + (at.bandwidth_assumed ? " *" : ""),
+                  format_bandwidth(plan.machine.rate(l.level, l.child)) + (at.bandwidth_assumed ? " *" : ""),
                   fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
                   p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
     }

@@ -63,11 +63,10 @@ private:
         }
         line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", hub_id(level, domain),
                          router_id(level, domain)));
-        const terrace::level& l = machine_.levels[at(level)];
         for (int child = first; child < last; ++child)
             line(fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
                              "sharing_policy=\"SPLITDUPLEX\"/>",
-                             level, child, l.bandwidth, link_latency(level)));
+                             level, child, machine_.rate(level, child), link_latency(level)));
         for (int child = first; child < last; ++child) {
             const std::string inner = level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
             const std::string gate = level == 0 ? fmt::format("rank{}", child) : router_id(level - 1, child);
@@ -95,6 +94,7 @@ json json_of(const hierarchy& machine, const rule& r) {
         for (const int l : s.levels) levels.push_back(machine.levels[at(l)].name);
         stages.push_back({{"levels", levels}, {"mode", to_string(s.how)}, {"algorithm", s.algorithm}});
         if (s.group > 0) stages.back()["group"] = s.group;
+        if (!s.weights.empty()) stages.back()["weights"] = s.weights;
     }
     json made{{"lanes", r.lanes}, {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
                         {"predicted_s", r.predicted}, {"limit_s", r.limit}, {"stages", stages}};
@@ -133,11 +133,13 @@ std::string simgrid_platform(const hierarchy& machine, const std::string& name) 
 
 std::string plan_json(const recipe& plan) {
     json levels = json::array();
-    for (const level& l : plan.machine.levels)
+    for (const level& l : plan.machine.levels) {
         levels.push_back({{"name", l.name}, {"fabric", to_string(l.medium)}, {"bandwidth_bytes_per_s", l.bandwidth},
                           {"latency_s", l.latency}, {"overhead_s", l.overhead},
                           {"assumed", {{"bandwidth", l.bandwidth_assumed}, {"latency", l.latency_assumed},
                                        {"overhead", l.overhead_assumed}}}});
+        if (!l.rates.empty()) levels.back()["bandwidths_bytes_per_s"] = l.rates;
+    }
     json rules;
     for (const auto& [what, list] : plan.rules) {
         json& of = rules[std::string(to_string(what))] = json::array();

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/units.hpp"
+#include "tools/summary.hpp"
 #include "tools/svg.hpp"
 
 namespace terrace {
@@ -222,10 +223,13 @@ private:
     }
 
     // Thicker where the link is faster than the slowest one of the machine.
-    double thickness(int level) const {
-        double least = machine_.levels[0].bandwidth;
-        for (const terrace::level& l : machine_.levels) least = std::min(least, l.bandwidth);
-        return std::min(8.0, 1.5 + 2 * std::log10(machine_.levels[at(level)].bandwidth / least));
+    double thickness(double rate) const {
+        double least = rate;
+        for (const level& l : machine_.levels) {
+            least = std::min(least, l.bandwidth);
+            for (const double each : l.rates) least = std::min(least, each);
+        }
+        return std::min(8.0, 1.5 + 2 * std::log10(rate / least));
     }
 
     void edges(const box& b) {
@@ -233,7 +237,7 @@ private:
         const std::string stroke = p_.loads.empty() ? "#778" : colour_of_load(p_.loads[at(b.level)].part);
         const double y = y_of(b.level) + height;
         for (const box& c : b.children) {
-            out_.line(b.x, y, c.x, y_of(c.level), stroke, thickness(b.level));
+            out_.line(b.x, y, c.x, y_of(c.level), stroke, thickness(machine_.rate(b.level, c.number)));
             edges(c);
         }
         if (b.left_out == 0) return;
@@ -262,7 +266,7 @@ private:
         const level& of = machine_.levels[at(l)];
         const double y = y_of(l) + height + 20;
         out_.text(right + 20, y,
-                  fmt::format("{}: {} {}", of.name, marked(format_bandwidth(of.bandwidth), of.bandwidth_assumed),
+                  fmt::format("{}: {} {}", of.name, marked(bandwidth_text(of), of.bandwidth_assumed),
                               to_string(of.medium)),
                   12, svg::anchor::start, "#222", true);
         out_.text(right + 20, y + 15, "a message takes " + marked(format_duration(of.latency), of.latency_assumed), 11,
@@ -337,7 +341,7 @@ private:
         for (const box& c : b.children) {
             add(c);
             const level& l = p_.machine.levels[at(b.level)];
-            std::string label = format_bandwidth(l.bandwidth), extra;
+            std::string label = bandwidth_text(l), extra;
             if (!p_.loads.empty()) {
                 label += "\n" + p_.loads[at(b.level)].text;
                 extra = fmt::format(", color=\"{}\"", colour_of_load(p_.loads[at(b.level)].part));

@@ -1,6 +1,9 @@
 #include "tools/summary.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/units.hpp"
 #include "tools/table.hpp"
@@ -24,7 +27,14 @@ std::string lanes_text(const rule& r) {
 std::string stage_text(const hierarchy& machine, const stage& s) {
     std::string name;
     for (const int l : s.levels) name += (name.empty() ? "" : "+") + machine.levels[static_cast<std::size_t>(l)].name;
-    return fmt::format("{} {} {}", name, to_string(s.how), s.algorithm);
+    return fmt::format("{} {} {}{}", name, to_string(s.how), s.algorithm,
+                       s.weights.empty() ? "" : fmt::format(" {}", fmt::join(s.weights, ":")));
+}
+
+std::string bandwidth_text(const level& l) {
+    if (l.rates.empty()) return format_bandwidth(l.bandwidth);
+    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
+                       format_bandwidth(l.bandwidth));
 }
 
 std::string rates_text(const hierarchy& machine) {
@@ -36,7 +46,7 @@ std::string rates_text(const hierarchy& machine) {
         return assumed ? text + " *" : text;
     };
     for (const level& l : machine.levels)
-        rows.add({l.name, std::string(to_string(l.medium)), marked(format_bandwidth(l.bandwidth), l.bandwidth_assumed),
+        rows.add({l.name, std::string(to_string(l.medium)), marked(bandwidth_text(l), l.bandwidth_assumed),
                   marked(format_duration(l.latency), l.latency_assumed),
                   marked(format_duration(l.overhead), l.overhead_assumed)});
     return rows.text() +

@@ -19,6 +19,9 @@ std::string lanes_text(const rule& r);
 /// "node+rack scatter ring"
 std::string stage_text(const hierarchy& machine, const stage& s);
 
+/// "1 Gbit/s", or "500 Mbit/s to 1 Gbit/s" where links into the level differ.
+std::string bandwidth_text(const level& l);
+
 /// Lines that list the levels' rates; what is assumed has a `*`, explained in a last line.
 std::string rates_text(const hierarchy& machine);
 

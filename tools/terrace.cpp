@@ -7,6 +7,7 @@
 #include <terrace/version.hpp>
 
 #include "tools/detect_command.hpp"
+#include "tools/doctor_command.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/export_command.hpp"
 #include "tools/info_command.hpp"
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
     terrace::add_verify_command(app, status);
     terrace::add_topo_command(app);
     terrace::add_detect_command(app);
+    terrace::add_doctor_command(app, status);
     terrace::add_export_command(app);
     terrace::add_info_command(app, status);
     app.footer("Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"

@@ -24,11 +24,12 @@ std::vector<int> starts(const std::vector<int>& sizes) {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// The names with the given indexes; none where there are none.
-std::vector<std::string> chosen(const std::vector<std::string>& names, const std::vector<int>& indexes) {
-    std::vector<std::string> result;
-    if (!names.empty())
-        for (const int i : indexes) result.push_back(names[at(i)]);
+// Those with the given indexes; none where there are none.
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<int>& indexes) {
+    std::vector<T> result;
+    if (!all.empty())
+        for (const int i : indexes) result.push_back(all[at(i)]);
     return result;
 }
 
@@ -126,6 +127,8 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
     const int nodes = whole.node_levels();              // the level whose children they are
     for (int l = 0; l < whole.depth(); ++l) {
         if (l == nodes) part.hosts = chosen(whole.hosts, left);
+        if (!whole.levels[at(l)].rates.empty())
+            part.levels[at(l)] = with_rates(whole.levels[at(l)], chosen(whole.levels[at(l)].rates, left));
         std::vector<int>& sizes = children.emplace_back();
         std::vector<int> parents;
         for (int d = 0; d < whole.shape.domains(l); ++d) {
@@ -155,6 +158,13 @@ hierarchy without_idle_levels(const hierarchy& h) {
     }
     result.shape = tree(std::move(children));
     return result;
+}
+
+level with_rates(level l, std::vector<double> rates) {
+    const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+    l.bandwidth = *most;
+    l.rates = *least == *most ? std::vector<double>{} : std::move(rates);
+    return l;
 }
 
 std::string shape_text(const tree& t) {

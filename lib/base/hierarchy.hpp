@@ -30,6 +30,7 @@ struct level {
     bool bandwidth_assumed = false;  ///< from the table of defaults, not from a file
     bool latency_assumed = false;
     bool overhead_assumed = true;
+    std::vector<double> rates = {};  ///< the links' bandwidths by child, where they differ; `bandwidth` is the fastest
 };
 
 /// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level
@@ -83,6 +84,11 @@ struct hierarchy {
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
+    /// Of the link of one child, counted over the machine, into a level, per direction [B/s].
+    double rate(int l, int child) const noexcept {
+        const level& of = levels[static_cast<std::size_t>(l)];
+        return of.rates.empty() ? of.bandwidth : of.rates[static_cast<std::size_t>(child)];
+    }
     /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
     int node_levels() const noexcept;
     /// Ranks of each node, in order.
@@ -94,6 +100,9 @@ struct hierarchy {
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks);
 /// The same ranks without the levels that join nothing, where a domain has one child; one level stays.
 hierarchy without_idle_levels(const hierarchy& h);
+
+/// The level with these bandwidths of its children's links, [B/s].
+level with_rates(level l, std::vector<double> rates);
 
 /// "3 x 2 x 2", innermost first; uneven levels as "1-3".
 std::string shape_text(const tree& t);

@@ -50,8 +50,7 @@ double as_printed(double bandwidth) {
     return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
 }
 
-double checked_rate(const document& map, const rate_field& field) {
-    const document entry = map.at(field.key);
+double checked_rate(const document& entry, const rate_field& field) {
     const double rate = (entry.*field.read)();
     if (rate < field.low || rate > field.high)
         entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
@@ -87,6 +86,28 @@ std::vector<std::string> assumed_keys(const document& map) {
     return keys;
 }
 
+// Of each child's link.
+std::vector<double> listed_rates(const document& list, const rate_field& field) {
+    std::vector<double> rates;
+    for (const document& item : list.items()) rates.push_back(checked_rate(item, field));
+    if (rates.empty()) list.fail("an empty list of bandwidths; write one for each child, or one for all");
+    return rates;
+}
+
+// There are as many as children, which are known once the shape is.
+void check_rates(const std::vector<document>& levels, const hierarchy& h) {
+    for (int l = 0; l < h.depth(); ++l) {
+        const document& map = levels[static_cast<std::size_t>(l)];
+        if (!map.has("bandwidth") || !map.at("bandwidth").is_sequence()) continue;
+        const std::size_t given = map.at("bandwidth").items().size();
+        if (given != static_cast<std::size_t>(h.shape.members(l)))
+            map.at("bandwidth").fail(fmt::format("{} bandwidths, but level \"{}\" joins {} children in all; write one "
+                                                 "for each, or one for all",
+                                                 given, h.levels[static_cast<std::size_t>(l)].name,
+                                                 h.shape.members(l)));
+    }
+}
+
 level read_level(const document& map) {
     map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "hosts"});
     level l;
@@ -96,7 +117,9 @@ level read_level(const document& map) {
     const std::vector<std::string> assumed = assumed_keys(map);
     for (const rate_field& field : rate_fields) {
         const bool given = map.has(field.key);
-        l.*field.value = given ? checked_rate(map, field) : fallback.*field.fallback;
+        const bool listed = given && field.value == &level::bandwidth && map.at(field.key).is_sequence();
+        if (listed) l = with_rates(std::move(l), listed_rates(map.at(field.key), field));
+        else l.*field.value = given ? checked_rate(map.at(field.key), field) : fallback.*field.fallback;
         l.*field.assumed = !given || std::find(assumed.begin(), assumed.end(), field.key) != assumed.end();
     }
     return normalised(std::move(l));
@@ -222,7 +245,11 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
     for (const rate_field& field : rate_fields) {
         if (l.*field.assumed) assumed.push_back(field.key);
         // The overhead, which hardly any file gives, is left out where the table has it.
-        const std::string value = field.format(l.*field.value);
+        const bool listed = field.value == &level::bandwidth && !l.rates.empty();
+        std::vector<std::string> rates;
+        for (const double rate : l.rates) rates.push_back(format_bandwidth(rate));
+        const std::string value =
+            listed ? fmt::format("[{}]", fmt::join(rates, ", ")) : field.format(l.*field.value);
         const bool implied = field.value == &level::overhead && l.overhead_assumed &&
                              value == field.format(default_rates(l.medium).overhead);
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
@@ -252,7 +279,8 @@ hierarchy read_hierarchy(const document& map) {
     }
     if (h.levels.empty()) list.fail("a machine has at least one level");
     h.shape = read_shape(map, h.levels);
-    if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map, reduction));
+    check_rates(list.items(), h);
+    if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
     h.hosts = read_hosts(list.items(), h);
     return h;
 }
@@ -273,6 +301,7 @@ std::string write_hierarchy(const hierarchy& h, int indent) {
 
 level normalised(level l) {
     l.bandwidth = as_printed(l.bandwidth);
+    for (double& rate : l.rates) rate = as_printed(rate);
     for (double* seconds : {&l.latency, &l.overhead})
         *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
     return l;

@@ -12,7 +12,7 @@ inline constexpr int max_ranks = 1 << 20;
 
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from
-/// `default_rates` and are marked assumed; `assumed: [bandwidth, latency]` marks rates that are written out.
+/// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth, latency]` marks rates that are written out.
 /// `reduction:` may stand beside `levels:`. @throws input_error
 hierarchy read_hierarchy(const document& map);
 

@@ -45,8 +45,9 @@ std::string group_text(const std::vector<int>& sizes) {
 std::string write_stage(const hierarchy& machine, const stage& s, const std::vector<int>& sizes) {
     std::vector<std::string> names;
     for (const int l : s.levels) names.push_back(yaml_scalar(machine.levels[static_cast<std::size_t>(l)].name));
-    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}}}", fmt::join(names, ", "),
-                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm));
+    const std::string weights = s.weights.empty() ? "" : fmt::format(", weights: [{}]", fmt::join(s.weights, ", "));
+    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}}}", fmt::join(names, ", "),
+                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights);
 }
 
 // One line for what holds of the whole rule, then one per stage.
@@ -92,14 +93,23 @@ mode read_mode(const document& value) {
     return *how;
 }
 
+std::vector<int> read_weights(const document& list) {
+    constexpr std::int64_t most = 1000;
+    std::vector<int> weights;
+    for (const document& item : list.items()) weights.push_back(static_cast<int>(item.integer(0, most)));
+    if (weights.empty()) list.fail("an empty list of weights; leave it out where all are equal");
+    return weights;
+}
+
 stage read_stage(const document& map, const hierarchy& machine) {
-    map.allow_only({"levels", "group", "mode", "algorithm"});
+    map.allow_only({"levels", "group", "mode", "algorithm", "weights"});
     const document group = map.at("group");
     const bool uneven = group.text().find("..") != std::string::npos;  // compared with the topology afterwards
     return {.levels = read_levels(map.at("levels"), machine),
             .group = uneven ? 0 : static_cast<int>(group.integer(1, max_ranks)),
             .how = read_mode(map.at("mode")),
             .algorithm = map.at("algorithm").text(),
+            .weights = map.has("weights") ? read_weights(map.at("weights")) : std::vector<int>{},
             .written = {map.line(), map.column()}};
 }
 
@@ -112,6 +122,9 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
                                              to_string(what), to_string(has_root(what) ? mode::root : mode::scatter)));
     }
     if (stages.empty()) list.fail("a rule has at least one stage");
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        if (!stages[s].weights.empty() && (what != collective::allreduce || s + 1 < stages.size()))
+            list.items()[s].at("weights").fail("weights are for the outermost stage of allreduce");
     try {
         const tree shape = stage_tree(machine, stages);
         for (std::size_t s = 0; s < stages.size(); ++s) {

@@ -63,6 +63,21 @@ public:
         else whole_levels(s, last, bad);
     }
 
+    // Of the stage that was added last.
+    void check_weights(const stage& s, int number) const {
+        if (s.weights.empty()) return;
+        const std::vector<int>& sizes = children_.back();
+        const auto bad = [&](const std::string& why) {
+            throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
+        };
+        if (s.how != mode::scatter) bad(fmt::format("weights are for mode scatter, not {}", to_string(s.how)));
+        if (sizes.size() != 1) bad("weights are for the outermost stage, that of the whole machine");
+        if (s.weights.size() != static_cast<std::size_t>(sizes.front()))
+            bad(fmt::format("{} weights for a group of {}", s.weights.size(), sizes.front()));
+        if (std::all_of(s.weights.begin(), s.weights.end(), [](int w) { return w == 0; }))
+            bad("all weights are 0; somebody must take the vector");
+    }
+
     tree finish() {
         if (level_ < machine_.depth())
             throw plan_error(fmt::format("stages: no stage covers {}level {}; add one behind the others",
@@ -146,7 +161,10 @@ const rule& recipe::choose(collective c, std::int64_t bytes) const {
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     grouping groups(machine);
     int number = 0;
-    for (const stage& s : stages) groups.add(s, number++);
+    for (const stage& s : stages) {
+        groups.add(s, number);
+        groups.check_weights(s, number++);
+    }
     return groups.finish();
 }
 
@@ -161,6 +179,7 @@ std::string describe(const hierarchy& machine, std::span<const stage> stages) {
         text += *low == *high ? fmt::format("{}:{} ", level_names(machine, s), *low)
                               : fmt::format("{}:{}..{} ", level_names(machine, s), *low, *high);
         text += fmt::format("{} {}", to_string(s.how), s.algorithm);
+        if (!s.weights.empty()) text += fmt::format(" {}", fmt::join(s.weights, ":"));
         ++number;
     }
     return text;

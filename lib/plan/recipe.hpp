@@ -57,6 +57,9 @@ struct stage {
     int group = 0;                 ///< ranks of each group; 0 where groups differ in size (uneven domains)
     mode how = mode::scatter;
     std::string algorithm;         ///< a name in the registry
+    /// How much of a segment each sibling gets, in mode scatter, where that is not the same; only of an allreduce's
+    /// outermost stage. May be 0 for some.
+    std::vector<int> weights{};
     origin written{};
 
     friend bool operator==(const stage&, const stage&) = default;

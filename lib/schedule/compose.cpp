@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -127,7 +128,9 @@ private:
         const int size = static_cast<int>(members.front().size());
         const int root = root_position(members.front(), ordinal);
         std::vector<range> shards;
-        for (int i = 0; i < size; ++i) shards.push_back(partition(segment, size, i, quantum_));
+        const std::vector<int>& weights = stages_[at(number_)].weights;
+        if (!weights.empty()) shards = weighted(segment, weights);
+        for (int i = 0; i < size && weights.empty(); ++i) shards.push_back(partition(segment, size, i, quantum_));
 
         if (stage.how == mode::scatter) {
             for (int i = 0; i < size; ++i) append(after, shards[at(i)], position(members, i));
@@ -143,6 +146,21 @@ private:
             const int number = static_cast<int>(stage.cohorts.size() - domain_begin_);
             stage.cohorts.push_back({segment, std::move(replica), shards, root, number});
         }
+    }
+
+    // As many equal parts for each as its weight says.
+    std::vector<range> weighted(range segment, const std::vector<int>& weights) const {
+        const int all = std::accumulate(weights.begin(), weights.end(), 0);
+        std::vector<range> shards;
+        std::int64_t begin = segment.begin;
+        int parts = 0;
+        for (const int w : weights) {
+            parts += w;
+            const std::int64_t end = parts == 0 ? begin : partition(segment, all, parts - 1, quantum_).end;
+            shards.push_back({begin, end});
+            begin = end;
+        }
+        return shards;
     }
 
     // Segments take turns, so that no sibling carries them all.

@@ -27,11 +27,17 @@ std::string marked(const std::string& value, bool assumed) { return assumed ? va
 
 // ---- Text -----------------------------------------------------------------------------------------------------------
 
+std::string bandwidth_text(const level& l) {
+    if (l.rates.empty()) return format_bandwidth(l.bandwidth);
+    return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
+                       format_bandwidth(l.bandwidth));
+}
+
 std::string level_table(const hierarchy& h) {
     std::vector<std::vector<std::string>> rows{{"level", "fabric", "bandwidth", "latency", "overhead"}};
     for (const level& l : h.levels)
         rows.push_back({l.name, std::string(to_string(l.medium)),
-                        marked(format_bandwidth(l.bandwidth), l.bandwidth_assumed),
+                        marked(bandwidth_text(l), l.bandwidth_assumed),
                         marked(format_duration(l.latency), l.latency_assumed),
                         marked(format_duration(l.overhead), l.overhead_assumed)});
     std::vector<std::size_t> widths(rows.front().size(), 0);
@@ -92,13 +98,15 @@ json level_json(const hierarchy& h, int l) {
     if (v.bandwidth_assumed) assumed.push_back("bandwidth");
     if (v.latency_assumed) assumed.push_back("latency");
     if (v.overhead_assumed) assumed.push_back("overhead");
-    return {{"name", v.name},
-            {"fabric", to_string(v.medium)},
-            {"bandwidth_bytes_per_s", v.bandwidth},
-            {"latency_s", v.latency},
-            {"overhead_s", v.overhead},
-            {"assumed", std::move(assumed)},
-            {"node_level", l < h.node_levels()}};
+    json made = {{"name", v.name},
+                 {"fabric", to_string(v.medium)},
+                 {"bandwidth_bytes_per_s", v.bandwidth},
+                 {"latency_s", v.latency},
+                 {"overhead_s", v.overhead},
+                 {"assumed", std::move(assumed)},
+                 {"node_level", l < h.node_levels()}};
+    if (!v.rates.empty()) made["bandwidths_bytes_per_s"] = v.rates;
+    return made;
 }
 
 json object_json(std::string_view kind, const std::string& name) {

@@ -20,12 +20,15 @@ link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
         first_.push_back(size());
         for (int child = 0; child < machine.shape.members(l); ++child)
             for (const bool inward : {false, true})
-                links_.push_back({l, child, inward, machine.levels[at(l)].bandwidth, 0, {}});
+                links_.push_back({l, child, inward, machine.rate(l, child), 0, {}});
     }
     for (const link_load& link : links_) {
         const int l = link.level;
-        limits_.push_back(l == 0 || link.rate < machine.shape.children(l - 1, link.child) *
-                                                    machine.levels[at(l - 1)].bandwidth);
+        double below = 0;
+        for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
+             l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
+            below += machine.rate(l - 1, child);
+        limits_.push_back(l == 0 || link.rate < below);
     }
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,7 @@ terrace_topology: 1
 name: one
 levels: [{name: node, size: 1, fabric: shm}]
 """
-COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "export", "info"]
+COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "export", "doctor", "info"]
 
 
 class Command(Scratch):
@@ -329,6 +330,34 @@ class Pictures(Command):
         texts = self.texts(svg)
         self.assertIn("node 4095", texts)
         self.assertTrue(any(t.endswith(" more") for t in texts))
+
+
+class Doctor(Command):
+    def doctor(self, files=None, path=None):
+        def limit():
+            if files:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        environment = {**os.environ, **({"PATH": path} if path else {})}
+        return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, preexec_fn=limit, env=environment)
+
+    def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
+        done = self.doctor()
+        lines = done.stdout.splitlines()
+        for what in ["shared memory", "open files", "network", "host name", "MPI", "GPU driver", "variables"]:
+            self.assertTrue(any(re.match(f"(ok  |note|FIX ) {what}: .", line) for line in lines), done.stdout)
+        for line, after in zip(lines, [*lines[1:], ""]):
+            if line.startswith(("note", "FIX")):
+                self.assertRegex(after, "^       .")
+        self.assertEqual(done.returncode, 1 if "FIX " in done.stdout else 0)
+
+    def test_finds_few_files_and_another_mpi(self):
+        self.assertRegex(self.doctor(files=64).stdout, "FIX  open files: 64 at a time\n +every peer.*ulimit -n")
+        program = self.directory / "mpirun"
+        program.write_text("#!/bin/sh\necho other launcher 1.0\n")
+        program.chmod(0o755)
+        done = self.doctor(path=f"{self.directory}:/bin")
+        self.assertRegex(done.stdout, "FIX  MPI: no mpirun in PATH")
+        self.assertEqual(done.returncode, 1)
 
 
 class Explain(Command):

@@ -143,6 +143,7 @@ TEST(cluster_yaml, shipped_files) {
         {"three-three-one", "1-3 x 3", 3},
         {"three-racks", "2 x 2 x 3", 6},
         {"uneven-racks", "1-3 x 2-3 x 2", 5},
+        {"unequal-uplinks", "2-4 x 3", 3},
     };
     for (const row& r : table) {
         SCOPED_TRACE(r.directory);

@@ -12,11 +12,11 @@ network_graph graph_of(const hierarchy& machine) {
     std::vector<int> below(static_cast<std::size_t>(t.ranks()));
     for (int r = 0; r < t.ranks(); ++r) below[static_cast<std::size_t>(r)] = r;
     for (int l = 0; l < t.depth(); ++l) {
-        const double rate = machine.levels[static_cast<std::size_t>(l)].bandwidth;
         std::vector<int> domains;
         for (int d = 0; d < t.domains(l); ++d) {
             domains.push_back(g.vertices++);
             for (int child = t.first_child(l, d); child < t.first_child(l, d + 1); ++child) {
+                const double rate = machine.rate(l, child);
                 g.links.push_back({below[static_cast<std::size_t>(child)], domains.back(), rate});
                 g.links.push_back({domains.back(), below[static_cast<std::size_t>(child)], rate});
             }

@@ -21,6 +21,31 @@ std::string error_of(const std::string& text) {
     return "no error";
 }
 
+TEST(hierarchy_yaml, reads_a_rate_for_each_child) {
+    const std::string text = "levels:\n"
+                             "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
+                             "  - {name: core, fabric: ethernet, bandwidth: [1 Gbit/s, 500 Mbit/s, 1 Gbit/s], latency: "
+                             "30 us, assumed: [overhead]}\n"
+                             "tree: [4, 2, 1]\n";
+    const hierarchy h = read(text);
+    EXPECT_EQ(h.rate(0, 3), 10e9);
+    EXPECT_EQ(h.rate(1, 0), 125e6);
+    EXPECT_EQ(h.rate(1, 1), 62.5e6);
+    EXPECT_EQ(h.levels[1].bandwidth, 125e6);
+    EXPECT_EQ(write_hierarchy(h, 0), text);
+    // What is left of it keeps its own; equal ones are one.
+    EXPECT_EQ(part_of(h, std::vector{0, 1, 4}).levels[1].rates, (std::vector{125e6, 62.5e6}));
+    EXPECT_TRUE(part_of(h, std::vector{0, 6}).levels[1].rates.empty());
+    EXPECT_EQ(part_of(h, std::vector{4, 5}).levels[1].bandwidth, 62.5e6);
+    const auto listed = [](const std::string& rates) {
+        return error_of("levels: [{name: a, size: 2, fabric: shm, bandwidth: " + rates + "}]");
+    };
+    EXPECT_EQ(listed("[1 GB/s, 2 GB/s]"), "no error");
+    EXPECT_NE(listed("[1 GB/s]").find("1 bandwidths, but level \"a\" joins 2 children"), std::string::npos);
+    EXPECT_NE(listed("[1 GB/s, cat]").find("\"cat\" is not a bandwidth"), std::string::npos);
+    EXPECT_NE(listed("[]").find("empty"), std::string::npos);
+}
+
 TEST(hierarchy_yaml, reads_sizes_and_rates) {
     const hierarchy h = read(
         "levels:\n"

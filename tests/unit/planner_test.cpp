@@ -113,6 +113,22 @@ TEST(limit, of_allgather_is_the_worst_cut) {
     EXPECT_GE(compared, 20);
 }
 
+// Three nodes, the last with a slower link.
+hierarchy unequal(double slow) {
+    hierarchy h = machine(tree({{4, 4, 2}, {3}}));
+    h.levels.back() = with_rates(h.levels.back(), {125e6, 125e6, slow});
+    return h;
+}
+
+TEST(limit, of_unequal_links) {
+    // All together: 4 vectors over the sum; one alone: a vector.
+    EXPECT_DOUBLE_EQ(limit(unequal(62.5e6), mib), mib / 62.5e6);
+    EXPECT_DOUBLE_EQ(limit(unequal(120e6), mib), 4.0 * mib / 370e6);
+    EXPECT_DOUBLE_EQ(limit(unequal(62.5e6), mib, collective::broadcast), mib / 62.5e6);
+    EXPECT_DOUBLE_EQ(limit(unequal(62.5e6), mib, collective::allgather), 0.8 * mib / 62.5e6);
+    EXPECT_DOUBLE_EQ(test::allgather_bound(test::graph_of(unequal(62.5e6)), mib), 0.8 * mib / 62.5e6);
+}
+
 TEST(limit, cuts_of_other_graphs) {
     // A ring of four, both ways: a half of it holds two blocks, and two links leave it; one vertex, one block and two.
     test::network_graph ring{4, 4, {}};
@@ -454,6 +470,38 @@ private:
     std::vector<stage> current_;
     std::vector<std::vector<stage>> found_;
 };
+
+// Who has a slow link gets less of the vector: equal parts would take 4/3 of the limit.
+TEST(candidates, weigh_unequal_links) {
+    const hierarchy h = unequal(62.5e6);
+    const recipe plan = make_plan("m", h);
+    const rule& chosen = plan.choose(collective::allreduce, 32 * mib);
+    EXPECT_EQ(chosen.stages.back().weights, (std::vector{1, 1, 0}));
+    rule equal = chosen;
+    equal.stages.back().weights.clear();
+    const auto time = [&](const rule& r) { return predict(h, r.stages, 32 * mib, r.lanes, r.chunk).time; };
+    EXPECT_LT(time(chosen), limit(h, 32 * mib) / 0.97);
+    EXPECT_GT(time(equal), limit(h, 32 * mib) / 0.76);
+    EXPECT_EQ(parse_plan(plan.text, "m.yaml").choose(collective::allreduce, 32 * mib).stages, chosen.stages);
+
+    // And the result is right, for counts that leave some with nothing too.
+    for (const std::int64_t count : {0, 1, 9, 10, 1000}) {
+        std::vector<schedule> programs;
+        for (schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
+            programs.push_back(lower(std::move(s), {}));
+        EXPECT_EQ(find_fault(programs), std::nullopt) << count;
+    }
+    // Weights are of the outermost stage, one for each sibling.
+    const auto refused = [&](std::vector<stage> stages) { EXPECT_THROW(stage_tree(h, stages), stage_error); };
+    std::vector<stage> stages = chosen.stages;
+    stages.back().weights = {1, 1};
+    refused(stages);
+    stages.back().weights = {0, 0, 0};
+    refused(stages);
+    stages = chosen.stages;
+    stages.front().weights = {1, 1, 0};
+    refused(stages);
+}
 
 TEST(candidates, contain_the_best_of_everything) {
     for (const hierarchy& h : {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}))})

@@ -13,7 +13,7 @@ namespace terrace::test {
 #if defined(__SANITIZE_THREAD__)
 inline constexpr int slowness = 40;
 #elif defined(__SANITIZE_ADDRESS__)
-inline constexpr int slowness = 10;
+inline constexpr int slowness = 20;
 #else
 inline constexpr int slowness = 1;
 #endif

@@ -50,8 +50,8 @@ TEST(hosts, refuse) {
              {"a[0-999][0-999]", "more than 250000 names"},
              {"a[0-9999999999]", "more than 9 digits"},
              {std::string(300, 'x'), "more than 255 characters"}})
-        EXPECT_NE(error_of([&] { expand_hosts(list); }).find(what), std::string::npos)
-            << error_of([&] { expand_hosts(list); });
+        EXPECT_NE(error_of([&list = list] { expand_hosts(list); }).find(what), std::string::npos)
+            << error_of([&list = list] { expand_hosts(list); });
 }
 
 TEST(hosts, fold_is_the_inverse) {
@@ -75,8 +75,8 @@ TEST(hostfile, forms) {
              {"n1:0\n", "hosts:1:1: \"0\" is not"},
              {"n1 cpu=3\n", "hosts:1:1: \"cpu=3\" is not read"},
              {"n[1\n", "hosts:1:1: host list \"n[1\""}})
-        EXPECT_EQ(error_of([&] { parse_hostfile(text, "hosts"); }).find(what), 0u)
-            << error_of([&] { parse_hostfile(text, "hosts"); });
+        EXPECT_EQ(error_of([&text = text] { parse_hostfile(text, "hosts"); }).find(what), 0u)
+            << error_of([&text = text] { parse_hostfile(text, "hosts"); });
 }
 
 // Two racks of three and two nodes, each with two sockets of 2 and 1 ranks.
@@ -173,7 +173,7 @@ TEST(slurm_conf, errors_say_where_and_what) {
              {"BlockName=b Nodes=n1\n", "topology/block is not read"},
              {chain, "above more than 16 levels"},
              {std::string("SwitchName=a Nodes=n\0", 21), "byte 0x00 is a control character"}})
-        EXPECT_NE(error_of([&] { slurm(text); }).find(what), std::string::npos) << error_of([&] { slurm(text); });
+        EXPECT_NE(error_of([&text = text] { slurm(text); }).find(what), std::string::npos) << error_of([&text = text] { slurm(text); });
 }
 
 }  // namespace

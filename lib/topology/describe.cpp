@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <terrace/error.hpp>
+
 #include "base/hosts.hpp"
 #include "base/units.hpp"
 
@@ -227,7 +229,11 @@ std::string describe_text(const topology& t) {
 }
 
 std::string describe_json(const topology& t) {
+    constexpr int most = 20'000;  // a few objects of about 1 KiB each stand for a rank
     const hierarchy& h = t.machine;
+    if (h.ranks() > most)
+        throw usage_error(fmt::format("a tree of {} ranks takes too much memory: at most {}; print a cluster file (--yaml), "
+                                      "or a part of the machine (--hosts)", h.ranks(), most));
     json levels = json::array();
     for (int l = 0; l < h.depth(); ++l) levels.push_back(level_json(h, l));
     json machine = tree_writer(t).whole();

@@ -11,7 +11,7 @@ namespace terrace {
 std::string describe_text(const topology& t);
 
 /// The machine for a program: a tree of objects with `kind`, `name` and `children`, as JSON; docs/topology.md lists the
-/// members. Ends with a newline.
+/// members. Ends with a newline. @throws usage_error for more than 20,000 ranks
 std::string describe_json(const topology& t);
 
 }  // namespace terrace

@@ -75,6 +75,14 @@ TEST(samples, json_is_a_tree_of_objects) {
     EXPECT_EQ(count(cluster, "machine"), 9);  // the whole, and 8 nodes
 }
 
+// A short file may stand for a machine whose tree would fill the memory.
+TEST(samples, json_of_a_very_large_machine_is_refused) {
+    topology large{"large", {}};
+    large.machine.shape = tree::uniform(std::vector{8, 2501});
+    large.machine.levels.resize(2);
+    EXPECT_THROW(describe_json(large), usage_error);
+}
+
 TEST(samples, one_line_machines) {
     const topology t = load_machine({.source = "package:2 numa:2 core:3"});
     EXPECT_EQ(shape_text(t.machine.shape), "3 x 2 x 2");

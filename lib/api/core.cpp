@@ -101,9 +101,7 @@ void communicator::core::run(const shape_of_call& call, const void* send, void* 
 
 std::uint64_t communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
     const auto held = hold();
-    if (failure_)
-        throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one",
-                                      to_string(call.what)));
+    expect_unbroken(to_string(call.what));
     const bool near = reachable(call, send, recv);
     bound* b = find_idle(call, near);
     const std::uint64_t signature = b != nullptr ? b->signature : signature_of(call);
@@ -278,7 +276,7 @@ slicing communicator::core::slice_call(const shape_of_call& call, const rule& ch
 
 // Whether what is written is out of the cache again before anybody reads it.
 bool communicator::core::streams(const shape_of_call& call) const {
-    static const auto cache = static_cast<std::int64_t>(std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE)));
+    static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
     return cache > 0 && 2 * elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
 }
 
@@ -313,10 +311,14 @@ schedule communicator::core::block_program_of(const shape_of_call& call, const r
                  fits_slot(layout.c.count, call) ? net_->can() : capabilities{});
 }
 
-// Before something collective that does not move calls along which others may wait for.
-void communicator::core::end_calls_for(const std::string& what) {
+void communicator::core::expect_unbroken(std::string_view what) const {
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
+}
+
+// Before something collective that does not move calls along which others may wait for.
+void communicator::core::end_calls_for(const std::string& what) {
+    expect_unbroken(what);
     or_fail([&] { check_->meet(what); });
     while (!engine_->idle()) finish(engine_->oldest());
 }

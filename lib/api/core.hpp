@@ -4,6 +4,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <terrace/communicator.hpp>
@@ -70,6 +71,7 @@ private:
     program bind(const shape_of_call& call, bool reachable);
     schedule program_of(const shape_of_call& call, const rule& chosen, std::int64_t count, buffer home) const;
     schedule block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const;
+    void expect_unbroken(std::string_view what) const;
     void end_calls_for(const std::string& what);
     bool streams(const shape_of_call& call) const;
     std::int64_t elements_of(const shape_of_call& call) const;

@@ -72,6 +72,16 @@ void cover(const tree& shape, int level, int part, std::vector<stage>& so_far, s
 
 }  // namespace
 
+level link(std::string name, fabric medium, double bandwidth, double latency, double overhead) {
+    level l;
+    l.name = std::move(name);
+    l.medium = medium;
+    l.bandwidth = bandwidth;
+    l.latency = latency;
+    l.overhead = overhead;
+    return l;
+}
+
 hierarchy machine_of(tree shape) {
     hierarchy machine;
     for (int l = 0; l < shape.depth(); ++l) {

@@ -10,6 +10,9 @@
 
 namespace terrace::test {
 
+/// A level with its rate [B/s], and its latency and overhead [s].
+level link(std::string name, fabric medium, double bandwidth, double latency, double overhead);
+
 /// A machine of the given shape with levels named l0, l1, ...
 hierarchy machine_of(tree shape);
 

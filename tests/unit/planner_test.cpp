@@ -21,15 +21,7 @@
 namespace terrace {
 namespace {
 
-level link(std::string name, fabric medium, double bandwidth, double latency, double overhead) {
-    level l;
-    l.name = std::move(name);
-    l.medium = medium;
-    l.bandwidth = bandwidth;
-    l.latency = latency;
-    l.overhead = overhead;
-    return l;
-}
+using test::link;
 
 const std::vector<level> three_levels{link("node", fabric::shm, 10e9, 0.5e-6, 0.3e-6),
                                       link("rack", fabric::ethernet, 125e6, 30e-6, 5e-6),

@@ -19,15 +19,7 @@ namespace {
 
 constexpr std::int64_t kib = 1024, mib = 1 << 20;
 
-level link(std::string name, fabric medium, double bandwidth, double latency, double overhead) {
-    level l;
-    l.name = std::move(name);
-    l.medium = medium;
-    l.bandwidth = bandwidth;
-    l.latency = latency;
-    l.overhead = overhead;
-    return l;
-}
+using test::link;
 
 // Processors that cost nothing.
 hierarchy network(tree shape, double overhead = 0) {

@@ -105,7 +105,7 @@ node_stages::place node_stages::place_of(const std::byte* mine) const noexcept {
     for (const std::shared_ptr<region>& r : regions_) {
         const std::byte* first = r->memory.parts[static_cast<std::size_t>(me_)];
         if (mine >= first && mine <= first + r->bytes)
-            return r->number << 40 | static_cast<std::uint64_t>(mine - first);
+            return r->number << offset_bits | static_cast<std::uint64_t>(mine - first);
     }
     return nowhere;
 }
@@ -113,7 +113,7 @@ node_stages::place node_stages::place_of(const std::byte* mine) const noexcept {
 std::byte* node_stages::at(const stage_call& c, int member, place p) const noexcept {
     const auto part = static_cast<std::size_t>(part_of(c.group->members[static_cast<std::size_t>(member)]));
     for (const std::shared_ptr<region>& r : regions_)
-        if (r->number == p >> 40) return r->memory.parts[part] + (p & ((place{1} << 40) - 1));
+        if (r->number == region_of(p)) return r->memory.parts[part] + offset_of(p);
     return nullptr;
 }
 
@@ -203,7 +203,7 @@ bool node_stages::step(active& a) noexcept {
 // can stay until the slot is used again.
 bool node_stages::leave(const active& a) noexcept {
     const cell& mine = cell_of(me_, a.call.lane_slot);
-    const auto in_slot = [](place p) { return p >> 40 == 0; };
+    const auto in_slot = [](place p) { return region_of(p) == 0; };
     if (!a.call.last || !in_slot(mine.src) || (mine.dst != nowhere && !in_slot(mine.dst))) return false;
     readers& r = readers_[static_cast<std::size_t>(a.call.lane_slot)];
     r.ticket = ticket(a.call, finished);

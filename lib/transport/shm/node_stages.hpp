@@ -47,9 +47,12 @@ public:
     bool sleep() noexcept;
 
 private:
-    // Where in the node's shared memory something of a rank's is: the region's number << 40 | offset in its part.
+    // Where in the node's shared memory something of a rank's is: the region's number, and the offset in its part.
     using place = std::uint64_t;
     static constexpr place nowhere = ~place{0};
+    static constexpr int offset_bits = 40;
+    static constexpr std::uint64_t region_of(place p) noexcept { return p >> offset_bits; }
+    static constexpr std::uint64_t offset_of(place p) noexcept { return p & ((place{1} << offset_bits) - 1); }
 
     // How far a rank is in one slot: turn, channel and progress within the stage. From its arrival on, where what it
     // gives and what it gets are.

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <terrace/types.hpp>
+
+#include "kernels/gpu_reduce.hpp"
+
+// CUDA's and NCCL's own names for what their handles point to, so that no header of theirs is needed here.
+struct CUstream_st;
+struct CUevent_st;
+struct ncclComm;
+
+namespace terrace {
+
+using gpu_stream = CUstream_st*;
+using gpu_event = CUevent_st*;
+using nccl_comm = ncclComm*;
+
+/// ncclUniqueId.
+struct nccl_id {
+    char bytes[128];
+};
+
+/// All that Terrace calls of CUDA and NCCL, and its own kernels for the device: the one way from the library to a GPU.
+/// The module terrace-nccl.so fills it with the real functions, the tests' stand-in with its own. Functions that return
+/// int return CUDA's or NCCL's code, 0 where all is well.
+struct gpu_runtime {
+    /// NCCL's code for what is still under way on a nonblocking communicator.
+    static constexpr int in_progress = 7;
+
+    const char* version;  ///< of Terrace: table and library must be of one
+    std::size_t bytes;    ///< of the table
+
+    // CUDA. Copies go between host and device either way.
+    const char* (*cuda_error)(int code);
+    int (*cuda_versions)(int* driver, int* runtime);  ///< 13000 is 13.0; a driver of 0 is none
+    int (*device_count)(int* count);
+    int (*use_device)(int device);                    ///< from now on, in this thread
+    int (*device_name)(int device, char* name, std::size_t bytes);
+    int (*device_of)(const void* memory, int* device);  ///< -1 where it is no device's
+    int (*allocate)(void** memory, std::size_t bytes);
+    int (*release)(void* memory);
+    int (*allocate_pinned)(void** memory, std::size_t bytes);
+    int (*release_pinned)(void* memory);
+    int (*make_stream)(gpu_stream* stream);           ///< one that waits for no other
+    int (*drop_stream)(gpu_stream stream);
+    int (*stream_done)(gpu_stream stream, bool* done);
+    int (*stream_captured)(gpu_stream stream, bool* captured);  ///< whether a graph is being made of what it gets
+    int (*make_event)(gpu_event* event);
+    int (*drop_event)(gpu_event event);
+    int (*record)(gpu_event event, gpu_stream stream);
+    int (*wait)(gpu_stream stream, gpu_event event);  ///< the stream does
+    int (*event_done)(gpu_event event, bool* done);
+    int (*copy)(void* to, const void* from, std::size_t bytes, gpu_stream stream);
+    int (*relax_capture)(bool* relaxed);  ///< exchanges whether this thread may do what would break others' captures
+
+    // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are through.
+    const char* (*nccl_error)(int code);
+    int (*nccl_version)(int* version);                ///< 22809 is 2.28.9
+    int (*make_id)(nccl_id* id);
+    int (*make_comm)(nccl_comm* comm, int ranks, const nccl_id* id, int rank);
+    int (*split)(nccl_comm comm, int color, int key, nccl_comm* part);  ///< a negative color takes part and gets null
+    int (*status)(nccl_comm comm, int* code);
+    int (*finalize)(nccl_comm comm);
+    int (*drop_comm)(nccl_comm comm);
+    int (*abort)(nccl_comm comm);
+    int (*group_start)();
+    int (*group_end)();
+    int (*send)(const void* from, std::size_t bytes, int peer, nccl_comm comm, gpu_stream stream);
+    int (*recv)(void* to, std::size_t bytes, int peer, nccl_comm comm, gpu_stream stream);
+    int (*all_gather)(const void* from, void* to, std::size_t bytes, nccl_comm comm, gpu_stream stream);
+    int (*broadcast)(const void* from, void* to, std::size_t bytes, int root, nccl_comm comm, gpu_stream stream);
+    // Of types and operations that nccl_reduces() names; avg is sum here.
+    int (*all_reduce)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
+                      gpu_stream stream);
+    int (*reduce_scatter)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
+                          gpu_stream stream);
+    int (*reduce)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root,
+                  nccl_comm comm, gpu_stream stream);
+
+    /// Terrace's own kernel.
+    gpu_reduce_kernel combine;
+};
+
+/// Whether NCCL has the type, and the operation as Terrace defines it: NaN propagates in min and max here, of which NCCL
+/// says nothing.
+constexpr bool nccl_reduces(element_type type, reduce_op op) noexcept {
+    switch (type) {
+        case element_type::int16:
+        case element_type::uint16: return false;
+        case element_type::float16:
+        case element_type::bfloat16:
+        case element_type::float32:
+        case element_type::float64: return op != reduce_op::min && op != reduce_op::max;
+        default: return true;
+    }
+}
+
+}  // namespace terrace

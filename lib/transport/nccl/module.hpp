@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "transport/nccl/gpu_runtime.hpp"
+
+namespace terrace {
+
+/// What the module of that name gives, or why there is nothing and what to do about it.
+struct gpu_module {
+    const gpu_runtime* runtime = nullptr;
+    std::string path;     ///< that was loaded, or tried last
+    std::string trouble;  ///< empty where there is a runtime
+};
+
+/// Loads terrace-nccl.so, once per process: nothing that does not ask for GPUs needs CUDA or NCCL.
+/// @param at its file; empty: beside the library or the program, and where it is installed
+gpu_module load_gpu_module(const std::filesystem::path& at);
+
+/// The name that the module gives its table.
+inline constexpr const char* gpu_runtime_symbol = "terrace_gpu_runtime";
+
+}  // namespace terrace

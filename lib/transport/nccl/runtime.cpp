@@ -1,0 +1,169 @@
+// The module: the table filled with CUDA and NCCL themselves.
+
+#include <cstring>
+
+#include <cuda_runtime.h>
+#include <nccl.h>
+
+#include <terrace/version.hpp>
+
+#include "transport/nccl/module.hpp"
+
+namespace terrace {
+
+namespace {
+
+static_assert(sizeof(nccl_id) == sizeof(ncclUniqueId));
+static_assert(gpu_runtime::in_progress == ncclInProgress);
+
+ncclDataType_t type_of(element_type type) {
+    switch (type) {
+        case element_type::int8: return ncclInt8;
+        case element_type::int32: return ncclInt32;
+        case element_type::int64: return ncclInt64;
+        case element_type::uint8: return ncclUint8;
+        case element_type::uint32: return ncclUint32;
+        case element_type::uint64: return ncclUint64;
+        case element_type::float16: return ncclFloat16;
+        case element_type::bfloat16: return ncclBfloat16;
+        case element_type::float32: return ncclFloat32;
+        case element_type::float64: return ncclFloat64;
+        case element_type::int16:
+        case element_type::uint16: break;
+    }
+    return ncclNumTypes;  // which NCCL refuses
+}
+
+ncclRedOp_t op_of(reduce_op op) {
+    switch (op) {
+        case reduce_op::prod: return ncclProd;
+        case reduce_op::min: return ncclMin;
+        case reduce_op::max: return ncclMax;
+        default: return ncclSum;
+    }
+}
+
+// A question that is no error either way.
+int answer(cudaError_t code, bool* yes) {
+    *yes = code == cudaSuccess;
+    return code == cudaErrorNotReady ? cudaSuccess : code;
+}
+
+int cuda_versions(int* driver, int* runtime) {
+    if (const cudaError_t code = cudaDriverGetVersion(driver); code != cudaSuccess) return code;
+    return cudaRuntimeGetVersion(runtime);
+}
+
+int device_name(int device, char* name, std::size_t bytes) {
+    cudaDeviceProp of;
+    if (const cudaError_t code = cudaGetDeviceProperties(&of, device); code != cudaSuccess) return code;
+    std::strncpy(name, of.name, bytes - 1);
+    name[bytes - 1] = '\0';
+    return 0;
+}
+
+int device_of(const void* memory, int* device) {
+    cudaPointerAttributes of;
+    if (const cudaError_t code = cudaPointerGetAttributes(&of, memory); code != cudaSuccess) return code;
+    *device = of.type == cudaMemoryTypeDevice || of.type == cudaMemoryTypeManaged ? of.device : -1;
+    return 0;
+}
+
+int stream_captured(gpu_stream stream, bool* captured) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t code = cudaStreamIsCapturing(stream, &status);
+    *captured = status != cudaStreamCaptureStatusNone;
+    return code;
+}
+
+int relax_capture(bool* relaxed) {
+    cudaStreamCaptureMode mode = *relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal;
+    const cudaError_t code = cudaThreadExchangeStreamCaptureMode(&mode);
+    *relaxed = mode == cudaStreamCaptureModeRelaxed;
+    return code;
+}
+
+int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank) {
+    ncclUniqueId unique;
+    std::memcpy(&unique, id, sizeof unique);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    return ncclCommInitRankConfig(comm, ranks, unique, rank, &config);
+}
+
+int split(nccl_comm comm, int color, int key, nccl_comm* part) {
+    return ncclCommSplit(comm, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, part, nullptr);
+}
+
+int status(nccl_comm comm, int* code) {
+    ncclResult_t result = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm, &result);
+    *code = result;
+    return asked;
+}
+
+}  // namespace
+
+}  // namespace terrace
+
+using namespace terrace;
+
+extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_runtime{
+    .version = header_version,
+    .bytes = sizeof(gpu_runtime),
+    .cuda_error = [](int code) { return cudaGetErrorString(static_cast<cudaError_t>(code)); },
+    .cuda_versions = cuda_versions,
+    .device_count = [](int* count) -> int { return cudaGetDeviceCount(count); },
+    .use_device = [](int device) -> int { return cudaSetDevice(device); },
+    .device_name = device_name,
+    .device_of = device_of,
+    .allocate = [](void** memory, std::size_t bytes) -> int { return cudaMalloc(memory, bytes); },
+    .release = [](void* memory) -> int { return cudaFree(memory); },
+    .allocate_pinned = [](void** memory, std::size_t bytes) -> int { return cudaMallocHost(memory, bytes); },
+    .release_pinned = [](void* memory) -> int { return cudaFreeHost(memory); },
+    .make_stream = [](gpu_stream* s) -> int { return cudaStreamCreateWithFlags(s, cudaStreamNonBlocking); },
+    .drop_stream = [](gpu_stream s) -> int { return cudaStreamDestroy(s); },
+    .stream_done = [](gpu_stream s, bool* done) { return answer(cudaStreamQuery(s), done); },
+    .stream_captured = stream_captured,
+    .make_event = [](gpu_event* e) -> int { return cudaEventCreateWithFlags(e, cudaEventDisableTiming); },
+    .drop_event = [](gpu_event e) -> int { return cudaEventDestroy(e); },
+    .record = [](gpu_event e, gpu_stream s) -> int { return cudaEventRecord(e, s); },
+    .wait = [](gpu_stream s, gpu_event e) -> int { return cudaStreamWaitEvent(s, e, 0); },
+    .event_done = [](gpu_event e, bool* done) { return answer(cudaEventQuery(e), done); },
+    .copy = [](void* to, const void* from, std::size_t bytes, gpu_stream s) -> int {
+        return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s);
+    },
+    .relax_capture = relax_capture,
+    .nccl_error = [](int code) { return ncclGetErrorString(static_cast<ncclResult_t>(code)); },
+    .nccl_version = [](int* number) -> int { return ncclGetVersion(number); },
+    .make_id = [](nccl_id* id) -> int { return ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id)); },
+    .make_comm = make_comm,
+    .split = split,
+    .status = status,
+    .finalize = [](nccl_comm c) -> int { return ncclCommFinalize(c); },
+    .drop_comm = [](nccl_comm c) -> int { return ncclCommDestroy(c); },
+    .abort = [](nccl_comm c) -> int { return ncclCommAbort(c); },
+    .group_start = []() -> int { return ncclGroupStart(); },
+    .group_end = []() -> int { return ncclGroupEnd(); },
+    .send = [](const void* from, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) -> int {
+        return ncclSend(from, bytes, ncclInt8, peer, c, s);
+    },
+    .recv = [](void* to, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) -> int {
+        return ncclRecv(to, bytes, ncclInt8, peer, c, s);
+    },
+    .all_gather = [](const void* from, void* to, std::size_t bytes, nccl_comm c, gpu_stream s) -> int {
+        return ncclAllGather(from, to, bytes, ncclInt8, c, s);
+    },
+    .broadcast = [](const void* from, void* to, std::size_t bytes, int root, nccl_comm c, gpu_stream s) -> int {
+        return ncclBroadcast(from, to, bytes, ncclInt8, root, c, s);
+    },
+    .all_reduce = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
+                     gpu_stream s) -> int { return ncclAllReduce(from, to, count, type_of(type), op_of(op), c, s); },
+    .reduce_scatter = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
+                         gpu_stream s) -> int {
+        return ncclReduceScatter(from, to, count, type_of(type), op_of(op), c, s);
+    },
+    .reduce = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root, nccl_comm c,
+                 gpu_stream s) -> int { return ncclReduce(from, to, count, type_of(type), op_of(op), root, c, s); },
+    .combine = nullptr,
+};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include <terrace/options.hpp>
@@ -22,9 +23,17 @@ struct flow {
     int messages = 0;  ///< of one run
 };
 
-/// Median time of one message where it arrives, over several runs in one stream without a pause: the first warms up and
-/// empties the buckets of shapers, and start-ups and acknowledgements do not count [s]. 0 where nothing arrives.
+/// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of shapers.
+/// @returns when each message was there, from the begin of the stream [s]; nothing where none arrives
+std::vector<double> arrivals(const world& w, const flow& f);
+
+/// Median time of one message over the runs, where it arrives: start-ups and acknowledgements do not count [s]. 0 where
+/// nothing arrives.
 double time_of_message(const world& w, const flow& f);
+
+/// Messages per second that arrive while all the streams run that end at `end` or later, the first quarter left out.
+/// @param times as from arrivals
+double arrival_rate(std::span<const double> times, double end);
 
 /// A barrier that leaves the cores to those who measure.
 void wait_asleep(const world& w);

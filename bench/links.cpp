@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <limits>
 #include <sstream>
 
 #include <CLI/CLI.hpp>
@@ -35,22 +36,26 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 // The pairs of a level: rank i of each child sends to rank i of the next child of the same domain, round and round.
 struct partners {
     std::vector<int> to, from;  // by rank of the world; MPI_PROC_NULL
-    int children = 0;           // that take part
+    std::vector<int> child;     // that it is in, by rank of the world
+    bool any = false;
 
-    explicit partners(int ranks) : to(at(ranks), MPI_PROC_NULL), from(to) {}
+    partners(const tree& shape, int l, const std::vector<int>& ranks)
+        : to(at(shape.ranks()), MPI_PROC_NULL), from(to), child(to.size()) {
+        for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
+    }
 
     void add(int sender, int receiver) {
         to[at(sender)] = receiver;
         from[at(receiver)] = sender;
+        any = true;
     }
 };
 
 partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks) {
-    partners found(shape.ranks());
+    partners found(shape, l, ranks);
     for (int d = 0; d < shape.domains(l); ++d) {
         const int first = shape.first_child(l, d), n = shape.children(l, d);
         if (n < 2) continue;
-        found.children += n;
         for (int c = 0; c < n; ++c) {
             const int from = first + c, to = first + (c + 1) % n;
             const int senders = shape.first_rank(l - 1, from), receivers = shape.first_rank(l - 1, to);
@@ -64,14 +69,13 @@ partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks) {
 
 // The first two children of the level that have a sibling, one rank of each, both ways.
 partners one_pair(const tree& shape, int l, const std::vector<int>& ranks) {
-    partners found(shape.ranks());
-    for (int d = 0; d < shape.domains(l) && found.children == 0; ++d) {
+    partners found(shape, l, ranks);
+    for (int d = 0; d < shape.domains(l) && !found.any; ++d) {
         if (shape.children(l, d) < 2) continue;
         const int child = shape.first_child(l, d);
         const int a = ranks[at(shape.first_rank(l - 1, child))], b = ranks[at(shape.first_rank(l - 1, child + 1))];
         found.add(a, b);
         found.add(b, a);
-        found.children = 2;
     }
     return found;
 }
@@ -80,15 +84,23 @@ partners one_pair(const tree& shape, int l, const std::vector<int>& ranks) {
 
 class link_meter {
 public:
-    link_meter(const world& w, const partners& p)
-        : world_(w), p_(p), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
+    // `rates`: of the links of the children by the file, or their ratios.
+    link_meter(const world& w, const partners& p, std::vector<double> rates)
+        : world_(w), p_(p), rates_(std::move(rates)), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
-    // Of a child, per direction: what arrives over all ranks, by those who take part.
+    // What arrives per second at a child while all streams run, as a part of the rate in the file: at the child that gets
+    // the most of its. Streams that meet at one rank keep one pace, so that a link may wait for one elsewhere.
     double bandwidth() const {
         const double guess = world_.maximum(timed(wire_segment, fewest_messages));
         const double fit = time_of_run / std::max(guess, 1e-9);
-        const double time = timed(wire_segment, static_cast<int>(std::clamp(fit, fewest_messages * 1.0, 4000.0)));
-        return sum(time > 0 ? static_cast<double>(wire_segment) / time : 0) / p_.children;
+        const int messages = static_cast<int>(std::clamp(fit, fewest_messages * 1.0, 4000.0));
+        const std::vector<double> times = streamed(wire_segment, messages);
+        const double end = -world_.maximum(times.empty() ? std::numeric_limits<double>::lowest() : -times.back());
+        std::vector<double> arrived(rates_.size());
+        const int child = p_.child[at(world_.rank())];
+        arrived[at(child)] = arrival_rate(times, end) * static_cast<double>(wire_segment) / rates_[at(child)];
+        sum(arrived);
+        return *std::max_element(arrived.begin(), arrived.end());
     }
 
     double overhead() const { return world_.maximum(timed(small_message, messages_for_overhead)); }
@@ -112,22 +124,27 @@ public:
     }
 
 private:
-    double timed(std::size_t bytes, int messages) const {
+    // What `measure` finds while only those who take part are awake.
+    template <class Measure>
+    auto alone(std::size_t bytes, int messages, Measure measure) const {
         wait_asleep(world_);
-        double time = 0;
+        decltype(measure(world_, flow{})) found{};
         if (to_ != MPI_PROC_NULL || from_ != MPI_PROC_NULL)
-            time = time_of_message(world_, {to_, from_, static_cast<int>(bytes), messages});
+            found = measure(world_, flow{to_, from_, static_cast<int>(bytes), messages});
         wait_asleep(world_);
-        return time;
+        return found;
     }
+    double timed(std::size_t bytes, int messages) const { return alone(bytes, messages, time_of_message); }
+    std::vector<double> streamed(std::size_t bytes, int messages) const { return alone(bytes, messages, arrivals); }
 
-    double sum(double mine) const {
-        check(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, MPI_SUM, world_.comm()), "MPI_Allreduce");
-        return mine;
+    void sum(std::vector<double>& mine) const {
+        check(MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
+                            world_.comm()), "MPI_Allreduce");
     }
 
     const world& world_;
     const partners& p_;
+    std::vector<double> rates_;
     int to_, from_;
 };
 
@@ -192,15 +209,17 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, optio
         const level& link = machine.levels[at(l)];
         auto& found = m.levels.emplace_back();
         const partners pair = one_pair(machine.shape, l, ranks), all = all_pairs(machine.shape, l, ranks);
-        if (pair.children == 0) continue;
+        if (!pair.any) continue;
+        std::vector<double> rates;
+        for (int c = 0; c < machine.shape.members(l); ++c) rates.push_back(machine.rate(l, c));
         const auto measured = [&](const partners& p, std::string_view who) {
             const auto step = [&](std::string_view what) {
                 shown.now(fmt::format("level {} of {}, {}: {} of {}", l + 1, machine.depth(), link.name, what, who));
             };
-            const link_meter meter(w, p);
+            const link_meter meter(w, p, rates);
             link_figures f;
             step("bandwidth");
-            f.bandwidth = meter.bandwidth();
+            f.bandwidth = meter.bandwidth() * link.bandwidth;
             step("overhead");
             f.overhead = meter.overhead();
             if (&p == &pair) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/document.hpp"
 #include "base/units.hpp"
@@ -32,6 +33,7 @@ struct arguments {
     call_options call;
     std::string origin;
     std::string trace, svg;
+    bool json = false;
 };
 
 // On a terminal, how far a long simulation is.
@@ -113,16 +115,64 @@ void print_stages(const hierarchy& machine, const rule& how, const simulation& s
     fmt::print("{}\n", rows.text());
 }
 
+const link_load& busiest_link(const simulation& s) {
+    return *std::max_element(s.links.begin(), s.links.end(), [](const link_load& a, const link_load& b) {
+        return a.bytes / a.rate < b.bytes / b.rate;
+    });
+}
+
 std::string bottleneck(const hierarchy& machine, const simulation& s) {
-    const link_load* worst = nullptr;
-    for (const link_load& link : s.links)
-        if (worst == nullptr || link.bytes / link.rate > worst->bytes / worst->rate) worst = &link;
-    const double link = worst->bytes / worst->rate;
+    const link_load& worst = busiest_link(s);
+    const double link = worst.bytes / worst.rate;
     const double processor = *std::max_element(s.processors.begin(), s.processors.end());
     if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
     if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
     return fmt::format("links into {}, busy {} of the time",
-                       machine.levels[static_cast<std::size_t>(worst->level)].name, percent(link, s.time));
+                       machine.levels[static_cast<std::size_t>(worst.level)].name, percent(link, s.time));
+}
+
+// For programs: what is printed for people, in bytes and seconds.
+std::string json_text(const recipe& plan, const arguments& a, const rule& how, const simulation& s,
+                      const prediction& p) {
+    const link_load& worst = busiest_link(s);
+    const nlohmann::ordered_json made{
+        {"name", plan.name},
+        {"ranks", plan.machine.ranks()},
+        {"collective", a.call.collective},
+        {"bytes", a.call.size()},
+        {"shape", describe(plan.machine, how.stages)},
+        {"lanes", s.lanes},
+        {"chunks", s.chunks.chunks},
+        {"messages", s.messages},
+        {"simulated_s", s.time},
+        {"closed_form_s", p.time},
+        {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
+        {"busiest_link",
+         {{"level", plan.machine.levels[static_cast<std::size_t>(worst.level)].name},
+          {"bytes", worst.bytes},
+          {"bandwidth_bytes_per_s", worst.rate}}},
+        {"busiest_processor_s", *std::max_element(s.processors.begin(), s.processors.end())}};
+    return made.dump(2) + "\n";
+}
+
+// The plan's rule, or that of a baseline as terrace-bench runs it.
+rule rule_for(const recipe& plan, const arguments& a) {
+    if (a.origin.empty()) return plan.choose(a.call.what(), a.call.size());
+    recipe baseline = plan;
+    baseline.rules[a.call.what()] = rules_for(plan.machine, a.origin, a.call.what());
+    return baseline.choose(a.call.what(), a.call.size());
+}
+
+void print_text(const recipe& plan, const arguments& a, const rule& how, const simulation& s, const prediction& p) {
+    const hierarchy& machine = plan.machine;
+    fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
+               machine.ranks(), shape_text(machine.shape));
+    fmt::print("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
+               s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
+    print_times(s, p, limit(machine, a.call.size(), a.call.what()));
+    print_links(machine, s);
+    print_stages(machine, how, s);
+    fmt::print("bottleneck: {}\n", bottleneck(machine, s));
 }
 
 void run(const arguments& a) {
@@ -130,34 +180,28 @@ void run(const arguments& a) {
     const hierarchy& machine = plan.machine;
     const collective what = a.call.what();
     const std::int64_t bytes = a.call.size();
-    const rule how = a.origin.empty() ? plan.choose(what, bytes)
-                                      : tuned(machine, baseline(machine, a.origin, what), bytes, what);
+    const rule how = rule_for(plan, a);
     simulation s;
     {
         progress_line line;
         s = simulate(machine, how, what, bytes, [&](double part) { line.show(part); });
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
-    fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(bytes), machine.ranks(),
-               shape_text(machine.shape));
-    fmt::print("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
-               s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
-    print_times(s, p, limit(machine, bytes, what));
-    print_links(machine, s);
-    print_stages(machine, how, s);
-    fmt::print("bottleneck: {}\n", bottleneck(machine, s));
+    if (a.json) fmt::print("{}", json_text(plan, a, how, s, p));
+    else print_text(plan, a, how, s, p);
     if (!a.trace.empty()) {
         const int ranks = traced_ranks(s);
         write_atomically(a.trace, chrome_trace(machine, how, s, ranks));
-        fmt::print("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
-                   a.trace);
+        if (!a.json)
+            fmt::print("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
+                       a.trace);
     }
     if (!a.svg.empty()) {
         const std::string title =
             fmt::format("{}: {} of {}, {}", plan.name, a.call.collective, format_bytes(bytes),
                         describe(machine, how.stages));
         write_atomically(a.svg, timeline_svg(machine, how, s, title));
-        fmt::print("timeline: {}\n", a.svg);
+        if (!a.json) fmt::print("timeline: {}\n", a.svg);
     }
 }
 
@@ -170,8 +214,9 @@ void add_simulate_command(CLI::App& app) {
     add_call_options(*command, a->call);
     command
         ->add_option("--algorithm", a->origin,
-                     "run flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
-        ->check(CLI::IsMember({"flat-ring", "two-level", "central"}));
+                     "run staged, flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
+        ->check(CLI::IsMember({"staged", "flat-ring", "two-level", "central"}));
+    command->add_flag("--json", a->json, "print the result as JSON");
     command->add_option("--trace", a->trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
     command->add_option("--svg", a->svg, "draw stages and link loads over time to this file");
     command->footer("Examples:\n"

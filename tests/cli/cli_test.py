@@ -210,7 +210,19 @@ class Simulate(Command):
                      "processors", "bottleneck: links into core, busy 100 %"]:
             self.assertIn(part, text)
 
+    def test_prints_json(self):
+        found = json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json"))
+        self.assertEqual((found["ranks"], found["collective"], found["bytes"]), (8, "allreduce", 4 << 20))
+        self.assertAlmostEqual(found["limit_s"], 33.55e-3, 5)
+        self.assertEqual(found["busiest_link"]["level"], "core")
+        for key in ("simulated_s", "closed_form_s"):
+            self.assertTrue(found["limit_s"] <= found[key] < 1.2 * found["limit_s"], found)
+        ring = json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", "--algorithm",
+                                       "flat-ring", "--svg", "t.svg"))
+        self.assertEqual(ring["shape"], "node+core:8 scatter ring")
+
     def test_runs_baselines_and_other_collectives(self):
+        self.assertIn("node:4 scatter", self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "staged"))
         self.assertIn("node+core:8 scatter ring",
                       self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "flat-ring"))
         for name in ["reduce_scatter", "allgather", "broadcast", "reduce"]:

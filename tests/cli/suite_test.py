@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/bench-suite on this machine: what it runs, merges and writes. Asserts no time.
+"""tools/bench-suite and tools/predictions on this machine: what they run, merge and write. Asserts no time.
 
 usage: suite_test.py SOURCE_ROOT TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
@@ -17,13 +17,18 @@ ROOT, TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 
 
-class Suite(Scratch):
-    def suite(self, *arguments, status=0):
-        done = subprocess.run([ROOT / "tools/bench-suite", *arguments], cwd=self.directory, text=True, timeout=280,
+class Tool(Scratch):
+    def tool(self, name, *arguments, status=0):
+        done = subprocess.run([ROOT / "tools" / name, *arguments], cwd=self.directory, text=True, timeout=280,
                               capture_output=True, stdin=subprocess.DEVNULL,
                               env={**os.environ, "TERRACE": str(TERRACE), "TERRACE_BENCH": str(BENCH)})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout if status == 0 else done.stderr
+
+
+class Suite(Tool):
+    def suite(self, *arguments, status=0):
+        return self.tool("bench-suite", *arguments, status=status)
 
     def test_whole(self):
         text = self.suite("cluster.yaml", "--launch", shlex.join(MPIRUN), "--bench-options", "--placement anywhere",
@@ -58,6 +63,39 @@ class Suite(Scratch):
 
     def test_help(self):
         self.assertIn("examples:", self.suite("--help"))
+
+
+class Predictions(Tool):
+    def test_whole(self):
+        text = self.tool("predictions", "cluster.yaml", "--launch", shlex.join(MPIRUN), "--anywhere", "-b", "64K", "-e",
+                         "128K", "-f", "2", "-n", "2", "-o", "out")
+        out = self.directory / "out"
+        found = json.loads((out / "predictions.json").read_text())
+        kinds = {(c["bytes"], c["algorithm"]) for c in found["cases"]}
+        self.assertEqual(kinds, {(b, a) for b in (65536, 131072)
+                                 for a in ("hierarchical", "staged", "flat-ring", "two-level")})
+        bench = json.loads((out / "pair.bench.json").read_text())
+        for case, row in zip(found["cases"], bench["results"]):
+            self.assertEqual(case["measured_s"], row["time_us"] / 1e6)
+            self.assertEqual(case["wrong"], 0)
+            said = json.loads(subprocess.run(
+                [TERRACE, "simulate", out / "pair.plan.yaml", "--bytes", str(case["bytes"]), "--json",
+                 *([] if case["algorithm"] == "hierarchical" else ["--algorithm", case["algorithm"]])],
+                check=True, text=True, capture_output=True).stdout)
+            self.assertEqual((case["predicted_s"], case["simulated_s"], case["shape"]),
+                             (said["closed_form_s"], said["simulated_s"], said["shape"]))
+            self.assertEqual(case["shape"], row["shape"])  # what is priced is what ran
+        for word in ("pair", "64 KiB", "planner's choice", "wrong elements in all results: 0"):
+            self.assertIn(word, text)
+            self.assertIn(word, (out / "predictions.md").read_text())
+        again = self.tool("predictions", "cluster.yaml", "--compare", "-o", "out")  # without measuring
+        self.assertEqual(json.loads((out / "predictions.json").read_text()), found)
+        self.assertNotIn("--links", again)
+
+    def test_refuses(self):
+        self.assertIn("bench.json", self.tool("predictions", "cluster.yaml", "--compare", status=2))
+        self.assertIn("none.yaml", self.tool("predictions", "none.yaml", status=2))
+        self.assertIn("examples:", self.tool("predictions", "--help"))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "base/hierarchy_yaml.hpp"
 #include "bench/exact.hpp"
 #include "bench/figures.hpp"
+#include "bench/flow.hpp"
 #include "bench/links.hpp"
 #include "bench/settings.hpp"
 #include "kernels/reduce.hpp"
@@ -172,6 +173,17 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;
     EXPECT_NE(text.find("3 GB/s"), text.npos) << text;
     EXPECT_NE(text.find("reduction"), text.npos) << text;
+}
+
+// Four streams share a link; the one that ends first ends the time that counts.
+TEST(bench_links, rates_are_those_while_all_streams_run) {
+    const std::vector<double> steady{1, 2, 3, 4, 5, 6, 7, 8};
+    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // 3 to 8, after the first quarter
+    EXPECT_DOUBLE_EQ(arrival_rate(steady, 4), 1);
+    const std::vector<double> faster_when_alone{1, 2, 3, 4, 4.25, 4.5, 4.75, 5};
+    EXPECT_DOUBLE_EQ(arrival_rate(faster_when_alone, 4), 1);
+    EXPECT_EQ(arrival_rate({}, 4), 0);
+    EXPECT_EQ(arrival_rate({}, 0), 0);
 }
 
 TEST(bench_links, command_line) {

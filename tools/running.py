@@ -1,0 +1,86 @@
+"""What bench-suite, predictions and smpi share: programs of the build, messages, where MPI programs run, tables."""
+import json
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
+BENCH = os.environ.get("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
+VCLUSTER = str(ROOT / "tools/vcluster")
+VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
+
+
+class Failure(Exception):
+    """Ends the program with a message: status 1, something failed; 2, bad usage or input."""
+
+    def __init__(self, message, status=1):
+        super().__init__(message)
+        self.status = status
+
+
+def run_main(name, main):
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        print(f"{name}: {failure}", file=sys.stderr)
+        sys.exit(failure.status)
+    except OSError as problem:
+        print(f"{name}: {problem}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def show(command, **how):
+    say("+ " + shlex.join(map(str, command)))
+    return subprocess.run(command, stdin=subprocess.DEVNULL, **how)
+
+
+def require(*tools):
+    for tool in tools:
+        if not shutil.which(tool):
+            raise Failure(f"{tool} is not built: meson setup build && ninja -C build", 2)
+
+
+def machine_of(cluster):
+    """What `terrace topo` says of a cluster file."""
+    described = subprocess.run([TERRACE, "topo", cluster, "--json"], text=True, stdout=subprocess.PIPE)
+    if described.returncode != 0:  # it has said why
+        raise Failure(f"no machine from {cluster}", 2)
+    return json.loads(described.stdout)
+
+
+def make_plan(cluster, plan):
+    """Writes the plan; what `terrace plan` prints goes into a .txt beside it."""
+    with open(plan.with_suffix(".txt"), "w") as summary:
+        if subprocess.run([TERRACE, "plan", cluster, "-o", plan], stdout=summary).returncode != 0:
+            raise Failure(f"no plan for {cluster}", 2)
+
+
+def vcluster_that_is_up():
+    try:
+        return json.loads(VCLUSTER_STATE.read_text()).get("name", "?")
+    except (OSError, ValueError):
+        return None
+
+
+def aligned(rows):
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths)).rstrip() + "\n" for row in rows)
+
+
+def size_text(size):
+    for factor, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size % factor == 0:
+            return f"{size // factor} {unit}"
+    return f"{size} B"

@@ -17,7 +17,8 @@ struct TERRACE_API options {
     /// the thread that uses the communicator, or its progress thread.
     std::function<void(log_level, std::string_view)> log;
 
-    /// The plan of communicators that are created without one. Each rank may have a copy of its own.
+    /// The plan of communicators that are created without one. Each rank may have a copy of its own. Empty: over MPI a plan
+    /// is made for the job as it is.
     std::filesystem::path plan_file;
 
     /// How long creating a communicator, and each call, may wait for other ranks [s]; 0: for ever.

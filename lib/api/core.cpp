@@ -344,7 +344,7 @@ std::unique_ptr<communicator::core> communicator::core::split(int color, int key
     const choice mine{color, key};
     std::vector<choice> all(callers_rank_.size());
     net_->gather_all(&mine, all.data(), sizeof mine);
-    std::unique_ptr<transport> net = net_->split(color);
+    std::unique_ptr<transport> net = net_->split(color, 0);
     if (!net) return nullptr;
     std::vector<int> members;  // by rank of the plan, as in `net`
     int before = 0;            // members that the caller's numbering puts before this rank

@@ -89,7 +89,7 @@ constexpr std::array variables{
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
              "where a rank writes what it did last, when a call times out and on SIGUSR1", set_dump},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
-    variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one", set_plan},
+    variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long creating a communicator, and each call, may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},

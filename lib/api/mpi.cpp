@@ -6,8 +6,10 @@
 
 #include <terrace/version.hpp>
 
+#include "api/auto_plan.hpp"
 #include "api/core.hpp"
 #include "api/environment.hpp"
+#include "api/placement.hpp"
 #include "transport/mpi/mpi_transport.hpp"
 
 namespace terrace::mpi {
@@ -34,32 +36,46 @@ void expect_thread_level(const options& o) {
 
 // What this rank alone would do: the others must learn of it rather than wait, since nobody agrees with it.
 template <class Action>
-auto or_tell_others(MPI_Comm world, const options& o, const char* what, Action action) {
+auto or_tell_others(MPI_Comm world, const char* what, Action action) {
     try {
         return action();
     } catch (const error& e) {
         try {
-            make_mpi_transport(world, identity_of(fmt::format("{} ({})", what, e.what())), {}, o.place);
+            make_mpi_transport(world, identity_of(fmt::format("{} ({})", what, e.what())));
         } catch (const plan_error&) {
         }
         throw;
     }
 }
 
+// All ranks, as MPI numbers them, if they have the same in common.
+std::unique_ptr<transport> join(MPI_Comm world, const std::string& plan_id, const options& o) {
+    or_tell_others(world, "no progress thread", [&] { expect_thread_level(o); });
+    const bool by_node = o.place == options::placement::by_node;
+    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}", version(),
+                                                             plan_id, by_node ? "by node" : "anywhere",
+                                                             to_string(o.check),
+                                                             o.shared_memory ? "" : ", no shared memory")));
+}
+
+communicator create_without_plan(MPI_Comm world, const options& o) {
+    std::unique_ptr<transport> net = join(world, "of its own", o);
+    const job found = describe_job(*net);
+    net = in_order(std::move(net), found.place);
+    const plan made = plan_job(found, *net);
+    return communicator(std::make_unique<communicator::core>(made, std::move(net), mpi_rank(world), o));
+}
+
 }  // namespace
 
 communicator create(MPI_Comm world, const plan& p, const options& o) {
-    or_tell_others(world, o, "no progress thread", [&] { expect_thread_level(o); });
-    const bool by_node = o.place == options::placement::by_node;
-    const identity mine = identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}", version(), p.id(),
-                                                  by_node ? "by node" : "anywhere", to_string(o.check),
-                                                  o.shared_memory ? "" : ", no shared memory"));
     return communicator(std::make_unique<communicator::core>(
-        p, make_mpi_transport(world, mine, p.get().machine, o.place), mpi_rank(world), o));
+        p, in_places(join(world, p.id(), o), p.get().machine, o.place), mpi_rank(world), o));
 }
 
 communicator create(MPI_Comm world, const options& o) {
-    return create(world, or_tell_others(world, o, "no plan", [&] { return load_plan(o); }), o);
+    if (o.plan_file.empty()) return create_without_plan(world, o);
+    return create(world, or_tell_others(world, "no plan", [&] { return load_plan(o); }), o);
 }
 
 }  // namespace terrace::mpi

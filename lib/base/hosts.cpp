@@ -140,6 +140,8 @@ std::string successor(const numbered& n) {
 
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most) { return expander(list, most).all(); }
 
+std::string_view short_name(std::string_view host) noexcept { return host.substr(0, host.find('.')); }
+
 std::string fold_hosts(std::span<const std::string> names) {
     std::string text;
     for (std::size_t i = 0; i < names.size();) {

@@ -15,6 +15,9 @@ inline constexpr std::size_t max_hosts = 250'000;
 /// list, also if it has more than `most` names
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most = max_hosts);
 
+/// A host's name up to the first dot.
+std::string_view short_name(std::string_view host) noexcept;
+
 /// A host list that expands to `names`.
 std::string fold_hosts(std::span<const std::string> names);
 

@@ -120,10 +120,11 @@ public:
 
     /// Set-up: everybody's `bytes` bytes at `mine`, by rank, to `all`. Collective. @throws transport_error
     virtual void gather_all(const void* mine, void* all, std::size_t bytes) = 0;
-    /// Set-up: a transport of the ranks that give the same color, in the same order, that may outlive this one; null
-    /// where the color is negative. Collective over all ranks. @throws transport_error
-    virtual std::unique_ptr<transport> split(int color) = 0;
-    /// Set-up: by rank, a number for the machine node it is on.
+    /// Set-up: a transport of the ranks that give the same color, in the order of their keys (those of equal keys as they
+    /// are), that may outlive this one; null where the color is negative. Collective over all ranks.
+    /// @throws transport_error
+    virtual std::unique_ptr<transport> split(int color, int key) = 0;
+    /// Set-up: by rank, the lowest rank on the same machine node.
     virtual std::vector<int> nodes() = 0;
     /// Set-up: memory for `ranks`, the same list on all of them, the caller's rank among them; `bytes` for each, the
     /// same everywhere. Collective over all ranks, each with the list it is in. Nothing where memory cannot be shared.

@@ -23,6 +23,7 @@ struct part {
     };
     kind what = kind::machine;
     std::string name = {};
+    std::vector<int> processors = {};  ///< cores: their hardware threads, as the system numbers them (of this machine)
     int order = 0;            ///< GPUs: where it comes in the driver's, else the bus's order
     double link = 0;          ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
     double rate = 0;          ///< NICs: what the network port carries, per direction [B/s]; 0 as above

@@ -206,6 +206,9 @@ private:
         part p;
         p.what = part::kind::core;
         p.name = fmt::format("core {}", o->logical_index);
+        unsigned processor = 0;
+        hwloc_bitmap_foreach_begin(processor, o->cpuset) p.processors.push_back(static_cast<int>(processor));
+        hwloc_bitmap_foreach_end();
         return p;
     }
 

@@ -394,6 +394,20 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
     return result;
 }
 
+std::optional<hierarchy> levels_between(hardware parts, std::span<const int> threads, std::vector<int>& order) {
+    const part_list all(parts.machine);
+    std::map<int, int> core_of;
+    for (const int core : parts_of_kind(all, kind::core))
+        for (const int thread : all[core].processors) core_of.emplace(thread, core);
+    std::vector<int> ranks;
+    for (const int thread : threads) {
+        const auto core = core_of.find(thread);
+        if (core == core_of.end()) return {};
+        ranks.push_back(core->second);
+    }
+    return level_finder(all, parts, std::move(ranks)).find(order);
+}
+
 std::optional<uplink> uplink_of(const part& machine) {
     part copy = machine;
     const part_list parts(copy);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/hierarchy.hpp"
 #include "topology/hardware.hpp"
@@ -22,6 +24,10 @@ struct node {
 /// the PCIe links between a domain and its sibling; the rest is assumed (default_rates).
 /// @throws input_error naming `file` if the node has none of what ranks are to be on
 node place_ranks(hardware parts, std::optional<rank_unit> ranks, const std::string& file);
+
+/// Levels among ranks that are bound: each runs on the core of the hardware thread that is given for it.
+/// @param order gets the ranks in the order of the levels   @returns nothing where a thread is on no core of the node
+std::optional<hierarchy> levels_between(hardware parts, std::span<const int> threads, std::vector<int>& order);
 
 /// What a node has towards the network: all NICs that ranks use. Nothing if it has none.
 struct uplink {

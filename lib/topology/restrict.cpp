@@ -16,8 +16,6 @@ namespace terrace {
 
 namespace {
 
-std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
-
 void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size_t>& index, job_host h) {
     const auto [found, is_new] = index.emplace(h.name, hosts.size());
     if (is_new) hosts.push_back(std::move(h));

@@ -141,6 +141,43 @@ TEST(mpi_create, takes_the_plan_that_the_options_name) {
     if (rank() == 0) std::filesystem::remove(file);
 }
 
+// The job is described and planned for where no plan is given; rank 0 says so in one line.
+TEST(mpi_create, plans_by_itself_where_no_plan_is_given) {
+    options o;
+    std::vector<std::string> lines;
+    o.log = [&](log_level level, std::string_view line) {
+        if (level == log_level::info) lines.emplace_back(line);
+    };
+    communicator comm = mpi::create(MPI_COMM_WORLD, o);
+    EXPECT_EQ(comm.rank(), rank());
+    for (const int count : {0, 1, 100, 100'000}) EXPECT_EQ(wrong_elements<float>(comm, count, 2), 0) << count;
+    ASSERT_EQ(lines.size(), rank() == 0 ? 1U : 0U);
+    const std::string expected = fmt::format("\"found at creation\", {} rank", ranks());
+    EXPECT_TRUE(lines.empty() || mentions(lines.front(), expected)) << lines.front();
+}
+
+TEST(mpi_create, refuses_ranks_of_which_one_has_no_plan) {
+    if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
+    const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
+    std::string why;
+    try {
+        if (rank() == 0) mpi::create(MPI_COMM_WORLD, options{});
+        else mpi::create(MPI_COMM_WORLD, p);
+    } catch (const plan_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, "plan of its own") && mentions(why, p.id())) << why;
+}
+
+// A plan that names its hosts, on a machine of another name.
+TEST(mpi_create, refuses_a_host_that_the_plan_does_not_have) {
+    hierarchy machine = machine_of(tree::uniform(std::vector{ranks()}));
+    machine.hosts = {"no-such-host"};
+    const std::string why = refusal(flat(machine), {});
+    EXPECT_TRUE(mentions(why, "is none of the plan's, no-such-host")) << why;
+    EXPECT_EQ(refusal(flat(machine), anywhere()), "");
+}
+
 TEST(mpi_calls, that_differ_are_found) {
     if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
     int found = 0;

@@ -105,7 +105,7 @@ TEST(environment, from_environment_reads_this_process) {
     EXPECT_TRUE(says(text, {"warn", "TERRACE_CHEK ", "did you mean TERRACE_CHECK?"})) << text;
 }
 
-TEST(environment, a_communicator_without_a_plan_is_refused) {
+TEST(environment, a_loopback_communicator_without_a_plan_is_refused) {
     const auto nothing = [](communicator&) {};
     try {
         loopback::run(nothing, options{});

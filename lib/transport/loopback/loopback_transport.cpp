@@ -44,8 +44,8 @@ struct mailbox {
 }  // namespace
 
 struct loopback_world::state {
-    explicit state(std::span<const int> node_sizes) {
-        for (int size : node_sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), ranks), ranks += size;
+    explicit state(std::vector<int> nodes_of_ranks)
+        : ranks(static_cast<int>(nodes_of_ranks.size())), nodes(std::move(nodes_of_ranks)) {
         channels = std::vector<channel>(nodes.size() * nodes.size());
         for (channel& c : channels) c.waiting.reserve(64);
         mailboxes = std::vector<mailbox>(nodes.size());
@@ -56,7 +56,7 @@ struct loopback_world::state {
                         static_cast<std::size_t>(to)];
     }
 
-    int ranks = 0;
+    int ranks;
     std::vector<int> nodes;  // by rank: the first rank of its node
     std::vector<channel> channels;
     std::vector<mailbox> mailboxes;  // by rank
@@ -74,17 +74,17 @@ struct loopback_world::state {
     std::map<int, std::shared_ptr<state>> being_made;
     std::vector<std::weak_ptr<state>> parts;
 
-    // The part of all ranks that have the color; whoever asks first makes it.
-    std::shared_ptr<state> part_of(int color, const std::vector<int>& colors) {
+    // The part of these ranks, in this order, which have the color; whoever asks first makes it.
+    std::shared_ptr<state> part_of(int color, const std::vector<int>& members) {
         const std::lock_guard lock(guard);
         std::shared_ptr<state>& made = being_made[color];
         if (made) return made;
-        std::map<int, int> sizes;  // by first rank of the node
-        for (std::size_t r = 0; r < colors.size(); ++r)
-            if (colors[r] == color) ++sizes[nodes[r]];
-        std::vector<int> node_sizes;
-        for (const auto& [node, size] : sizes) node_sizes.push_back(size);
-        made = std::make_shared<state>(node_sizes);
+        std::map<int, int> first;  // of each node
+        std::vector<int> nodes_of_members;
+        for (const int r : members)
+            nodes_of_members.push_back(
+                first.emplace(nodes[static_cast<std::size_t>(r)], nodes_of_members.size()).first->second);
+        made = std::make_shared<state>(std::move(nodes_of_members));
         std::erase_if(parts, [](const auto& p) { return p.expired(); });
         parts.push_back(made);
         return made;
@@ -185,16 +185,26 @@ public:
         meet(lock);
     }
 
-    std::unique_ptr<transport> split(int color) override {
-        std::vector<int> colors(static_cast<std::size_t>(world_.ranks));
-        gather_all(&color, colors.data(), sizeof color);
+    std::unique_ptr<transport> split(int color, int key) override {
+        struct choice {
+            int color, key;
+        };
+        const choice mine{color, key};
+        std::vector<choice> all(static_cast<std::size_t>(world_.ranks));
+        gather_all(&mine, all.data(), sizeof mine);
+        std::vector<int> members;
+        for (int r = 0; r < world_.ranks; ++r)
+            if (all[static_cast<std::size_t>(r)].color == color) members.push_back(r);
+        std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
+            return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
+        });
         std::shared_ptr<loopback_world::state> part;
-        if (color >= 0) part = world_.part_of(color, colors);
-        gather_all(&color, colors.data(), sizeof color);  // until all have theirs
+        if (color >= 0) part = world_.part_of(color, members);
+        gather_all(&mine, all.data(), sizeof mine);  // until all have theirs
         world_.forget(color);
         if (!part) return nullptr;
-        const auto before = std::count(colors.begin(), colors.begin() + rank_, color);
-        return std::make_unique<loopback_transport>(std::move(part), static_cast<int>(before));
+        const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
+        return std::make_unique<loopback_transport>(std::move(part), static_cast<int>(self));
     }
 
     std::vector<int> nodes() override { return world_.nodes; }
@@ -303,7 +313,17 @@ private:
 
 }  // namespace
 
-loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_shared<state>(node_sizes)) {}
+namespace {
+
+std::vector<int> nodes_of(std::span<const int> sizes) {
+    std::vector<int> nodes;
+    for (const int size : sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), static_cast<int>(nodes.size()));
+    return nodes;
+}
+
+}  // namespace
+
+loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_shared<state>(nodes_of(node_sizes))) {}
 loopback_world::~loopback_world() = default;
 
 std::unique_ptr<transport> loopback_world::join(int rank) {

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <vector>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -60,9 +56,9 @@ private:
     MPI_Comm comm_;
 };
 
-MPI_Comm split(MPI_Comm world, int key) {
+MPI_Comm split_of(MPI_Comm comm, int color, int key) {
     MPI_Comm made = MPI_COMM_NULL;
-    check(MPI_Comm_split(world, 0, key, &made), "MPI_Comm_split");
+    check(MPI_Comm_split(comm, color, key, &made), "MPI_Comm_split");
     return made;
 }
 
@@ -82,29 +78,6 @@ std::vector<int> node_leaders(const owned_comm& world) {
     std::vector<int> leaders(static_cast<std::size_t>(world.size()));
     gather(world, &leader, leaders.data(), sizeof(int));
     return leaders;
-}
-
-// The caller's place in the plan: nodes in the order of their lowest rank, ranks of a node in their own order.
-int place_by_node(const owned_comm& world, const hierarchy& machine) {
-    const std::vector<int> leaders = node_leaders(world);
-    std::map<int, int> sizes;
-    for (int leader : leaders) ++sizes[leader];
-    std::vector<int> found;
-    for (const auto& [leader, size] : sizes) found.push_back(size);
-    const std::vector<int> expected = machine.node_sizes();
-    if (found != expected)
-        throw plan_error(fmt::format(
-            "topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the ranks node by node as "
-            "planned, plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to "
-            "try the plan all the same",
-            fmt::join(expected, " "), fmt::join(found, " ")));
-    const int me = world.rank(), mine = leaders[static_cast<std::size_t>(me)];
-    int before = 0;
-    for (int rank = 0; rank < world.size(); ++rank) {
-        const int leader = leaders[static_cast<std::size_t>(rank)];
-        before += leader < mine || (leader == mine && rank < me);
-    }
-    return before;
 }
 
 class mpi_transport final : public transport {
@@ -223,9 +196,8 @@ public:
     void gather_all(const void* mine, void* all, std::size_t bytes) override {
         gather(comm_, mine, all, bytes);
     }
-    std::unique_ptr<transport> split(int color) override {
-        MPI_Comm made = MPI_COMM_NULL;
-        check(MPI_Comm_split(comm_.get(), color < 0 ? MPI_UNDEFINED : color, rank_, &made), "MPI_Comm_split");
+    std::unique_ptr<transport> split(int color, int key) override {
+        const MPI_Comm made = split_of(comm_.get(), color < 0 ? MPI_UNDEFINED : color, key);
         return made == MPI_COMM_NULL ? nullptr : std::make_unique<mpi_transport>(made);
     }
     std::vector<int> nodes() override { return node_leaders(comm_); }
@@ -280,18 +252,12 @@ private:
 
 }  // namespace
 
-std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine, const hierarchy& machine,
-                                              options::placement place) {
-    const int me = mpi_rank(world);
-    const owned_comm own(split(world, me));
-    std::vector<identity> all(static_cast<std::size_t>(own.size()));
-    gather(own, mine.data(), all.data(), sizeof(identity));
+std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine) {
+    auto net = std::make_unique<mpi_transport>(split_of(world, 0, mpi_rank(world)));
+    std::vector<identity> all(static_cast<std::size_t>(net->size()));
+    net->gather_all(mine.data(), all.data(), sizeof(identity));
     require_agreement(all);
-    if (own.size() != machine.ranks())
-        throw plan_error(fmt::format("topology.levels: the plan is for {} ranks ({}), but the MPI communicator has {}",
-                                     machine.ranks(), shape_text(machine.shape), own.size()));
-    const int position = place == options::placement::by_node ? place_by_node(own, machine) : me;
-    return std::make_unique<mpi_transport>(split(own.get(), position));
+    return net;
 }
 
 int mpi_rank(MPI_Comm world) {

@@ -4,19 +4,15 @@
 
 #include <mpi.h>
 
-#include <terrace/options.hpp>
-
-#include "base/hierarchy.hpp"
 #include "executor/agreement.hpp"
 #include "executor/transport.hpp"
 
 namespace terrace {
 
-/// Point to point over a communicator of its own that holds the ranks of `world` in the plan's order. Collective.
+/// Point to point over a communicator of its own that holds the ranks of `world`. Collective.
 /// @param mine what all ranks must have in common; compared before anything else, so that they all go on alike
-/// @throws plan_error where the ranks differ or the machine is not the plan's (on every rank), transport_error
-std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine, const hierarchy& machine,
-                                              options::placement place);
+/// @throws plan_error where the ranks differ (on every rank), transport_error
+std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine);
 
 /// rank of the caller in `world`
 int mpi_rank(MPI_Comm world);

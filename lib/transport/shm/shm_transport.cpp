@@ -99,7 +99,7 @@ public:
     std::optional<note> take_note() noexcept override { return net_->take_note(); }
     void gather_all(const void* mine, void* all, std::size_t bytes) override { net_->gather_all(mine, all, bytes); }
     // Of messages alone: whoever wants shared memory there adds it.
-    std::unique_ptr<transport> split(int color) override { return net_->split(color); }
+    std::unique_ptr<transport> split(int color, int key) override { return net_->split(color, key); }
     std::vector<int> nodes() override { return net_->nodes(); }
     std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
         return net_->share(ranks, bytes);

@@ -1,0 +1,122 @@
+#include "api/placement.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "base/hosts.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr std::string_view what_helps =
+    "plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to try the plan all "
+    "the same";
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// A few of them, so that a message stays one.
+std::string some(std::span<const std::string> hosts) {
+    const std::string all = fold_hosts(hosts);
+    constexpr std::size_t most = 200;
+    return all.size() <= most ? all : fmt::format("{} to {}", hosts.front(), hosts.back());
+}
+
+// The plan's node of each of these, which come by their lowest rank, by name.
+std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int>& sizes,
+                               std::span<const std::string> hosts) {
+    std::map<std::string_view, int> planned;
+    for (std::size_t n = 0; n < machine.hosts.size(); ++n) {
+        planned.emplace(machine.hosts[n], static_cast<int>(n));
+        planned.emplace(short_name(machine.hosts[n]), static_cast<int>(n));
+    }
+    std::map<int, std::string_view> found;  // names, by the plan's node
+    const std::vector<int> expected = machine.node_sizes();
+    std::vector<int> nodes;
+    for (const auto& [leader, size] : sizes) {
+        const std::string& host = hosts[at(leader)];
+        auto known = planned.find(host);
+        if (known == planned.end()) known = planned.find(short_name(host));
+        if (known == planned.end())
+            throw plan_error(fmt::format("topology.levels: host \"{}\" is none of the plan's, {}; {}", host,
+                                         some(machine.hosts), what_helps));
+        const int node = known->second;
+        if (!found.emplace(node, host).second)
+            throw plan_error(fmt::format("topology.levels: MPI finds two nodes with the host name \"{}\", one in the "
+                                         "plan; {}",
+                                         host, what_helps));
+        if (size != expected[at(node)])
+            throw plan_error(fmt::format("topology.levels: host \"{}\" has {} ranks in the plan, but MPI finds {}; {}",
+                                         host, expected[at(node)], size, what_helps));
+        nodes.push_back(node);
+    }
+    return nodes;
+}
+
+std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, int>& sizes) {
+    std::vector<int> found, nodes;
+    for (const auto& [leader, size] : sizes) {
+        nodes.push_back(static_cast<int>(found.size()));
+        found.push_back(size);
+    }
+    const std::vector<int> expected = machine.node_sizes();
+    if (found != expected)
+        throw plan_error(fmt::format("topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the "
+                                     "ranks node by node as planned, {}",
+                                     fmt::join(expected, " "), fmt::join(found, " "), what_helps));
+    return nodes;
+}
+
+}  // namespace
+
+std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts) {
+    std::map<int, int> sizes;  // by lowest rank
+    for (const int leader : nodes) ++sizes[leader];
+    const std::vector<int> planned =
+        hosts.empty() ? nodes_in_order(machine, sizes) : nodes_by_name(machine, sizes, hosts);
+    std::vector<int> first{0};  // place of each of the plan's nodes
+    for (const int size : machine.node_sizes()) first.push_back(first.back() + size);
+    std::map<int, int> next;  // free place, by lowest rank
+    for (auto [node, i] = std::pair(sizes.begin(), std::size_t{0}); node != sizes.end(); ++node, ++i)
+        next.emplace(node->first, first[at(planned[i])]);
+    std::vector<int> places;
+    for (const int leader : nodes) places.push_back(next[leader]++);
+    return places;
+}
+
+std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
+                                     options::placement place) {
+    if (net->size() != machine.ranks())
+        throw plan_error(fmt::format("topology.levels: the plan is for {} ranks ({}), but the communicator has {}",
+                                     machine.ranks(), shape_text(machine.shape), net->size()));
+    if (place == options::placement::anywhere) return net;
+    const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(*net);
+    const int mine = places_of(machine, net->nodes(), hosts)[at(net->rank())];
+    return in_order(std::move(net), mine);
+}
+
+std::unique_ptr<transport> in_order(std::unique_ptr<transport> net, int place) {
+    std::vector<int> places(at(net->size()));
+    net->gather_all(&place, places.data(), sizeof place);
+    return std::is_sorted(places.begin(), places.end()) ? std::move(net) : net->split(0, place);
+}
+
+std::vector<std::string> host_names(transport& net) {
+    std::array<char, 65> own{};  // Linux has no longer ones
+    if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
+    std::vector<std::array<char, 65>> all(at(net.size()));
+    net.gather_all(own.data(), all.data(), sizeof own);
+    std::vector<std::string> names;
+    for (const auto& name : all) names.emplace_back(name.data());
+    return names;
+}
+
+}  // namespace terrace

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "base/hierarchy.hpp"
+#include "executor/transport.hpp"
+
+namespace terrace {
+
+/// By rank its place in the plan. Where the plan names its nodes, a node is the one of its host's name (names agree if
+/// they do up to the first dot), whatever the order MPI has them in; else nodes come in the order of their lowest rank.
+/// Ranks of a node stay in their own order.
+/// @param nodes by rank, its lowest fellow on its node
+/// @param hosts by rank, the name of its host; empty where the plan names none
+/// @throws plan_error where the nodes are not the plan's, naming the host and both numbers
+std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts);
+
+/// `net` with its ranks in the plan's order. Collective. @throws plan_error as above, or where the plan is for another
+/// number of ranks
+std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine, options::placement place);
+
+/// `net` with its ranks in the order of their places: itself where it has that already. Collective.
+std::unique_ptr<transport> in_order(std::unique_ptr<transport> net, int place);
+
+/// By rank, the name of its host. Collective.
+std::vector<std::string> host_names(transport& net);
+
+}  // namespace terrace

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+#include "topology/node.hpp"
+
+namespace terrace {
+
+/// The hardware threads that a process may run on, one bit each, as the system numbers them.
+using affinity = std::array<std::uint64_t, 16>;
+
+/// Of the calling process; all zero if the system does not tell.
+affinity own_affinity();
+
+/// One node as the ranks that a job has there see it.
+struct job_node {
+    hierarchy levels;  ///< the last one joins all ranks
+    std::optional<uplink> up;
+};
+
+/// Of this machine, with ranks bound as given. Each rank is where its first hardware thread is; where ranks are not
+/// bound, or to the same threads, nothing is known of their places, and the node is one level.
+/// @param order gets the ranks in the order of the levels   @throws error
+job_node this_node(std::span<const affinity> ranks, std::vector<int>& order);
+
+/// The same for known parts.
+job_node node_of_job(hardware parts, std::span<const affinity> ranks, std::vector<int>& order);
+
+/// As text, the same for equal nodes, and back.
+std::string write_job_node(const job_node& n);
+job_node read_job_node(std::string_view text);
+
+/// The machine of a job. Levels go by name: where a node lacks one that others have, its domains there have one child.
+/// Nothing says how nodes are connected: by one level, "cluster", with what each has towards the network.
+/// @param node_kind by node, which of `kinds` it is
+/// @param hosts by node; left out of the result where two are equal or one is none
+/// @throws usage_error for more than 1,048,576 ranks
+hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> node_kind,
+                         const std::vector<std::string>& hosts);
+
+}  // namespace terrace

@@ -1,0 +1,87 @@
+// Which place in the plan each rank has.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "api/placement.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+using numbers = std::vector<int>;
+using names = std::vector<std::string>;
+
+// Nodes of 2, 2 and 1 ranks.
+hierarchy planned(names hosts) {
+    hierarchy h{{{.name = "node"}, {.name = "cluster", .medium = fabric::ethernet}}, tree({{2, 2, 1}, {3}})};
+    h.hosts = std::move(hosts);
+    return h;
+}
+
+std::string refusal(const hierarchy& machine, const numbers& nodes, const names& hosts) {
+    try {
+        places_of(machine, nodes, hosts);
+    } catch (const plan_error& e) {
+        return e.what();
+    }
+    return {};
+}
+
+bool says(const std::string& text, const names& parts) {
+    for (const std::string& part : parts)
+        if (text.find(part) == text.npos) return false;
+    return true;
+}
+
+}  // namespace
+
+TEST(places, without_names_nodes_come_by_their_lowest_rank) {
+    EXPECT_EQ(places_of(planned({}), numbers{0, 0, 2, 2, 4}, {}), (numbers{0, 1, 2, 3, 4}));
+    // Ranks dealt out over the nodes in turn.
+    EXPECT_EQ(places_of(planned({}), numbers{0, 1, 2, 0, 1}, {}), (numbers{0, 2, 4, 1, 3}));
+    EXPECT_TRUE(says(refusal(planned({}), {0, 1, 1, 3, 3}, {}), {"2 2 1 in the plan", "MPI finds 1 2 2;"}));
+}
+
+TEST(places, hosts_are_where_the_plan_has_them_whatever_the_order) {
+    const hierarchy h = planned({"a", "b.site", "c"});
+    EXPECT_EQ(places_of(h, numbers{0, 1, 1, 3, 3}, names{"c.site", "b", "b", "a", "a"}), (numbers{4, 2, 3, 0, 1}));
+}
+
+TEST(places, a_host_that_does_not_fit_is_named) {
+    const hierarchy h = planned({"node1", "node2", "node3"});
+    EXPECT_TRUE(says(refusal(h, {0, 0, 2, 2, 4}, {"node1", "node1", "node2", "node2", "node7"}),
+                     {"host \"node7\" is none of the plan's, node[1-3]"}));
+    EXPECT_TRUE(says(refusal(h, {0, 0, 2, 3, 3}, {"node1", "node1", "node2", "node3", "node3"}),
+                     {"host \"node2\" has 2 ranks in the plan, but MPI finds 1"}));
+    EXPECT_TRUE(says(refusal(h, {0, 0, 2, 2, 4}, {"node1", "node1", "node2", "node2", "node2.site"}),
+                     {"two nodes", "\"node2.site\""}));
+}
+
+// Names that differ behind the first dot alone are told apart where they are given in full.
+TEST(places, full_names_come_first) {
+    const hierarchy h = planned({"n.east", "n.west", "m"});
+    EXPECT_EQ(places_of(h, numbers{0, 0, 2, 2, 4}, names{"n.west", "n.west", "n.east", "n.east", "m"}),
+              (numbers{2, 3, 0, 1, 4}));
+}
+
+// Threads of this process stand for ranks, all on one host.
+TEST(places, a_transport_is_put_in_the_plans_order) {
+    loopback_world world(numbers{1});
+    hierarchy h{{{.name = "node"}}, tree::uniform(numbers{1})};
+    const std::string own = host_names(*world.join(0)).front();
+    h.hosts = {own};
+    EXPECT_EQ(in_places(world.join(0), h, options::placement::by_node)->size(), 1);
+    h.hosts = {own + "x"};
+    EXPECT_THROW(in_places(world.join(0), h, options::placement::by_node), plan_error);
+    EXPECT_EQ(in_places(world.join(0), h, options::placement::anywhere)->size(), 1);
+    h.shape = tree::uniform(numbers{2});
+    EXPECT_THROW(in_places(world.join(0), h, options::placement::anywhere), plan_error);
+}
+
+}  // namespace terrace::test

@@ -165,5 +165,5 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     },
     .reduce = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root, nccl_comm c,
                  gpu_stream s) -> int { return ncclReduce(from, to, count, type_of(type), op_of(op), root, c, s); },
-    .combine = nullptr,
+    .combine = reduce_on_gpu,
 };

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <terrace/types.hpp>
+
+// What two elements make: one text for processors and for GPUs, so that both have the same bits. All of it is constexpr,
+// which nvcc takes for code of either side.
+
+namespace terrace::arithmetic {
+
+// What values are combined in: wide enough that a k-input reduction of a short float rounds once, and unsigned for
+// integers, so that overflow wraps.
+template <class T>
+struct wide {
+    using type = T;
+};
+template <>
+struct wide<float16> {
+    using type = float;
+};
+template <>
+struct wide<bfloat16> {
+    using type = float;
+};
+template <class T>
+using wide_t = typename wide<T>::type;
+// What results of avg are divided by: the number of ranks, which a short integer may not hold.
+template <class T>
+using divisor_t = std::common_type_t<wide_t<T>, int>;
+
+// Signed integers are added and multiplied as unsigned: overflow then wraps. Short ones would be promoted to int first.
+template <class T>
+using ring_t = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
+
+struct sum {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>)
+            return static_cast<T>(static_cast<ring_t<T>>(a) + static_cast<ring_t<T>>(b));
+        else return a + b;
+    }
+};
+
+struct prod {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        if constexpr (std::is_integral_v<T>)
+            return static_cast<T>(static_cast<ring_t<T>>(a) * static_cast<ring_t<T>>(b));
+        else return a * b;
+    }
+};
+
+// a < b of two numbers, with -0 < +0.
+template <class T>
+constexpr bool before(T a, T b) noexcept {
+    if constexpr (std::is_floating_point_v<T>) {
+        using bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+        return a < b || (a == b && std::bit_cast<bits>(a) < 0);
+    } else {
+        return a < b;
+    }
+}
+
+// a != a holds for NaN, which then wins.
+struct min {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return before(a, b) || a != a ? a : b;
+    }
+};
+
+struct max {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return before(b, a) || a != a ? a : b;
+    }
+};
+
+// Sums that are divided in the end.
+struct avg : sum {};
+
+template <class T>
+constexpr T canonical(T x) noexcept {
+    if constexpr (std::is_floating_point_v<T>) return x == x ? x : std::numeric_limits<T>::quiet_NaN();
+    else return x;
+}
+
+// The last step of every reduction.
+template <class Op, class T>
+constexpr wide_t<T> finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
+    if constexpr (std::is_same_v<Op, avg>) x = static_cast<wide_t<T>>(x / divisor);
+    return canonical(x);
+}
+
+}  // namespace terrace::arithmetic

@@ -1,0 +1,213 @@
+#include "support/reductions.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "kernels/reduce.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+constexpr std::byte poison{0xb5};
+constexpr std::size_t gap = 48;  // [bytes] of poison between buffers, at least
+
+bool is_float(element_type t) { return t >= element_type::float16; }
+
+template <class T>
+T read(const std::byte* from, std::int64_t i) {
+    T x;
+    std::memcpy(&x, from + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+    return x;
+}
+
+double read_float(element_type type, const std::byte* from, std::int64_t i) {
+    switch (type) {
+        case element_type::float16: return static_cast<float>(read<float16>(from, i));
+        case element_type::bfloat16: return static_cast<float>(read<bfloat16>(from, i));
+        case element_type::float32: return read<float>(from, i);
+        default: return read<double>(from, i);
+    }
+}
+
+// Integers as they are in 64 bits: modulo 2^64 all sums and products are right.
+std::int64_t read_integer(element_type type, const std::byte* from, std::int64_t i) {
+    switch (type) {
+        case element_type::int8: return read<std::int8_t>(from, i);
+        case element_type::int16: return read<std::int16_t>(from, i);
+        case element_type::int32: return read<std::int32_t>(from, i);
+        case element_type::uint8: return read<std::uint8_t>(from, i);
+        case element_type::uint16: return read<std::uint16_t>(from, i);
+        case element_type::uint32: return read<std::uint32_t>(from, i);
+        default: return read<std::int64_t>(from, i);
+    }
+}
+
+std::int64_t wrapped(element_type type, std::int64_t x) {
+    switch (type) {
+        case element_type::int8: return static_cast<std::int8_t>(x);
+        case element_type::int16: return static_cast<std::int16_t>(x);
+        case element_type::int32: return static_cast<std::int32_t>(x);
+        case element_type::uint8: return static_cast<std::uint8_t>(x);
+        case element_type::uint16: return static_cast<std::uint16_t>(x);
+        case element_type::uint32: return static_cast<std::uint32_t>(x);
+        default: return x;
+    }
+}
+
+// A number of the type between 0.5 and 2 of either sign, so that no result overflows or vanishes.
+void write_number(element_type type, std::byte* to, dice& random) {
+    const double x = (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
+    const auto put = [to](auto value) { std::memcpy(to, &value, sizeof value); };
+    switch (type) {
+        case element_type::float16: return put(float16(static_cast<float>(x)));
+        case element_type::bfloat16: return put(bfloat16(static_cast<float>(x)));
+        case element_type::float32: return put(static_cast<float>(x));
+        default: return put(x);
+    }
+}
+
+// Zero, infinity, NaN, the smallest and the largest subnormal, the largest number.
+void write_special(element_type type, std::byte* to, dice& random) {
+    const int mantissa = type == element_type::float16 ? 10 : type == element_type::bfloat16 ? 7
+                         : type == element_type::float32 ? 23 : 52;
+    const int bits = static_cast<int>(8 * size_of(type));
+    const std::uint64_t one = 1, infinity = (one << (bits - 1)) - (one << mantissa);
+    const std::uint64_t value = random.pick(std::vector<std::uint64_t>{0, 0, infinity, infinity + 1 + random.below(99), 1,
+                                                                       (one << mantissa) - 1, infinity - 1});
+    const std::uint64_t with_sign = value | static_cast<std::uint64_t>(random.coin()) << (bits - 1);
+    std::memcpy(to, &with_sign, size_of(type));  // the lowest bytes
+}
+
+// How far a result of k inputs may be off, relative to what its parts are in size.
+double tolerance(const reduction::form& f) {
+    const bool narrow = f.type == element_type::float16 || f.type == element_type::bfloat16;
+    const double wide = f.type == element_type::float64 ? 0x1p-53 : 0x1p-24;
+    const double last = f.type == element_type::float16 ? 0x1p-11 : f.type == element_type::bfloat16 ? 0x1p-8 : 0;
+    return 1.001 * ((narrow ? f.k + 1 : f.k) * wide + last);
+}
+
+}  // namespace
+
+reduction::reduction(const form& what, dice& random) : what_(what) {
+    const std::size_t size = size_of(what.type), length = static_cast<std::size_t>(what.count) * size;
+    std::size_t end = 0;
+    const auto place = [&] {
+        end = (end + gap + 15) / 16 * 16 + (what.aligned ? 0 : random.below(16 / size) * size);
+        const std::size_t at = end;
+        end += length;
+        return at;
+    };
+    // Alike, but not to 16 bytes, half the time.
+    const std::size_t alike = what.aligned && random.coin() ? random.below(16 / size) * size : 0;
+    for (int s = 0; s < what.k; ++s) sources_.push_back(place() + alike);
+    dst_ = what.in_place ? random.pick(sources_) : place() + alike;
+    bytes_ = end + alike + gap;
+    room_.assign(bytes_ + alignment, poison);
+    const std::size_t over = reinterpret_cast<std::uintptr_t>(room_.data()) & (alignment - 1);
+    arena_ = room_.data() + (over == 0 ? 0 : alignment - over);
+    for (const std::size_t source : sources_)
+        for (std::size_t at = source; at < source + length; at += size) {
+            const std::uint64_t bits = random.roll();
+            if (!is_float(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
+            if (!is_float(what.type)) continue;
+            if (!what.any_bits) write_number(what.type, arena_ + at, random);
+            else if (random.below(3) == 0) write_special(what.type, arena_ + at, random);
+        }
+}
+
+std::string reduction::name() const {
+    return fmt::format("{} {} of {} x {}, divided by {}{}{}", to_string(what_.type), to_string(what_.op), what_.k,
+                       what_.count, what_.divisor, what_.in_place ? ", in place" : "", what_.aligned ? "" : ", not aligned");
+}
+
+std::string reduction::wrong(const std::byte* after) const {
+    // Everything but the result is as it was.
+    const std::size_t length = static_cast<std::size_t>(what_.count) * size_of(what_.type);
+    for (std::size_t at = 0; at < bytes_; ++at)
+        if ((at < dst_ || at >= dst_ + length) && after[at] != arena_[at])
+            return fmt::format("{}: byte {} is not the result's ({} to {}), but written", name(), at, dst_, dst_ + length);
+    return what_.any_bits ? differs(after) : misses(after);
+}
+
+std::string reduction::differs(const std::byte* after) const {
+    const std::size_t size = size_of(what_.type), length = static_cast<std::size_t>(what_.count) * size;
+    std::vector<std::uint64_t> expected(length / 8 + 1);
+    std::vector<const void*> from;
+    for (const std::size_t source : sources_) from.push_back(arena_ + source);
+    // One input is the larger of itself and itself, which makes NaN canonical.
+    if (what_.k == 1) from.push_back(from.front());
+    find_reduce(what_.type, what_.k == 1 ? reduce_op::max : what_.op)(expected.data(), from.data(),
+                                                                      std::max(what_.k, 2), what_.count, what_.divisor);
+    const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
+    const auto [is, should] = std::mismatch(after + dst_, after + dst_ + length, bytes);
+    if (should == bytes + length) return "";
+    return fmt::format("{}: element {} has other bits than on the host", name(),
+                       static_cast<std::size_t>(should - bytes) / size);
+}
+
+std::string reduction::misses(const std::byte* after) const {
+    const form& f = what_;
+    for (std::int64_t i = 0; i < f.count; ++i) {
+        if (is_float(f.type)) {
+            double exact = read_float(f.type, arena_ + sources_[0], i), parts = std::abs(exact);
+            for (int s = 1; s < f.k; ++s) {
+                const double x = read_float(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i);
+                switch (f.op) {
+                    case reduce_op::prod: exact *= x, parts *= std::abs(x); break;
+                    case reduce_op::min: exact = std::min(exact, x), parts = 0; break;
+                    case reduce_op::max: exact = std::max(exact, x), parts = 0; break;
+                    default: exact += x, parts += std::abs(x);
+                }
+            }
+            exact /= f.divisor, parts /= f.divisor;
+            const double is = read_float(f.type, after + dst_, i);
+            if (!(std::abs(is - exact) <= tolerance(f) * parts))
+                return fmt::format("{}: element {} is {}, not {}", name(), i, is, exact);
+            continue;
+        }
+        auto exact = static_cast<std::uint64_t>(read_integer(f.type, arena_ + sources_[0], i));
+        const bool positive = f.type >= element_type::uint8 && f.type <= element_type::uint64;
+        for (int s = 1; s < f.k; ++s) {
+            const auto x = static_cast<std::uint64_t>(
+                read_integer(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i));
+            const bool less = positive ? x < exact : static_cast<std::int64_t>(x) < static_cast<std::int64_t>(exact);
+            switch (f.op) {
+                case reduce_op::prod: exact *= x; break;
+                case reduce_op::min: exact = less ? x : exact; break;
+                case reduce_op::max: exact = less ? exact : x; break;
+                default: exact += x;
+            }
+        }
+        const std::int64_t whole = wrapped(f.type, static_cast<std::int64_t>(exact));
+        const std::int64_t expected =
+            positive ? static_cast<std::int64_t>(static_cast<std::uint64_t>(whole) / static_cast<std::uint64_t>(f.divisor))
+                     : whole / f.divisor;
+        const std::int64_t is = read_integer(f.type, after + dst_, i);
+        if (is != expected) return fmt::format("{}: element {} is {}, not {}", name(), i, is, expected);
+    }
+    return "";
+}
+
+std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random) {
+    std::vector<reduction::form> all;
+    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t) {
+        const auto type = static_cast<element_type>(t);
+        const auto size = static_cast<std::int64_t>(size_of(type));
+        const std::int64_t vector = 16 / size, whole = tile / size;
+        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+            for (const int k : {1, 2, 3, 4, 5, 9})
+                for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, vector - 1, vector, 3 * vector + 1,
+                                                 whole - 1, whole, whole + 1, 2 * whole + 3 * vector + 1})
+                    all.push_back({type, op, k, count, op == reduce_op::avg ? 1 + static_cast<int>(random.below(9)) : 1,
+                                   random.coin(), random.coin(), (k > 1 || op != reduce_op::avg) && random.coin()});
+    }
+    return all;
+}
+
+}  // namespace terrace::test

@@ -97,12 +97,19 @@ class Files(Installed):
             self.assertIn(file, self.files("share/doc/terrace"))
         self.assertIn("two-by-four/cluster.yaml", self.files("share/terrace/topologies"))
         libraries = self.files(LIBDIR)
+        module = {"terrace-nccl.so"} if (BUILD / "lib/transport/nccl/terrace-nccl.so").exists() else set()
         self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
                          {"pkgconfig/terrace.pc", "cmake/terrace/terrace-config.cmake",
-                          "cmake/terrace/terrace-config-version.cmake"})
+                          "cmake/terrace/terrace-config-version.cmake"} | module)
         self.assertNotIn("meson.build", {pathlib.Path(f).name for f in self.files(".")})
         run("ninja", "-C", BUILD, "uninstall")
         self.assertEqual(sorted(self.stage.rglob("*")), [])
+
+    def test_needs_no_gpu(self):
+        for file in [*self.libraries.glob("libterrace.so.*"), *(self.prefix / "bin").iterdir()]:
+            needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", file))
+            self.assertIn("libc.so.6", needed)
+            self.assertEqual([n for n in needed if re.search("cuda|nccl|nvidia", n)], [], file)
 
     def test_has_one_version(self):
         text = (self.prefix / "include/terrace/version.hpp").read_text()

@@ -202,8 +202,8 @@ Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
     return s;
 }
 
-measured_machine measure_machine(const world& w, const hierarchy& machine, options::placement place, progress& shown) {
-    const std::vector<int> ranks = ranks_by_place(w, place);
+measured_machine measure_machine(const world& w, const hierarchy& machine, const std::vector<int>& ranks,
+                                 progress& shown) {
     measured_machine m;
     for (int l = 0; l < machine.depth(); ++l) {
         const level& link = machine.levels[at(l)];

@@ -39,8 +39,9 @@ struct measured_machine {
     double reduction_alone = 0;  ///< while no other does
 };
 
-/// Collective; a few seconds a level. The ranks are those of the machine.
-measured_machine measure_machine(const world& w, const hierarchy& machine, options::placement place, progress& shown);
+/// Collective; a few seconds a level. @param ranks of the world, by place in the machine
+measured_machine measure_machine(const world& w, const hierarchy& machine, const std::vector<int>& ranks,
+                                 progress& shown);
 
 /// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of
 /// which the cost model charges the overhead apart.

@@ -48,6 +48,7 @@ Examples:
       on a virtual cluster, whose links let 128 KiB pass free of charge
 
 Also:
+  terrace-bench --detect --help     describes the nodes of a job as a cluster file
   terrace-bench --links --help      measures links and writes what it finds into a cluster file
   tools/bench-suite --help          the whole comparison on a cluster, Open MPI in several settings included, with plots
 

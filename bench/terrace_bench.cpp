@@ -18,6 +18,8 @@
 
 #include "base/document.hpp"
 #include "bench/contender.hpp"
+#include "bench/detect.hpp"
+#include "bench/flow.hpp"
 #include "bench/goodput.hpp"
 #include "bench/links.hpp"
 #include "bench/report.hpp"
@@ -28,6 +30,7 @@
 #include "schedule/compose.hpp"
 #include "tools/import_child.hpp"
 #include "topology/cluster_yaml.hpp"
+#include "topology/describe.hpp"
 
 namespace terrace::bench {
 
@@ -160,7 +163,7 @@ int measure_links(const world& w, const links_settings& s) {
         return t;
     });
     progress shown(w.first(), s.progress);
-    const measured_machine found = measure_machine(w, before.machine, s.place, shown);
+    const measured_machine found = measure_machine(w, before.machine, ranks_by_place(w, s.place), shown);
     const topology after{before.name, calibrated(before.machine, found)};
     const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}.\n", version(),
                                            now_text(), w.library(), w.host_count());
@@ -173,24 +176,54 @@ int measure_links(const world& w, const links_settings& s) {
     return fine;
 }
 
+int describe(const world& w, const detect_settings& s) {
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
+        return true;
+    });
+    progress shown(w.first(), s.progress);
+    shown.now(fmt::format("describing {} {}", w.host_count(), w.host_count() == 1 ? "host" : "hosts"));
+    const detected found = detect(w);
+    topology t{s.name, found.machine};
+    if (t.name.empty()) t.name = t.machine.hosts.empty() ? "detected" : t.machine.hosts.front();
+    std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(), now_text(),
+                                     w.library(), w.host_count());
+    std::string rates = "# Rates under `assumed` are not measured (--measure); correct what you know better.\n";
+    if (s.measure) {
+        const measured_machine measured = measure_machine(w, found.machine, found.ranks, shown);
+        t.machine = calibrated(found.machine, measured);
+        rates = links_text(found.machine, measured, t.machine);
+        origin += "# Rates are measured.\n";
+    }
+    shown.clear();
+    const std::string file = s.measure ? origin + write_cluster(t) : origin + rates + write_cluster(t);
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, file);
+        return true;
+    });
+    if (s.output_file.empty()) say(w, file);
+    else say(w, fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
+    return fine;
+}
+
 int say_answer(const world& w, const answer& a) {
     if (w.first()) fmt::print(a.exit_code == 0 ? stdout : stderr, "{}", a.text);
     return a.exit_code;
 }
 
-bool asks_for_links(int argc, char** argv) {
-    return std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--links"; });
+// What was asked for, or what there is to say to it.
+template <class Settings, class Work>
+int answer_or(const world& w, const std::variant<Settings, answer>& parsed, Work work) {
+    const answer* a = std::get_if<answer>(&parsed);
+    return a ? say_answer(w, *a) : work(w, std::get<Settings>(parsed));
 }
 
 int run(const world& w, int argc, char** argv) {
-    if (asks_for_links(argc, argv)) {
-        const auto parsed = parse_links_settings(argc, argv);
-        const answer* a = std::get_if<answer>(&parsed);
-        return a ? say_answer(w, *a) : measure_links(w, std::get<links_settings>(parsed));
-    }
-    const auto parsed = parse_settings(argc, argv);
-    const answer* a = std::get_if<answer>(&parsed);
-    return a ? say_answer(w, *a) : compare(w, std::get<settings>(parsed));
+    const auto asks_for = [&](std::string_view what) { return std::find(argv, argv + argc, what) != argv + argc; };
+    if (asks_for("--detect")) return answer_or(w, parse_detect_settings(argc, argv), describe);
+    if (asks_for("--links")) return answer_or(w, parse_links_settings(argc, argv), measure_links);
+    return answer_or(w, parse_settings(argc, argv),
+                     [](const world& all, const settings& s) { return compare(all, s); });
 }
 
 // Pages are made where the build runs, which MPI may not.

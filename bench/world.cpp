@@ -34,6 +34,14 @@ std::vector<int> lowest_on_host(int rank, int size) {
     return all;
 }
 
+std::string text_from(int speaker, std::string text) {
+    int length = static_cast<int>(text.size());
+    check(MPI_Bcast(&length, 1, MPI_INT, speaker, MPI_COMM_WORLD), "MPI_Bcast");
+    text.resize(static_cast<std::size_t>(length));
+    check(MPI_Bcast(text.data(), length, MPI_CHAR, speaker, MPI_COMM_WORLD), "MPI_Bcast");
+    return text;
+}
+
 }  // namespace
 
 void check(int code, const char* call) {
@@ -75,6 +83,8 @@ std::int64_t world::sum(std::int64_t mine) const {
     return mine;
 }
 
+std::string world::from_first(std::string text) const { return text_from(0, std::move(text)); }
+
 void world::abort(int code) const {
     MPI_Abort(MPI_COMM_WORLD, code);
     std::abort();
@@ -86,11 +96,7 @@ void world::agree(bool fine, const std::string& message) const {
     if (speaker == size_) return;
     // Where the first rank fails, all most likely do, and the rank is of no interest.
     std::string text = speaker == 0 ? message : fmt::format("rank {}: {}", speaker, message);
-    int length = static_cast<int>(text.size());
-    check(MPI_Bcast(&length, 1, MPI_INT, speaker, MPI_COMM_WORLD), "MPI_Bcast");
-    text.resize(static_cast<std::size_t>(length));
-    check(MPI_Bcast(text.data(), length, MPI_CHAR, speaker, MPI_COMM_WORLD), "MPI_Bcast");
-    throw refusal(text);
+    throw refusal(text_from(speaker, std::move(text)));
 }
 
 }  // namespace terrace::bench

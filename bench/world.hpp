@@ -47,6 +47,9 @@ public:
     /// Element by element, over all ranks.
     void maximum(std::span<double> mine) const;
 
+    /// The first rank's text.
+    std::string from_first(std::string text) const;
+
     /// Runs `part` on every rank. If it throws on any, all ranks throw refusal with the message of the first of those.
     template <class Part>
     auto together(Part part) const {

@@ -124,6 +124,24 @@ class Bench(Scratch):
         subprocess.run([TERRACE, "plan", "new.yaml", "-o", "new.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
 
+    # All ranks on this machine; by hand on several: tools/vcluster run -- build/bench/terrace-bench --detect
+    def test_detect(self):
+        text = self.bench("--detect", plan=None)
+        self.assertIn("\nterrace_topology: 1\n", text)
+        self.assertIn(f"size: {RANKS}, fabric: shm", text)
+        self.assertIn("assumed: [bandwidth, latency, overhead]", text)
+        text = self.bench("--detect", "--measure", "--name", "mine", "-o", "found.yaml", plan=None)
+        for word in (f"mine: {RANKS} ranks in 1 node", "one pair", "written: found.yaml"):
+            self.assertIn(word, text)
+        found = json.loads(subprocess.run([TERRACE, "topo", "found.yaml", "--json"], cwd=self.directory, check=True,
+                                          text=True, capture_output=True).stdout)
+        self.assertEqual((found["ranks"], found["nodes"]), (RANKS, [RANKS]))
+        self.assertEqual([level["assumed"] for level in found["levels"]], [[]])
+        subprocess.run([TERRACE, "plan", "found.yaml", "-o", "found.plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.assertIn("Examples:", self.bench("--detect", "--help", plan=None))
+        self.assertIn("cannot be written", self.bench("--detect", "-o", "no/x", plan=None, status=2))
+
     def test_links_refuses(self):
         links = ["--links", "--topology"]
         self.assertIn("Examples:", self.bench("--links", "--help", plan=None))

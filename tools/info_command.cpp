@@ -2,7 +2,9 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 
 #include "api/environment.hpp"
 #include "tools/build_config.hpp"
+#include "tools/gpu_info.hpp"
 #include "tools/table.hpp"
 
 namespace terrace {
@@ -22,15 +25,18 @@ namespace {
 struct backend {
     std::string_view name;
     bool available;
-    std::string_view detail;  // which, or why not
+    std::string detail;  // which, or why not
 };
-constexpr std::array backends{
-    backend{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION},
-    backend{"shm", true, "ranks of one node reduce in POSIX shared memory"},
-    backend{"loopback", true, "ranks are threads of one process"},
-    backend{"cuda", false, "not compiled in: this version reduces and moves buffers of the host only"},
-    backend{"nccl", false, "not compiled in: it needs cuda"},
-};
+
+std::vector<backend> backends_by(std::span<const std::string> environment) {
+    const char* module = value_in(environment, "TERRACE_GPU_MODULE");
+    const gpu_info gpus = look_for_gpus(module != nullptr ? module : "");
+    return {{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION},
+            {"shm", true, "ranks of one node reduce in POSIX shared memory"},
+            {"loopback", true, "ranks are threads of one process"},
+            {"cuda", gpus.cuda.usable, gpus.cuda.detail},
+            {"nccl", gpus.nccl.usable, gpus.nccl.detail}};
+}
 
 struct library {
     std::string_view name, version;
@@ -49,6 +55,7 @@ struct setting {
 };
 
 struct findings {
+    std::vector<backend> backends;
     std::vector<setting> settings;
     std::vector<std::string> problems;
 };
@@ -56,6 +63,7 @@ struct findings {
 findings look_around() {
     findings found;
     const std::vector<std::string> environment = process_environment();
+    found.backends = backends_by(environment);
     for (const variable& v : environment_variables()) {
         const char* set = value_in(environment, v.name);
         found.settings.push_back({&v, std::string(set != nullptr ? set : v.fallback), set != nullptr});
@@ -70,8 +78,7 @@ findings look_around() {
 
 std::string as_text(const findings& found) {
     table ends("<<<"), parts("<<"), settings("<<<<");
-    for (const backend& b : backends)
-        ends.add({std::string(b.name), b.available ? "yes" : "no", std::string(b.detail)});
+    for (const backend& b : found.backends) ends.add({std::string(b.name), b.available ? "yes" : "no", b.detail});
     for (const library& l : libraries) parts.add({std::string(l.name), std::string(l.version)});
     for (const setting& s : found.settings)
         settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value,
@@ -86,7 +93,7 @@ std::string as_text(const findings& found) {
 std::string as_json(const findings& found) {
     using nlohmann::ordered_json;
     ordered_json info{{"version", version()}};
-    for (const backend& b : backends)
+    for (const backend& b : found.backends)
         info["backends"].push_back({{"name", b.name}, {"available", b.available}, {"detail", b.detail}});
     for (const library& l : libraries) info["built_with"][std::string(l.name)] = l.version;
     for (const setting& s : found.settings)

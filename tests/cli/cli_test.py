@@ -443,9 +443,20 @@ class Info(Command):
         text = self.terrace("info")
         for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  shm +yes ",
                         r"^  loopback +yes ",
-                        r"^  cuda +no +\S", r"^  nccl +no +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
+                        r"^  cuda +(yes|no) +\S", r"^  nccl +(yes|no) +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
                         r"^  TERRACE_PLAN +- +default ", r"^  TERRACE_CHECK +first +default "]:
             self.assertRegex(text, re.compile(pattern, re.M))
+
+    def test_says_what_of_gpus_is_missing_and_what_to_do(self):
+        alone = self.directory / "terrace"
+        shutil.copy(TERRACE, alone)
+        gpus = lambda: {b["name"]: b for b in json.loads(subprocess.run([alone, "info", "--json"], text=True,
+                                                                         capture_output=True, check=True).stdout)["backends"]}
+        self.assertRegex(gpus()["cuda"]["detail"], r"terrace-nccl\.so")  # of no build, and perhaps one that is installed
+        self.write("terrace-nccl.so", "no library")
+        for back_end in ["cuda", "nccl"]:
+            self.assertFalse(gpus()[back_end]["available"])
+        self.assertRegex(gpus()["cuda"]["detail"], rf"{self.directory}/\./terrace-nccl\.so: .*LD_LIBRARY_PATH")
 
     def test_says_where_a_value_comes_from(self):
         text = self.terrace("info", environment={"TERRACE_TIMEOUT": "2.5", "TERRACE_LOG": ""})

@@ -14,12 +14,19 @@ namespace {
 
 constexpr const char* file_name = "terrace-nccl.so";
 
+// Beside the library or the program that this is in, in the library directory beside the program's, in the tree of a
+// build, and where it is installed.
 std::vector<std::filesystem::path> places() {
     std::vector<std::filesystem::path> found;
     Dl_info here{};
-    if (dladdr(reinterpret_cast<const void*>(&load_gpu_module), &here) != 0 && here.dli_fname != nullptr)
-        found.push_back(std::filesystem::path(here.dli_fname).parent_path() / file_name);
-    found.push_back(std::filesystem::path(TERRACE_LIBRARY_DIR) / file_name);
+    if (dladdr(reinterpret_cast<const void*>(&load_gpu_module), &here) != 0 && here.dli_fname != nullptr) {
+        std::filesystem::path self = here.dli_fname;
+        std::error_code none;
+        if (self.is_relative()) self = std::filesystem::read_symlink("/proc/self/exe", none);  // as it was called
+        for (const char* there : {".", "../" TERRACE_LIBDIR, "../lib/transport/nccl"})
+            found.push_back(self.parent_path() / there / file_name);
+    }
+    found.push_back(std::filesystem::path(TERRACE_PREFIX) / TERRACE_LIBDIR / file_name);
     return found;
 }
 
@@ -47,9 +54,8 @@ gpu_module load(const std::filesystem::path& file) {
 gpu_module load_gpu_module(const std::filesystem::path& at) {
     if (!at.empty()) return load(at);
     std::filesystem::path last;
-    for (const std::filesystem::path& file : places()) {
+    for (const std::filesystem::path& file : places())
         if (std::error_code none; std::filesystem::exists(last = file, none)) return load(file);
-    }
     return {nullptr, last.string(),
             fmt::format("there is no {}; this Terrace was built without CUDA and NCCL: install them, set it up with "
                         "-Dcuda=enabled and build again, or name the module in TERRACE_GPU_MODULE",

@@ -1,0 +1,145 @@
+// The kernels on a GPU: the bits of the host's, nothing else written, and no count too large.
+
+#include <algorithm>
+#include <vector>
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include "kernels/gpu_reduce.hpp"
+#include "kernels/gpu_shapes.hpp"
+#include "support/effort.hpp"
+#include "support/reductions.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+void check(cudaError_t code, const char* what) {
+    if (code != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
+}
+#define CHECK(call) check(call, #call)
+
+class device_memory {
+public:
+    explicit device_memory(std::size_t bytes) { CHECK(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1))); }
+    device_memory(device_memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+    ~device_memory() { cudaFree(data_); }
+    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+
+private:
+    void* data_ = nullptr;
+};
+
+int reduce(const reduction& r, std::byte* dst, const std::vector<const void*>& sources) {
+    return reduce_on_gpu(dst, sources.data(), r.what().k, r.what().count, r.what().type, r.what().op, r.what().divisor,
+                         nullptr);
+}
+
+// In one arena: what is written beside the result shows.
+std::string in_arena(const reduction& r) {
+    const device_memory arena(r.bytes());
+    CHECK(cudaMemcpy(arena.data(), r.arena(), r.bytes(), cudaMemcpyHostToDevice));
+    std::vector<const void*> sources;
+    for (const std::size_t at : r.sources()) sources.push_back(arena.data() + at);
+    CHECK(static_cast<cudaError_t>(reduce(r, arena.data() + r.dst(), sources)));
+    std::vector<std::byte> after(r.bytes());
+    CHECK(cudaMemcpy(after.data(), arena.data(), r.bytes(), cudaMemcpyDeviceToHost));
+    return r.wrong(after.data());
+}
+
+// Each buffer by itself and no byte longer than it is: a memory checker sees what leaves it.
+std::string apart(const reduction& r) {
+    const std::size_t length = static_cast<std::size_t>(r.what().count) * size_of(r.what().type);
+    std::vector<device_memory> memory;
+    std::vector<const void*> sources;
+    const auto place = [&](std::size_t at) {
+        const std::size_t over = at % 16;
+        std::byte* const data = memory.emplace_back(over + length).data() + over;
+        CHECK(cudaMemcpy(data, r.arena() + at, length, cudaMemcpyHostToDevice));
+        return data;
+    };
+    std::byte* dst = nullptr;
+    for (const std::size_t at : r.sources()) {
+        sources.push_back(place(at));
+        if (at == r.dst()) dst = const_cast<std::byte*>(static_cast<const std::byte*>(sources.back()));
+    }
+    if (dst == nullptr) dst = place(r.dst());
+    CHECK(static_cast<cudaError_t>(reduce(r, dst, sources)));
+    std::vector<std::byte> after(r.arena(), r.arena() + r.bytes());
+    CHECK(cudaMemcpy(after.data() + r.dst(), dst, length, cudaMemcpyDeviceToHost));
+    return r.wrong(after.data());
+}
+
+constexpr std::int64_t tile = gpu::threads * gpu::two::unrolled * 16;
+
+}  // namespace
+
+TEST(kernels_on_gpu, have_the_bits_of_the_host_and_write_nothing_else) {
+    dice random(seed());
+    for (const reduction::form& f : reduction_forms(tile, random))
+        ASSERT_EQ(in_arena(reduction(f, random)), "") << "seed " << seed();
+}
+
+// Slow enough under a memory checker: every seventh.
+TEST(kernels_on_gpu, stay_inside_their_buffers) {
+    dice random(seed());
+    const std::vector<reduction::form> all = reduction_forms(tile, random);
+    for (std::size_t i = random.below(7); i < all.size(); i += 7)
+        ASSERT_EQ(apart(reduction(all[i], random)), "") << "seed " << seed();
+}
+
+TEST(kernels_on_gpu, random_numbers_are_as_exact_as_they_can_be) {
+    dice random(seed());
+    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
+        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+            for (const int k : {2, 8}) {
+                const int divisor = op == reduce_op::avg ? k : 1;
+                const reduction::form f{static_cast<element_type>(t), op, k, 200'003, divisor, false, k == 2, false};
+                ASSERT_EQ(in_arena(reduction(f, random)), "") << "seed " << seed();
+            }
+}
+
+TEST(kernels_on_gpu, many_sources_and_too_many) {
+    dice random(seed());
+    for (const element_type type : {element_type::int8, element_type::bfloat16, element_type::float64})
+        ASSERT_EQ(in_arena(reduction({type, reduce_op::sum, most_gpu_sources, 5001, 1, true, true, false}, random)), "");
+    std::vector<const void*> sources(most_gpu_sources + 1);
+    EXPECT_EQ(reduce_on_gpu(nullptr, sources.data(), most_gpu_sources + 1, 1, element_type::int8, reduce_op::sum, 1, nullptr),
+              cudaErrorInvalidValue);
+}
+
+// More than 2^32 elements, of which every part is counted.
+TEST(kernels_on_gpu, counts_need_64_bits) {
+    constexpr std::int64_t count = (std::int64_t{1} << 32) + 77;
+    std::size_t available = 0, total = 0;
+    CHECK(cudaMemGetInfo(&available, &total));
+    if (available < 3 * static_cast<std::size_t>(count)) GTEST_SKIP() << "takes 9 GB of the device's memory";
+    const device_memory a(count), b(count);
+    CHECK(cudaMemset(a.data(), 3, count));
+    CHECK(cudaMemset(b.data(), 4, count));
+    const void* sources[] = {a.data(), b.data()};
+    CHECK(static_cast<cudaError_t>(
+        reduce_on_gpu(a.data(), sources, 2, count, element_type::uint8, reduce_op::sum, 1, nullptr)));
+    constexpr std::int64_t part = std::int64_t{64} << 20;
+    std::vector<std::uint8_t> host(part);
+    for (std::int64_t at = 0; at < count; at += part) {
+        const std::int64_t n = std::min(part, count - at);
+        CHECK(cudaMemcpy(host.data(), a.data() + at, static_cast<std::size_t>(n), cudaMemcpyDeviceToHost));
+        ASSERT_EQ(std::count(host.begin(), host.begin() + n, 7), n) << "of the elements from " << at;
+    }
+}
+
+}  // namespace terrace::test
+
+// Exit status 77: skipped, for there is no GPU.
+int main(int argc, char** argv) {
+    int devices = 0;
+    const cudaError_t code = cudaGetDeviceCount(&devices);
+    if (code != cudaSuccess || devices == 0) {
+        std::printf("skipped: no GPU: %s\n", code != cudaSuccess ? cudaGetErrorString(code) : "none is visible");
+        return 77;
+    }
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

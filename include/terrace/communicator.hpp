@@ -19,7 +19,7 @@ namespace terrace {
 struct call_shape;
 
 /// A set of ranks that run collectives by a plan. Move-only; a moved-from communicator may only be assigned to or
-/// destroyed. Created by `terrace::mpi::create` or `terrace::loopback::run`. Creation and destruction are collective;
+/// destroyed. Created by `terrace::mpi::create`, `terrace::nccl::create` or `terrace::loopback::run`. Creation and destruction are collective;
 /// destroying a broken one is local. Belongs to one thread at a time. All ranks call the same collectives in the same
 /// order; options::check says when a difference is found.
 class TERRACE_API communicator {
@@ -162,6 +162,7 @@ public:
     /// For Terrace's own parts.
     class core;
     explicit communicator(std::unique_ptr<core> c) noexcept;
+    core& inside() noexcept { return *core_; }
 
 private:
     template <class T>

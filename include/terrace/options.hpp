@@ -51,6 +51,9 @@ struct TERRACE_API options {
     /// when a call times out, and in a call when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left alone.
     std::filesystem::path dump_file;
 
+    /// The module for device buffers; empty: terrace-nccl.so beside the library or the program, or where it is installed.
+    std::filesystem::path gpu_module;
+
     /// The options that the TERRACE_* variables of the environment say (docs/environment.md); `log` writes to standard
     /// error. Warns there of TERRACE_* variables that mean nothing. Terrace reads the environment nowhere else.
     /// @throws input_error naming the variable, its value, and what is allowed

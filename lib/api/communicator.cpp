@@ -45,8 +45,7 @@ std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::
 }
 
 request communicator::start(const call_shape& call, const void* send, void* recv) {
-    const std::uint64_t number = core_->start(call, send, recv);
-    return number == 0 ? request{} : request{*core_, number};
+    return core_->start(call, send, recv);
 }
 
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {

@@ -26,22 +26,31 @@ constexpr std::size_t cached_programs = 32;
 
 }  // namespace
 
-communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o)
-    : plan_(p), rank_(rank), options_(std::move(o)), net_(std::move(net)), events_(!options_.trace_file.empty()) {
+communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o,
+                         std::optional<device_setting> device)
+    : plan_(p),
+      rank_(rank),
+      binding_{plan_.get(), net->rank(), callers_rank_},
+      options_(std::move(o)),
+      net_(std::move(net)),
+      events_(!options_.trace_file.empty()),
+      device_(device) {
     check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
     if (options_.shared_memory) share_memory();
     engine_ = std::make_unique<engine>(*net_, most_lanes(), events_);
     number_ranks();
     check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout,
                                           [this] { engine_->progress(); });
+    if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, *net_, options_, most_lanes());
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
     if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
     if (options_.progress_thread) thread_ = make_thread();
-    if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), net_->name()));
+    if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), transports()));
 }
 
 communicator::core::~core() {
     thread_.reset();
+    device_calls_.reset();
     if (failure_ && !net_->abandon()) keep_programs();
     if (options_.trace_file.empty()) return;
     try {
@@ -95,23 +104,51 @@ std::unique_ptr<progress_thread> communicator::core::make_thread() {
 
 progress_thread::lock communicator::core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
 
-void communicator::core::run(const shape_of_call& call, const void* send, void* recv) {
-    if (const std::uint64_t number = start(call, send, recv)) wait(number);
-}
+void communicator::core::run(const shape_of_call& call, const void* send, void* recv) { start(call, send, recv).wait(); }
 
-std::uint64_t communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
+request communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
     const auto held = hold();
     expect_unbroken(to_string(call.what));
+    if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
+        const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream());
+        return number == 0 ? request{} : request{*device_calls_, number};
+    }
     const bool near = reachable(call, send, recv);
     bound* b = find_idle(call, near);
     const std::uint64_t signature = b != nullptr ? b->signature : signature_of(call);
     check_call(call, signature, send, recv);
-    if (call.count == 0 && call.counts.empty()) return 0;
+    if (call.count == 0 && call.counts.empty()) return {};
     if (b == nullptr) b = &bind_new(call, signature, near);
     b->call = engine_->issue(b->run, send, recv);
     progress();
     if (thread_) thread_->wake();
-    return b->call;
+    return {*this, b->call};
+}
+
+void communicator::core::enqueue(const shape_of_call& call, const void* send, void* recv, CUstream_st* stream) {
+    const auto held = hold();
+    expect_unbroken(to_string(call.what));
+    if (!device_calls_)
+        throw usage_error(fmt::format("{}: this communicator has no device; terrace::nccl::create makes one that has",
+                                      to_string(call.what)));
+    start_on_device(call, send, recv, stream);
+}
+
+void communicator::core::synchronize() {
+    const auto held = hold();
+    expect_unbroken("synchronize");
+    if (device_calls_) or_fail([&] { device_calls_->wait_for_all(); });
+}
+
+std::uint64_t communicator::core::start_on_device(const shape_of_call& call, const void* send, void* recv,
+                                                  CUstream_st* stream) {
+    const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
+    const std::uint64_t signature = known ? *known : signature_of(call);
+    check_call(call, signature, send, recv);
+    if (binding_.elements_of(call) == 0) return 0;
+    std::uint64_t number = 0;
+    or_fail([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });
+    return number;
 }
 
 void communicator::core::check_call(const shape_of_call& call, std::uint64_t signature, const void* send,
@@ -177,6 +214,7 @@ void communicator::core::time_out() {
 
 void communicator::core::fail(std::exception_ptr why) {
     failure_ = why;
+    if (device_calls_) device_calls_->abandon();  // before anybody frees what it works on
     std::rethrow_exception(why);
 }
 
@@ -231,23 +269,22 @@ communicator::core::bound& communicator::core::bind_new(const shape_of_call& cal
 }
 
 program communicator::core::bind(const shape_of_call& call, bool near) {
-    const recipe& r = plan_.get();
     const std::size_t element = size_of(call.type);
-    const std::int64_t total = elements_of(call);
-    const rule& chosen = r.choose(call.what, total * static_cast<std::int64_t>(element));
+    const rule& chosen = binding_.rule_of(call);
     const slicing chunks = slice_call(call, chosen);
     const auto schedule_of = [&](std::int64_t count) {
-        return has_blocks(call.what) ? block_program_of(call, chosen, count)
-                                     : program_of(call, chosen, count, near ? buffer::recv : buffer::scratch);
+        const bool fits = fits_slot(binding_.vector_of(call, count), call);
+        return binding_.schedule_of(call, chosen, count, fits ? net_->can() : capabilities{},
+                                    near ? buffer::recv : buffer::scratch);
     };
     schedule tail = schedule_of(chunks.tail);
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
     const int lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks));
     if (options_.log)
         options_.log(log_level::debug,
-                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what), total,
-                                 to_string(call.type), describe(r.machine, chosen.stages), lanes, chunks.chunks,
-                                 chunks.chunk));
+                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what),
+                                 binding_.elements_of(call), to_string(call.type),
+                                 describe(plan_.get().machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
     return program(std::move(full), std::move(tail),
                    {.element = element,
                     .reduce = find_reduce(call.type, call.op),
@@ -257,12 +294,6 @@ program communicator::core::bind(const shape_of_call& call, bool near) {
                     .in_slot = fits_slot(tail.count, call) && fits_slot(full.count, call),
                     .streams = streams(call)},
                    *net_);
-}
-
-// Of all blocks together, where there are blocks.
-std::int64_t communicator::core::elements_of(const shape_of_call& call) const {
-    if (!call.counts.empty()) return std::reduce(call.counts.begin(), call.counts.end());
-    return has_blocks(call.what) ? call.count * size() : call.count;
 }
 
 slicing communicator::core::slice_call(const shape_of_call& call, const rule& chosen) const {
@@ -277,43 +308,17 @@ slicing communicator::core::slice_call(const shape_of_call& call, const rule& ch
 // Whether what is written is out of the cache again before anybody reads it.
 bool communicator::core::streams(const shape_of_call& call) const {
     static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-    return cache > 0 && 2 * elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
+    return cache > 0 && 2 * binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
 }
 
 bool communicator::core::fits_slot(std::int64_t count, const shape_of_call& call) const {
     return static_cast<std::size_t>(count) * size_of(call.type) <= net_->can().slot_bytes;
 }
 
-// Where stages of the transport are in it, the vector is at home where peers reach it: each rank has its own reasons.
-schedule communicator::core::program_of(const shape_of_call& call, const rule& chosen, std::int64_t count,
-                                        buffer home) const {
-    const auto root = std::find(callers_rank_.begin(), callers_rank_.end(), call.root) - callers_rank_.begin();
-    const composition c = compose(plan_.get().machine, chosen.stages, count, quantum_of(size_of(call.type)),
-                                  has_root(call.what) ? static_cast<int>(root) : -1);
-    const capabilities& can = net_->can();
-    if (!fits_slot(count, call) || !runs_natively(c, net_->rank(), can))
-        return lower(generate(c, call.what, net_->rank()), {});
-    return lower(generate(c, call.what, net_->rank(), can, home), can);
-}
-
-// Blocks stand in the caller's order in the caller's buffer; `count` elements of each are this chunk's.
-schedule communicator::core::block_program_of(const shape_of_call& call, const rule& chosen, std::int64_t count) const {
-    std::vector<std::int64_t> callers_counts = call.counts, callers_begins(callers_rank_.size());
-    if (callers_counts.empty()) callers_counts.assign(callers_rank_.size(), call.count);
-    std::exclusive_scan(callers_counts.begin(), callers_counts.end(), callers_begins.begin(), std::int64_t{0});
-    std::vector<std::int64_t> counts, begins;
-    for (int r : callers_rank_) {
-        counts.push_back(call.counts.empty() ? count : callers_counts[static_cast<std::size_t>(r)]);
-        begins.push_back(callers_begins[static_cast<std::size_t>(r)]);
-    }
-    const block_layout layout = compose_blocks(plan_.get().machine, chosen.stages, counts);
-    return lower(generate(layout, call.what, net_->rank(), begins),
-                 fits_slot(layout.c.count, call) ? net_->can() : capabilities{});
-}
-
 void communicator::core::expect_unbroken(std::string_view what) const {
     if (failure_)
         throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
+    if (device_calls_) device_calls_->check();
 }
 
 // Before something collective that does not move calls along which others may wait for.
@@ -354,7 +359,11 @@ std::unique_ptr<communicator::core> communicator::core::split(int color, int key
         before += std::pair(all[r].key, callers_rank_[r]) < std::pair(key, rank_);
     }
     const plan p = plan_part(plan_.get(), members, *net);
-    return std::make_unique<core>(p, std::move(net), before, options_);
+    return std::make_unique<core>(p, std::move(net), before, options_, device_);
+}
+
+std::string communicator::core::transports() const {
+    return device_calls_ ? fmt::format("{}; {}", net_->name(), device_calls_->name()) : std::string(net_->name());
 }
 
 std::string communicator::core::shape(std::int64_t bytes) const {

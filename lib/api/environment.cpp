@@ -64,6 +64,11 @@ bool set_dump(options& o, std::string_view value) {
     return true;
 }
 
+bool set_gpu_module(options& o, std::string_view value) {
+    o.gpu_module = value;
+    return true;
+}
+
 bool set_trace(options& o, std::string_view value) {
     o.trace_file = value;
     return true;
@@ -88,6 +93,8 @@ constexpr std::array variables{
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
              "where a rank writes what it did last, when a call times out and on SIGUSR1", set_dump},
+    variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
+             set_gpu_module},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
     variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",

@@ -9,6 +9,7 @@
 #include "api/auto_plan.hpp"
 #include "api/core.hpp"
 #include "api/environment.hpp"
+#include "api/mpi_world.hpp"
 #include "api/placement.hpp"
 #include "transport/mpi/mpi_transport.hpp"
 
@@ -34,48 +35,51 @@ void expect_thread_level(const options& o) {
                                       level_name(given)));
 }
 
-// What this rank alone would do: the others must learn of it rather than wait, since nobody agrees with it.
-template <class Action>
-auto or_tell_others(MPI_Comm world, const char* what, Action action) {
-    try {
-        return action();
-    } catch (const error& e) {
-        try {
-            make_mpi_transport(world, identity_of(fmt::format("{} ({})", what, e.what())));
-        } catch (const plan_error&) {
-        }
-        throw;
-    }
-}
-
 // All ranks, as MPI numbers them, if they have the same in common.
-std::unique_ptr<transport> join(MPI_Comm world, const std::string& plan_id, const options& o) {
+std::unique_ptr<transport> join(MPI_Comm world, const std::string& plan_id, const options& o, std::string_view also) {
     or_tell_others(world, "no progress thread", [&] { expect_thread_level(o); });
     const bool by_node = o.place == options::placement::by_node;
-    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}", version(),
+    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}{}", version(),
                                                              plan_id, by_node ? "by node" : "anywhere",
                                                              to_string(o.check),
-                                                             o.shared_memory ? "" : ", no shared memory")));
+                                                             o.shared_memory ? "" : ", no shared memory", also)));
 }
 
-communicator create_without_plan(MPI_Comm world, const options& o) {
-    std::unique_ptr<transport> net = join(world, "of its own", o);
+planned connect_without_plan(MPI_Comm world, const options& o, std::string_view also) {
+    std::unique_ptr<transport> net = join(world, "of its own", o, also);
     const job found = describe_job(*net);
     net = in_order(std::move(net), found.place);
-    const plan made = plan_job(found, *net);
-    return communicator(std::make_unique<communicator::core>(made, std::move(net), mpi_rank(world), o));
+    plan made = plan_job(found, *net);
+    return {std::move(made), std::move(net)};
 }
 
 }  // namespace
 
-communicator create(MPI_Comm world, const plan& p, const options& o) {
-    return communicator(std::make_unique<communicator::core>(
-        p, in_places(join(world, p.id(), o), p.get().machine, o.place), mpi_rank(world), o));
+void tell_others(MPI_Comm world, const std::string& why) noexcept {
+    try {
+        make_mpi_transport(world, identity_of(why));
+    } catch (const error&) {
+    }
 }
 
-communicator create(MPI_Comm world, const options& o) {
-    if (o.plan_file.empty()) return create_without_plan(world, o);
-    return create(world, or_tell_others(world, "no plan", [&] { return load_plan(o); }), o);
+planned connect(MPI_Comm world, const plan& p, const options& o, std::string_view also) {
+    return {p, in_places(join(world, p.id(), o, also), p.get().machine, o.place)};
 }
+
+planned connect(MPI_Comm world, const options& o, std::string_view also) {
+    if (o.plan_file.empty()) return connect_without_plan(world, o, also);
+    return connect(world, or_tell_others(world, "no plan", [&] { return load_plan(o); }), o, also);
+}
+
+namespace {
+
+communicator communicator_of(planned with, MPI_Comm world, const options& o) {
+    return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o));
+}
+
+}  // namespace
+
+communicator create(MPI_Comm world, const plan& p, const options& o) { return communicator_of(connect(world, p, o), world, o); }
+communicator create(MPI_Comm world, const options& o) { return communicator_of(connect(world, o), world, o); }
 
 }  // namespace terrace::mpi

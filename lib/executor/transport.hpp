@@ -40,6 +40,9 @@ struct stage_call {
     int channel = 0;         ///< instr::channel
     int lane_slot = 0;       ///< of the lane it runs in
     std::uint64_t turn = 0;  ///< chunks that ran in the slot before this one: equal on all ranks
+    // Instead of a kernel, where the transport brings its own.
+    element_type type = element_type::float32;
+    reduce_op op = reduce_op::sum;
 };
 
 /// Memory that each of some ranks has a part of and all can reach. Copies share it.

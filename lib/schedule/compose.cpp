@@ -250,7 +250,7 @@ private:
     bool is_fused(int number, const cohort& k) const {
         const composed_stage& stage = c_.stages[at(number)];
         return what_ == collective::allreduce && number == outermost_ && stage.by->native &&
-               stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members);
+               stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members, k.shards);
     }
 
     // A vector that consists of blocks stands in another order than the caller's.
@@ -333,7 +333,7 @@ bool runs_natively(const composition& c, int rank, const capabilities& can) {
     return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {
         const std::vector<int>& mine = s.of_rank[at(rank)];
         return s.by->native && std::any_of(mine.begin(), mine.end(), [&](int k) {
-                   return can.runs(action::stage_allreduce, s.cohorts[at(k)].members);
+                   return can.runs(action::stage_allreduce, s.cohorts[at(k)].members, s.cohorts[at(k)].shards);
                });
     });
 }

@@ -21,8 +21,14 @@ algorithm::generator expansion(action a) {
 
 }  // namespace
 
-bool capabilities::runs(action a, std::span<const int> members) const noexcept {
+bool capabilities::runs(action a, std::span<const int> members, std::span<const range> shards) const {
     if ((native >> static_cast<unsigned>(a) & 1u) == 0) return false;
+    const bool by_shard = a == action::stage_reduce_scatter || a == action::stage_allgather;
+    if (groups) {
+        const auto equal = [&](const range& r) { return r.count() == shards.front().count(); };
+        return groups->contains({members.begin(), members.end()}) &&
+               (!by_shard || std::all_of(shards.begin(), shards.end(), equal));
+    }
     if (domain.empty()) return true;
     const auto of = [&](int rank) { return domain[static_cast<std::size_t>(rank)]; };
     return std::all_of(members.begin(), members.end(), [&](int m) { return of(m) == of(members.front()); });
@@ -39,11 +45,12 @@ schedule lower(const schedule& s, const capabilities& can) {
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
         out.go_to_step(i.step * room);
-        if (!is_stage(i.what) || can.runs(i.what, s.groups[static_cast<std::size_t>(i.peer)].members)) {
+        const stage_group* native = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
+        if (native == nullptr || can.runs(i.what, native->members, native->shards)) {
             out.repeat(s, i);
             continue;
         }
-        const stage_group& g = s.groups[static_cast<std::size_t>(i.peer)];
+        const stage_group& g = *native;
         expansion(i.what)(out, {.members = g.members,
                                 .shards = g.shards,
                                 .whole = {g.shards.front().begin, g.shards.back().end},

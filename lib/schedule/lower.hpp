@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -15,8 +17,11 @@ struct capabilities {
     std::vector<int> domain = {};  ///< by rank: it runs them among ranks of equal numbers; empty: among any
     std::size_t slot_bytes = 0;  ///< of a lane's slot, in which the vector must lie for that; 0: it may lie anywhere
     int slots = 0;
+    /// It runs them among exactly the ranks of one of these groups, by position, and where each has a shard only if
+    /// these are equal. Null: whatever the groups and shards.
+    std::shared_ptr<const std::set<std::vector<int>>> groups = nullptr;
 
-    bool runs(action a, std::span<const int> members) const noexcept;
+    bool runs(action a, std::span<const int> members, std::span<const range> shards) const;
 };
 
 /// Expands the stages that the transport does not run itself into point-to-point instructions.

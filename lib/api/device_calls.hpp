@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <memory>
+#include <optional>
+
+#include <terrace/options.hpp>
+#include <terrace/request.hpp>
+
+#include "api/binding.hpp"
+#include "executor/stream_program.hpp"
+#include "transport/nccl/gpu_runtime.hpp"
+
+namespace terrace {
+
+/// The device that a communicator's device buffers are on, and how to reach it.
+struct device_setting {
+    const gpu_runtime* gpu = nullptr;
+    int number = 0;
+};
+
+/// The calls of a communicator whose buffers are on a device: put into queues there by the same plan.
+class device_calls final : public calls_in_flight {
+public:
+    /// Collective over `host`. @param b must outlive this, as `host` need not @throws transport_error, timeout_error
+    device_calls(const binding& b, const device_setting& on, transport& host, const options& o, int lanes);
+    ~device_calls();
+
+    std::string_view name() const noexcept { return net_->name(); }
+    /// Whether the call's buffers are on the device. @throws usage_error if one is and the other is not
+    bool holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const;
+    /// A stream for callers that have none.
+    CUstream_st* own_stream() const noexcept { return net_->own_stream(); }
+
+    /// What signature_of says of the call, where it has been made before.
+    std::optional<std::uint64_t> signature_of_known(const call_shape& call) const noexcept;
+    /// Puts a call of at least one element in. @returns its number @throws as test()
+    std::uint64_t enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
+                          CUstream_st* stream);
+    /// @throws transport_error, timeout_error where the device's network has failed
+    bool test(std::uint64_t call) override;
+    void wait(std::uint64_t call) override;
+    void wait_for_all() { wait(last_); }
+    /// As test(), of no call.
+    void check() const;
+    /// After another failure of the communicator: ends what is under way.
+    void abandon() noexcept { net_->abandon(); }
+
+private:
+    struct bound {
+        call_shape what;
+        std::uint64_t signature;
+        stream_program run;
+        std::uint64_t call = 0;  // the last one
+    };
+
+    bound& find(const call_shape& call, std::uint64_t signature);
+    stream_program bind(const call_shape& call) const;
+    slicing slice_call(const call_shape& call, const rule& chosen) const;
+
+    const binding& binding_;
+    std::unique_ptr<stream_transport> net_;
+    std::list<bound> cache_;  // most recently used first
+    std::uint64_t last_ = 0;  // call
+};
+
+}  // namespace terrace

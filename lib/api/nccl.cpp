@@ -1,0 +1,91 @@
+#include <terrace/nccl.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/core.hpp"
+#include "api/environment.hpp"
+#include "api/mpi_world.hpp"
+#include "transport/mpi/mpi_transport.hpp"
+#include "transport/nccl/module.hpp"
+
+namespace terrace::nccl {
+
+namespace {
+
+const gpu_runtime& need_runtime(const options& o) {
+    const gpu_module m = load_gpu_module(o.gpu_module);
+    if (m.runtime == nullptr) throw transport_error("nccl", "dlopen", 1, m.trouble);
+    return *m.runtime;
+}
+
+// The rank's own number among those of its node, around the devices.
+int device_of(transport& net, const gpu_runtime& gpu) {
+    const std::vector<int> nodes = net.nodes();
+    const auto me = nodes.begin() + net.rank();
+    int devices = 0;
+    if (gpu.device_count(&devices) != 0 || devices == 0) return 0;  // which the transport finds out and reports
+    return static_cast<int>(std::count(nodes.begin(), me, *me)) % devices;
+}
+
+constexpr std::string_view also = ", device buffers";
+
+template <class Connect>
+communicator create_with(MPI_Comm world, int device, const options& o, Connect connect) {
+    const gpu_runtime& gpu = mpi::or_tell_others(world, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
+    mpi::planned with = connect();
+    const device_setting on{&gpu, device == device_by_rank ? device_of(*with.net, gpu) : device};
+    return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o, on));
+}
+
+void expect(bool fits, const char* call, const detail::stream_call& c) {
+    if (!fits)
+        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, c.sent, c.received));
+}
+
+call_shape shape_of(collective what, std::size_t count, element_type type, reduce_op op = reduce_op::sum, int root = 0) {
+    return {.what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = type, .op = op, .root = root};
+}
+
+}  // namespace
+
+communicator create(MPI_Comm world, const plan& p, int device, const options& o) {
+    return create_with(world, device, o, [&] { return mpi::connect(world, p, o, also); });
+}
+
+communicator create(MPI_Comm world, int device, const options& o) {
+    return create_with(world, device, o, [&] { return mpi::connect(world, o, also); });
+}
+
+void synchronize(communicator& comm) { comm.inside().synchronize(); }
+
+namespace detail {
+
+void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
+    expect(c.sent == c.received, "allreduce", c);
+    comm.inside().enqueue(shape_of(collective::allreduce, c.sent, c.type, op), c.send, c.recv, c.stream);
+}
+
+void reduce_scatter(communicator& comm, const stream_call& c, reduce_op op) {
+    expect(c.sent == c.received * static_cast<std::size_t>(comm.size()), "reduce_scatter", c);
+    comm.inside().enqueue(shape_of(collective::reduce_scatter, c.received, c.type, op), c.send, c.recv, c.stream);
+}
+
+void allgather(communicator& comm, const stream_call& c) {
+    expect(c.received == c.sent * static_cast<std::size_t>(comm.size()), "allgather", c);
+    comm.inside().enqueue(shape_of(collective::allgather, c.sent, c.type), c.send, c.recv, c.stream);
+}
+
+void broadcast(communicator& comm, const stream_call& c, int root) {
+    comm.inside().enqueue(shape_of(collective::broadcast, c.sent, c.type, reduce_op::sum, root), c.send, c.recv, c.stream);
+}
+
+void reduce(communicator& comm, const stream_call& c, int root, reduce_op op) {
+    expect(comm.rank() != root || c.sent == c.received, "reduce", c);
+    comm.inside().enqueue(shape_of(collective::reduce, c.sent, c.type, op, root), c.send, c.recv, c.stream);
+}
+
+}  // namespace detail
+
+}  // namespace terrace::nccl

@@ -1,0 +1,179 @@
+#include "executor/stream_program.hpp"
+
+#include <algorithm>
+
+#include <terrace/error.hpp>
+
+#include "base/partition.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr int line = 64;  // elements: staged messages begin on cache lines
+
+bool communicates(action a) { return a != action::copy && a != action::reduce; }
+
+// Of the pipeline: up from the innermost stage, then down to it.
+int slot_of(const phase& p, int stages) { return p.down ? 2 * stages - 1 - p.stage : p.stage; }
+
+// Which instructions wait for something that this step's messages bring.
+std::vector<bool> followers(const schedule& s) {
+    std::vector<bool> after(s.instrs.size());
+    for (std::size_t n = 0; n < s.instrs.size(); ++n) {
+        const instr& i = s.instrs[n];
+        if (!after[n] && !communicates(i.what)) continue;
+        for (const std::uint32_t next : s.successors_of(i)) {
+            if (s.instrs[next].step != i.step) continue;
+            if (communicates(s.instrs[next].what))
+                throw plan_error("stages: a message waits for another of its own step, which no group of messages can do");
+            after[next] = true;
+        }
+    }
+    return after;
+}
+
+}  // namespace
+
+queued::queued(schedule s, int stages) : code(std::move(s)), first(static_cast<std::size_t>(2 * stages) + 1) {
+    const std::vector<bool> after = followers(code);
+    const auto size = static_cast<std::uint32_t>(code.instrs.size());
+    int slot = 0;
+    const auto begin_slots_up_to = [&](int last) {
+        for (; slot < last; ++slot) first[static_cast<std::size_t>(slot) + 1] = entries.size();
+    };
+    for (std::uint32_t begin = 0, end = 0; begin < size; begin = end) {
+        const instr& head = code.instrs[begin];
+        while (end < size && code.instrs[end].step == head.step) ++end;
+        begin_slots_up_to(std::max(slot, slot_of(code.phases[head.phase], stages)));
+        const auto add = [&](kind what, auto takes) {
+            for (std::uint32_t n = begin; n < end; ++n)
+                if (takes(code.instrs[n].what, after[n])) entries.push_back({what, n});
+        };
+        add(kind::local, [](action a, bool waits) { return !communicates(a) && !waits; });
+        const std::size_t opening = entries.size();
+        entries.push_back({kind::open, begin});
+        add(kind::message, [](action a, bool) { return communicates(a) && !is_stage(a); });
+        if (entries.size() == opening + 1) {
+            entries.pop_back();
+        } else {
+            std::int64_t used = 0;
+            const std::size_t closing = entries.size();
+            entries.push_back({kind::close, begin});
+            for (std::size_t e = opening + 1; e < closing; ++e) {
+                const instr& i = code.instrs[entries[e].instruction];
+                if (i.what != action::recv_reduce) continue;
+                entries[e].staging = static_cast<std::size_t>(used);
+                entries.push_back({kind::received, entries[e].instruction, entries[e].staging});
+                used += round_up(i.dst.part.count(), line);
+            }
+            entries[opening].instruction = entries[opening + 1].instruction;
+            staging = std::max(staging, used);
+        }
+        add(kind::stage, [](action a, bool) { return is_stage(a); });
+        add(kind::local, [](action a, bool waits) { return !communicates(a) && waits; });
+    }
+    begin_slots_up_to(2 * stages);
+}
+
+stream_program::stream_program(schedule full, schedule tail, const shape& s, stream_transport& net)
+    : net_(net),
+      shape_(s),
+      element_(size_of(s.type)),
+      full_(std::move(full), s.stages),
+      tail_(std::move(tail), s.stages),
+      begun_(static_cast<std::size_t>(s.lanes)) {
+    scratch_bytes_ = element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
+    lane_bytes_ = scratch_bytes_ + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
+    if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
+    std::uint32_t inputs = 2;
+    for (const queued* q : {&full_, &tail_})
+        for (const instr& i : q->code.instrs) inputs = std::max(inputs, i.sources);
+    inputs_.resize(inputs);
+}
+
+void stream_program::enqueue(const void* send, void* recv) noexcept {
+    send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
+    recv_ = static_cast<std::byte*>(recv);
+    const std::int64_t chunks = shape_.chunks.chunks, slots = 2 * shape_.stages;
+    const auto begun = [&](std::int64_t chunk) -> std::int64_t& {
+        return begun_[static_cast<std::size_t>(chunk % shape_.lanes)];
+    };
+    std::int64_t oldest = 0, next = 0;
+    for (std::int64_t wave = 0; oldest < chunks; ++wave) {
+        if (next < chunks && next - oldest < shape_.lanes) begun(next++) = wave;
+        for (std::int64_t chunk = oldest; chunk < next; ++chunk) run_slot(chunk, static_cast<int>(wave - begun(chunk)));
+        if (wave - begun(oldest) == slots - 1) ++oldest;
+    }
+}
+
+void stream_program::run_slot(std::int64_t chunk, int slot) noexcept {
+    const queued& q = chunk == shape_.chunks.chunks - 1 ? tail_ : full_;
+    const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * element_;
+    base_[static_cast<int>(buffer::send)] = send_ + begin;
+    base_[static_cast<int>(buffer::recv)] = recv_ + begin;
+    const int queue = static_cast<int>(chunk % shape_.lanes);
+    for (std::size_t e = q.first[static_cast<std::size_t>(slot)]; e < q.first[static_cast<std::size_t>(slot) + 1]; ++e)
+        run(q, q.entries[e], queue);
+}
+
+void stream_program::run(const queued& q, const queued::entry& e, int queue) noexcept {
+    const instr& i = q.code.instrs[e.instruction];
+    const int divisor = i.completes ? shape_.divisor : 1;
+    const auto reduce = [&](std::size_t inputs) {
+        net_.reduce(queue, address(i.dst, queue), std::span(inputs_).first(inputs), i.dst.part.count(), shape_.type,
+                    shape_.op, divisor);
+    };
+    switch (e.what) {
+        case queued::kind::open: return net_.open(queue, q.code.phases[i.phase].stage);
+        case queued::kind::close: return net_.close();
+        case queued::kind::message: return run_message(q, e, queue);
+        case queued::kind::stage: return run_stage(q, i, queue);
+        case queued::kind::received:
+            inputs_[0] = address(i.src, queue);
+            inputs_[1] = staging(e, queue);
+            return reduce(2);
+        case queued::kind::local: break;
+    }
+    if (i.what == action::copy) {
+        std::byte *to = address(i.dst, queue), *from = address(i.src, queue);
+        if (from != to) net_.copy(queue, to, from, bytes_of(i.dst.part));
+        return;
+    }
+    std::size_t k = 0;
+    for (const operand& o : q.code.sources_of(i)) inputs_[k++] = address(o, queue);
+    reduce(k);
+}
+
+void stream_program::run_message(const queued& q, const queued::entry& e, int queue) noexcept {
+    const instr& i = q.code.instrs[e.instruction];
+    if (i.what == action::send) return net_.send(i.peer, address(i.src, queue), bytes_of(i.src.part));
+    net_.recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue), bytes_of(i.dst.part));
+}
+
+void stream_program::run_stage(const queued& q, const instr& i, int queue) noexcept {
+    const auto first = [&](buffer where) { return address({where, {0, 0}}, queue); };
+    const buffer own = i.sources > 0 ? q.code.sources_of(i).front().where : i.src.where;
+    net_.stage(queue, {.what = i.what,
+                       .group = &q.code.groups[static_cast<std::size_t>(i.peer)],
+                       .src = first(i.src.where),
+                       .own = first(own),
+                       .dst = first(i.dst.where),
+                       .sharded = i.sources > 0,
+                       .element = element_,
+                       .divisor = i.completes ? shape_.divisor : 1,
+                       .type = shape_.type,
+                       .op = shape_.op});
+}
+
+std::byte* stream_program::address(const operand& o, int queue) const noexcept {
+    std::byte* base = o.where == buffer::scratch ? memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue)
+                                                 : base_[static_cast<int>(o.where)];
+    return base + static_cast<std::size_t>(o.part.begin) * element_;
+}
+
+std::byte* stream_program::staging(const queued::entry& e, int queue) const noexcept {
+    return memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue) + scratch_bytes_ + e.staging * element_;
+}
+
+}  // namespace terrace

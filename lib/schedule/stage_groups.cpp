@@ -1,0 +1,49 @@
+#include "schedule/stage_groups.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "schedule/compose.hpp"
+
+namespace terrace {
+
+namespace {
+
+// Nothing if a rank is in two of them.
+std::optional<disjoint_groups> groups_of(const composed_stage& s) {
+    std::set<std::vector<int>> groups;
+    for (const cohort& k : s.cohorts)
+        if (k.members.size() > 1) groups.insert(k.members);
+    std::set<int> seen;
+    for (const auto& members : groups)
+        for (const int rank : members)
+            if (!seen.insert(rank).second) return {};
+    return disjoint_groups(groups.begin(), groups.end());
+}
+
+}  // namespace
+
+std::vector<disjoint_groups> native_groups(const recipe& r) {
+    // Enough that every rank has a part of it.
+    const std::int64_t count = std::int64_t{r.machine.ranks()} << 10;
+    std::vector<disjoint_groups> all;
+    for (const auto& [what, rules] : r.rules)
+        for (const rule& each : rules)
+            for (const composed_stage& s : compose(r.machine, each.stages, count, 1, has_root(what) ? 0 : -1).stages) {
+                if (!s.by->native) continue;
+                const std::optional<disjoint_groups> groups = groups_of(s);
+                if (groups && !groups->empty() && std::find(all.begin(), all.end(), *groups) == all.end())
+                    all.push_back(*groups);
+            }
+    return all;
+}
+
+int most_stages(const recipe& r) {
+    std::size_t most = 1;
+    for (const auto& [what, rules] : r.rules)
+        for (const rule& each : rules) most = std::max(most, each.stages.size());
+    return static_cast<int>(most);
+}
+
+}  // namespace terrace

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "plan/recipe.hpp"
+
+namespace terrace {
+
+/// Groups, ranks by position, that have no ranks in common.
+using disjoint_groups = std::vector<std::vector<int>>;
+
+/// The groups of a plan's native stages, for transports that must know groups beforehand: a list for each stage whose
+/// groups are the same whatever the count and have no ranks in common, as those of even domains are. Each once.
+std::vector<disjoint_groups> native_groups(const recipe& r);
+
+/// The most stages that any of its rules has.
+int most_stages(const recipe& r);
+
+}  // namespace terrace

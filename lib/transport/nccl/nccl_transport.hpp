@@ -1,0 +1,31 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "executor/stream_transport.hpp"
+#include "transport/nccl/gpu_runtime.hpp"
+
+namespace terrace {
+
+/// What a device's transport is for.
+struct nccl_setting {
+    int device = 0;
+    /// Ranks by position of groups that run stages natively; those of one round have no ranks in common.
+    std::vector<std::vector<std::vector<int>>> rounds;
+    int ways = 1;  ///< for messages: one per stage, so that those of one do not hold up those of another
+    int queues = 1;
+    std::chrono::duration<double> timeout{};  ///< of creation and of each call; 0: none
+};
+
+/// Stages and messages over NCCL between the devices of `net`'s ranks, one each. Collective over `net`, by which ranks
+/// find each other, and which may go afterwards.
+///
+/// Everything is issued by the thread that calls, in one order on all ranks: each communicator is used in that order,
+/// whatever the queue, and so no two of them can wait for each other. A thread of its own watches: where a communicator
+/// reports an error, or a call takes longer than the timeout, all are aborted, so that nothing hangs.
+/// @throws transport_error on all ranks, naming the one that cannot, and timeout_error
+std::unique_ptr<stream_transport> make_nccl_transport(const gpu_runtime& gpu, transport& net, nccl_setting s);
+
+}  // namespace terrace

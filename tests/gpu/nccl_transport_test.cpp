@@ -1,0 +1,451 @@
+// Device buffers over the stand-in for CUDA and NCCL: no result of a GPU.
+
+#include <terrace/loopback.hpp>
+#include <terrace/nccl.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <cstring>
+#include <mutex>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gpu/stand_in_ranks.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+#include "transport/nccl/module.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+hierarchy machine(std::vector<int> sizes) {
+    hierarchy m = machine_of(tree::uniform(sizes));
+    m.levels.back().medium = fabric::ethernet;
+    return m;
+}
+
+std::vector<stage> stages_of(const hierarchy& m, mode how, const char* algorithm) {
+    std::vector<stage> all;
+    for (int l = 0; l < m.depth(); ++l) all.push_back({{l}, m.shape.uniform_size(l).value_or(0), how, algorithm});
+    return all;
+}
+
+plan all_stages(const hierarchy& m, const char* algorithm, int lanes = 1, std::int64_t chunk = 0, mode how = mode::scatter) {
+    return plan_of(m, stages_of(m, how, algorithm), lanes, chunk);
+}
+
+// A rank's buffer on its device.
+class device_buffer {
+public:
+    device_buffer(const gpu_stand_in& on, std::size_t count) : gpu_(on.runtime()), count_(count) {
+        void* memory = nullptr;
+        gpu_.allocate(&memory, count * sizeof(float));
+        data_ = static_cast<float*>(memory);
+    }
+    device_buffer(const device_buffer&) = delete;
+    device_buffer& operator=(const device_buffer&) = delete;
+    ~device_buffer() { gpu_.release(data_); }
+
+    float* data() { return data_; }
+    device_span<float> span() { return {data_, count_}; }
+
+private:
+    const gpu_runtime& gpu_;
+    std::size_t count_;
+    float* data_;
+};
+
+float input(int rank, std::size_t i, int turn = 0) { return static_cast<float>((rank * 7 + static_cast<int>(i % 97) * 3 + turn) % 64); }
+
+float sum(int ranks, std::size_t i, int turn = 0) {
+    float total = 0;
+    for (int r = 0; r < ranks; ++r) total += input(r, i, turn);
+    return total;
+}
+
+void fill(float* data, int rank, std::size_t count, int turn = 0) {
+    for (std::size_t i = 0; i < count; ++i) data[i] = input(rank, i, turn);
+}
+
+std::int64_t wrong(const float* data, int ranks, std::size_t count, int turn = 0) {
+    std::int64_t n = 0;
+    for (std::size_t i = 0; i < count; ++i) n += data[i] != sum(ranks, i, turn);
+    return n;
+}
+
+// Fails the test with what ranks threw, and rules that were broken.
+void expect_well(const gpu_stand_in& gpus, const std::vector<std::exception_ptr>& thrown) {
+    for (std::size_t r = 0; r < thrown.size(); ++r) {
+        if (!thrown[r]) continue;
+        try {
+            std::rethrow_exception(thrown[r]);
+        } catch (const std::exception& e) {
+            ADD_FAILURE() << "rank " << r << ": " << e.what();
+        }
+    }
+    for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
+    EXPECT_EQ(gpus.left(), "");
+}
+
+std::string text_of(const std::exception_ptr& thrown) {
+    if (!thrown) return "nothing";
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const timeout_error& e) {
+        return std::string("timeout: ") + e.what();
+    } catch (const transport_error& e) {
+        return "transport: " + e.library() + " " + e.call() + ": " + e.what();
+    } catch (const usage_error& e) {
+        return std::string("usage: ") + e.what();
+    } catch (const std::exception& e) {
+        return std::string("other: ") + e.what();
+    }
+}
+
+options patient(double seconds = 30) {
+    options o;
+    o.timeout = std::chrono::duration<double>(seconds);
+    return o;
+}
+
+void allreduce_once(gpu_stand_in& gpus, communicator& comm, std::size_t count) {
+    device_buffer data(gpus, count);
+    const gpu_stream stream = gpus.make_stream(comm.rank());
+    fill(data.data(), comm.rank(), count);
+    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+    nccl::synchronize(comm);
+    EXPECT_EQ(wrong(data.data(), comm.size(), count), 0);
+}
+
+hierarchy uneven() {
+    hierarchy m = machine_of(tree({{3, 1, 2}, {3}}));
+    m.levels.back().medium = fabric::ethernet;
+    return m;
+}
+
+}  // namespace
+
+// The caller's stream is before and behind: input is copied in front of the call, the result behind it, and only then
+// does anybody wait.
+TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
+    constexpr std::size_t count = 5003;
+    for (const hierarchy& m : {machine({2, 2}), machine({4, 2}), machine({2, 2, 2}), uneven()})
+        for (const char* algorithm : {"ring", "halving", "direct", "native"}) {
+            gpu_stand_in gpus({.seed = 3});
+            const auto thrown = run_on_stand_in(gpus, all_stages(m, algorithm, 3, 4096), [&](communicator& comm) {
+                constexpr int turns = 4;
+                const gpu_runtime& gpu = gpus.runtime();
+                device_buffer data(gpus, count), in(gpus, count * turns), out(gpus, count * turns);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                for (int turn = 0; turn < turns; ++turn) fill(in.data() + count * static_cast<std::size_t>(turn), comm.rank(), count, turn);
+                for (std::size_t turn = 0; turn < turns; ++turn) {
+                    gpu.copy(data.data(), in.data() + count * turn, count * sizeof(float), stream);
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                    gpu.copy(out.data() + count * turn, data.data(), count * sizeof(float), stream);
+                }
+                gpus.wait_for(stream);
+                for (int turn = 0; turn < turns; ++turn)
+                    EXPECT_EQ(wrong(out.data() + count * static_cast<std::size_t>(turn), comm.size(), count, turn), 0)
+                        << algorithm << ", turn " << turn;
+            }, patient());
+            expect_well(gpus, thrown);
+        }
+}
+
+TEST(gpu_streams, every_collective) {
+    constexpr std::size_t n = 301;
+    for (const char* algorithm : {"direct", "native"}) {
+        const hierarchy m = machine({2, 2});
+        const bool native = std::string_view(algorithm) == "native";
+        const plan rooted = all_stages(m, native ? "native" : "tree", 2, 1024, mode::root);
+        recipe both = all_stages(m, algorithm, 2, 1024).get();
+        for (const auto& [what, rules] : rooted.get().rules)
+            if (has_root(what)) both.rules[what] = rules;
+        gpu_stand_in gpus({});
+        const auto thrown = run_on_stand_in(gpus, plan(std::make_shared<const recipe>(both)), [&](communicator& comm) {
+            const int me = comm.rank(), ranks = comm.size();
+            const auto all = static_cast<std::size_t>(ranks);
+            const gpu_stream stream = gpus.make_stream(me);
+            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n), reduced(gpus, n), shared(gpus, n);
+            fill(whole.data(), me, all * n);
+            nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
+            nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
+            nccl::reduce(comm, device_span<const float>(own.span()), reduced.span(), 2, reduce_op::max, stream);
+            gpus.runtime().copy(shared.data(), own.data(), n * sizeof(float), stream);
+            nccl::broadcast(comm, shared.span(), 1, stream);
+            nccl::synchronize(comm);
+            EXPECT_EQ(wrong(gathered.data(), ranks, all * n), 0);
+            for (std::size_t i = 0; i < n; ++i) {
+                float most = 0;
+                for (std::size_t r = 0; r < all; ++r) most = std::max(most, sum(ranks, r * n + i));
+                if (me == 2) {
+                    EXPECT_EQ(reduced.data()[i], most);
+                }
+                EXPECT_EQ(shared.data()[i], sum(ranks, n + i));
+            }
+        }, patient());
+        expect_well(gpus, thrown);
+    }
+}
+
+// A body that divides evenly among all goes through NCCL's own collectives, and a tail by messages.
+TEST(gpu_stages, bodies_are_native_and_tails_are_not) {
+    const auto calls_of = [](std::size_t count, reduce_op op) {
+        gpu_stand_in gpus({});
+        const auto thrown = run_on_stand_in(gpus, all_stages(machine({4, 2}), "native"), [&](communicator& comm) {
+            device_buffer data(gpus, count);
+            std::fill_n(data.data(), count, 1.0f);
+            nccl::allreduce(comm, data.span(), op, gpus.make_stream(comm.rank()));
+            nccl::synchronize(comm);
+        }, patient());
+        expect_well(gpus, thrown);
+        return gpus.calls();
+    };
+    auto even = calls_of(8 * 16 * 5, reduce_op::sum);
+    EXPECT_EQ(even["ncclReduceScatter"], 8);
+    EXPECT_EQ(even["ncclAllReduce"], 8);  // outermost, up and down in one
+    EXPECT_EQ(even["ncclAllGather"], 8);
+    EXPECT_EQ(even["ncclSend"], 0);
+    auto odd = calls_of(8 * 16 * 5 + 77, reduce_op::sum);
+    EXPECT_EQ(odd["ncclReduceScatter"], 8);
+    EXPECT_EQ(odd["ncclAllGather"], 8);
+    EXPECT_GT(odd["ncclSend"], 0);
+    EXPECT_EQ(odd["ncclSend"], odd["ncclRecv"]);
+    auto with_nan = calls_of(8 * 16 * 5, reduce_op::max);  // which NCCL does not promise to pass on
+    EXPECT_EQ(with_nan["ncclReduceScatter"] + with_nan["ncclAllReduce"], 0);
+    EXPECT_GT(with_nan["combine"], 0);
+}
+
+TEST(gpu_calls, host_and_device_buffers_share_a_communicator) {
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "native", 2, 1024), [&](communicator& comm) {
+        constexpr std::size_t count = 1000;
+        device_buffer there(gpus, count);
+        std::vector<float> here(count);
+        for (int turn = 0; turn < 3; ++turn) {
+            fill(there.data(), comm.rank(), count, turn);
+            fill(here.data(), comm.rank(), count, turn + 1);
+            request device = comm.allreduce_async(std::span(there.data(), count));
+            comm.allreduce(std::span(here));
+            device.wait();
+            EXPECT_EQ(wrong(there.data(), comm.size(), count, turn), 0);
+            EXPECT_EQ(wrong(here.data(), comm.size(), count, turn + 1), 0);
+        }
+        EXPECT_THROW(comm.allreduce(std::span<const float>(here), std::span(there.data(), count)), usage_error);
+    }, patient());
+    expect_well(gpus, thrown);
+}
+
+TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "ring"), [&](communicator& comm) {
+        allreduce_once(gpus, comm, comm.rank() == 2 ? 100 : 101);
+    }, patient());
+    for (const std::exception_ptr& t : thrown) EXPECT_NE(text_of(t).find("usage: "), std::string::npos) << text_of(t);
+    for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
+    EXPECT_EQ(gpus.left(), "");
+}
+
+TEST(gpu_calls, a_split_has_its_own_communicators) {
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, all_stages(machine({4, 2}), "native"), [&](communicator& comm) {
+        std::optional<communicator> part = comm.split(comm.rank() % 3 == 0 ? 1 : 0);
+        ASSERT_TRUE(part.has_value());
+        device_buffer data(gpus, 500);
+        fill(data.data(), part->rank(), 500);
+        nccl::allreduce(*part, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
+        nccl::synchronize(*part);
+        EXPECT_EQ(wrong(data.data(), part->size(), 500), 0);
+        allreduce_once(gpus, comm, 700);
+    }, patient());
+    expect_well(gpus, thrown);
+}
+
+TEST(gpu_calls, a_communicator_without_a_device_says_so) {
+    const plan p = all_stages(machine({2, 1}), "ring");
+    loopback::run(p, [](communicator& comm) {
+        try {
+            nccl::allreduce(comm, device_span<float>(), reduce_op::sum, nullptr);
+            ADD_FAILURE() << "accepted";
+        } catch (const usage_error& e) {
+            EXPECT_NE(std::string_view(e.what()).find("terrace::nccl::create"), std::string_view::npos);
+        }
+    });
+}
+
+// -- what fails
+
+TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {
+    const std::vector<std::pair<std::string, int>> functions{
+        {"cudaGetDeviceCount", 2}, {"cudaSetDevice", 2}, {"ncclGetUniqueId", 1}, {"ncclCommInitRankConfig", 3},
+        {"ncclCommSplit", 2}, {"ncclCommSplit", 7}, {"cudaStreamCreateWithFlags", 3}, {"cudaEventCreateWithFlags", 5}};
+    for (const auto& [function, n] : functions) {
+        gpu_stand_in gpus({});
+        gpus.fail(function, n, 2);
+        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "native"), [&](communicator&) {
+            ADD_FAILURE() << "created though " << function << " failed";
+        }, patient(0.3));
+        for (const std::exception_ptr& t : thrown)
+            EXPECT_TRUE(text_of(t).find("rank ") != std::string::npos &&
+                        (text_of(t).starts_with("transport: ") || text_of(t).starts_with("timeout: ")))
+                << function << ": " << text_of(t);
+        for (const std::string& what : gpus.violations()) ADD_FAILURE() << function << ": " << what;
+        EXPECT_EQ(gpus.left(), "") << function;
+    }
+}
+
+TEST(gpu_errors, a_rank_without_that_device_is_named) {
+    gpu_stand_in gpus({.devices = 3});
+    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "ring"), [](communicator&) {}, patient());
+    for (const std::exception_ptr& t : thrown)
+        EXPECT_NE(text_of(t).find("rank 3: device 3 of 3; give each rank one of 0 to 2"), std::string::npos) << text_of(t);
+}
+
+// Whatever fails in a call on one rank, that rank reports it, the others fail as well, and nothing hangs or stays behind.
+TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
+    const std::vector<std::pair<std::string, const char*>> functions{
+        {"ncclSend", "ring"}, {"ncclRecv", "direct"}, {"ncclGroupStart", "ring"}, {"ncclGroupEnd", "halving"},
+        {"ncclAllReduce", "native"}, {"ncclReduceScatter", "native"}, {"ncclAllGather", "native"},
+        {"ncclCommGetAsyncError", "ring"}, {"cudaEventRecord", "native"}, {"cudaStreamWaitEvent", "ring"},
+        {"combine", "direct"}, {"cudaMalloc", "direct"}, {"cudaStreamIsCapturing", "ring"}};
+    for (const auto& [function, algorithm] : functions) {
+        gpu_stand_in gpus({});
+        std::atomic<int> ready{0};
+        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), algorithm, 2, 1024), [&](communicator& comm) {
+            device_buffer data(gpus, 3000);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            comm.broadcast(std::span<float>(), 0);
+            if (++ready == comm.size()) gpus.fail(function, function == "cudaMalloc" ? 2 : 5, 2);
+            for (int n = 0; n < 8; ++n) {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                nccl::synchronize(comm);
+            }
+        }, patient(1), false);
+        int failed = 0;
+        for (const std::exception_ptr& t : thrown) {
+            EXPECT_TRUE(text_of(t).starts_with("transport: ") || text_of(t).starts_with("timeout: ")) << function << ": " << text_of(t);
+            failed += text_of(t).find("injected") != std::string::npos || text_of(t).find("out of memory") != std::string::npos;
+        }
+        EXPECT_EQ(failed, 1) << function;
+        for (const std::string& what : gpus.violations()) ADD_FAILURE() << function << ": " << what;
+        EXPECT_EQ(gpus.left(), "") << function;
+    }
+}
+
+// The call returns all the same: who waits is the stream. Then the watcher ends it.
+TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
+    for (const char* algorithm : {"native", "ring"}) {
+        gpu_stand_in gpus({.remote_errors = false});
+        std::atomic<int> through{0};
+        options o = patient(0.3);
+        o.check = options::checking::off;
+        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), algorithm), [&](communicator& comm) {
+            allreduce_once(gpus, comm, 256);
+            device_buffer data(gpus, 256);
+            if (comm.rank() != 1) {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
+                EXPECT_THROW(nccl::synchronize(comm), timeout_error);
+                EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);  // broken for good
+            }
+            ++through;
+            while (through < comm.size()) std::this_thread::yield();
+        }, o, false);
+        expect_well(gpus, thrown);
+    }
+}
+
+// -- the module
+
+TEST(gpu_module, says_what_is_missing_and_what_to_do) {
+    const gpu_module none = load_gpu_module("/nowhere/terrace-nccl.so");
+    EXPECT_EQ(none.runtime, nullptr);
+    EXPECT_NE(none.trouble.find("/nowhere/terrace-nccl.so"), std::string::npos) << none.trouble;
+    EXPECT_NE(none.trouble.find("LD_LIBRARY_PATH"), std::string::npos) << none.trouble;
+}
+
+// -- the stand-in itself: it finds what it is for
+
+TEST(stand_in, orders_that_differ_between_ranks_never_end) {
+    gpu_stand_in gpus({.any_memory = true});
+    const gpu_runtime& gpu = gpus.runtime();
+    nccl_id ids[2];
+    for (nccl_id& id : ids) gpu.make_id(&id);
+    nccl_comm comms[2][2];  // by rank
+    gpu_stream streams[2][2];
+    for (int rank = 0; rank < 2; ++rank)
+        for (int c = 0; c < 2; ++c) {
+            gpu.use_device(rank);
+            gpu.make_comm(&comms[rank][c], 2, &ids[c], rank);
+            streams[rank][c] = gpus.make_stream(rank);
+        }
+    float data[2][2] = {{1, 2}, {3, 4}};
+    for (int rank = 0; rank < 2; ++rank)
+        for (int turn = 0; turn < 2; ++turn) {
+            const int c = rank == 0 ? turn : 1 - turn;  // rank 1 the other way round
+            for (int code = 1; code != 0;) gpu.status(comms[rank][c], &code);
+            gpu.all_reduce(&data[rank][c], &data[rank][c], 1, element_type::float32, reduce_op::sum, comms[rank][c], streams[rank][c]);
+        }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    bool done = true;
+    gpu.stream_done(streams[0][0], &done);
+    EXPECT_FALSE(done);
+    for (auto& of_rank : comms)
+        for (const nccl_comm c : of_rank) gpu.abort(c);
+    for (auto& of_rank : streams)
+        for (const gpu_stream s : of_rank) gpus.wait_for(s);
+    EXPECT_TRUE(gpus.violations().empty());
+}
+
+TEST(stand_in, broken_rules_are_named) {
+    gpu_stand_in gpus({});
+    const gpu_runtime& gpu = gpus.runtime();
+    nccl_id id;
+    gpu.make_id(&id);
+    nccl_comm comms[2];
+    gpu_stream streams[2];
+    float* data[2];
+    for (int rank = 0; rank < 2; ++rank) {
+        streams[rank] = gpus.make_stream(rank);
+        gpu.make_comm(&comms[rank], 2, &id, rank);
+        void* memory = nullptr;
+        gpu.allocate(&memory, 64);
+        data[rank] = static_cast<float*>(memory);
+    }
+    const auto settle = [&] {
+        for (const nccl_comm c : comms)
+            for (int code = 1; code != 0;) gpu.status(c, &code);
+    };
+    const auto expect_last = [&](std::string_view what) {
+        const auto found = gpus.violations();
+        ASSERT_FALSE(found.empty()) << what;
+        EXPECT_NE(found.back().find(what), std::string::npos) << found.back();
+    };
+    settle();
+    for (int rank = 0; rank < 2; ++rank)
+        gpu.all_reduce(data[rank], data[rank], static_cast<std::size_t>(8 + rank), element_type::float32, reduce_op::sum, comms[rank], streams[rank]);
+    for (const gpu_stream s : streams) gpus.wait_for(s);
+    expect_last("ranks differ");
+    settle();
+    gpu.all_gather(data[0], data[0], 64, comms[0], streams[0]);
+    expect_last("not all memory of device 0");
+    settle();
+    gpu.send(data[0], 4, 1, comms[0], streams[0]);
+    expect_last("outside of any group");
+    gpu.group_start();
+    gpu.group_end();
+    gpu.abort(comms[0]);
+    gpu.group_start();
+    gpu.send(data[0], 4, 1, comms[0], streams[0]);
+    gpu.group_end();
+    expect_last("gone");
+    gpu.abort(comms[1]);
+    for (const gpu_stream s : streams) gpus.wait_for(s);
+    EXPECT_NE(gpus.left(), "");
+    for (float* each : data) gpu.release(each);
+    EXPECT_EQ(gpus.left(), "");
+}
+
+}  // namespace terrace::test

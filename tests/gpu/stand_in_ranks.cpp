@@ -1,0 +1,31 @@
+#include "gpu/stand_in_ranks.hpp"
+
+#include <thread>
+
+#include "api/core.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+
+namespace terrace::test {
+
+std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
+                                                const std::function<void(communicator&)>& body, const options& o,
+                                                bool tells) {
+    loopback_world world(p.get().machine.node_sizes());
+    std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(p.ranks()));
+    const auto rank_main = [&](int rank) {
+        try {
+            communicator comm(std::make_unique<communicator::core>(p, world.join(rank), rank, o,
+                                                                   device_setting{&on.runtime(), rank}));
+            body(comm);
+        } catch (...) {
+            thrown[static_cast<std::size_t>(rank)] = std::current_exception();
+            if (tells) world.fail("another rank has failed");
+        }
+    };
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < p.ranks(); ++rank) ranks.emplace_back(rank_main, rank);
+    ranks.clear();  // joins
+    return thrown;
+}
+
+}  // namespace terrace::test

@@ -66,9 +66,11 @@ bool device_calls::test(std::uint64_t call) {
 }
 
 void device_calls::wait(std::uint64_t call) {
-    constexpr int spins = 1000;
-    for (int n = 0; !test(call); ++n)
-        if (n > spins) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    constexpr int soon = 200;
+    for (int n = 0; !test(call); ++n) {
+        if (n < soon) std::this_thread::yield();
+        else std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
 }
 
 void device_calls::check() const {

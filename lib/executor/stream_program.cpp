@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <terrace/error.hpp>
 
 #include "base/partition.hpp"
+#include "kernels/gpu_reduce.hpp"
 
 namespace terrace {
 
@@ -85,11 +88,14 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
       begun_(static_cast<std::size_t>(s.lanes)) {
     scratch_bytes_ = element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
     lane_bytes_ = scratch_bytes_ + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
-    if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
     std::uint32_t inputs = 2;
     for (const queued* q : {&full_, &tail_})
         for (const instr& i : q->code.instrs) inputs = std::max(inputs, i.sources);
+    if (inputs > most_gpu_sources)
+        throw plan_error(fmt::format("stages: one of {} ranks reduces {} buffers at once, but a GPU takes {}; split the "
+                                     "stage, or use ring or halving there", inputs, inputs, most_gpu_sources));
     inputs_.resize(inputs);
+    if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
 }
 
 void stream_program::enqueue(const void* send, void* recv) noexcept {

@@ -276,6 +276,37 @@ TEST(gpu_calls, a_communicator_without_a_device_says_so) {
     });
 }
 
+// -- graphs
+
+// What a stream captures runs again as often as it is launched, between other calls, over changing input.
+TEST(gpu_graphs, captured_calls_run_again) {
+    constexpr std::size_t count = 4001;
+    for (const hierarchy& m : {machine({2, 2}), uneven()})
+        for (const char* algorithm : {"ring", "native"}) {
+            gpu_stand_in gpus({.seed = 5});
+            const auto thrown = run_on_stand_in(gpus, all_stages(m, algorithm, 2, 4096), [&](communicator& comm) {
+                const int me = comm.rank(), ranks = comm.size();
+                device_buffer data(gpus, count), other(gpus, count);
+                const gpu_stream stream = gpus.make_stream(me);
+                gpus.begin_capture(stream);
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // the first of its shape: allocates, too
+                nccl::allreduce(comm, other.span(), reduce_op::sum, stream);
+                const auto graph = gpus.end_capture(stream);
+                for (int turn = 0; turn < 4; ++turn) {
+                    fill(data.data(), me, count, turn);
+                    fill(other.data(), me, count, turn + 1);
+                    gpus.launch(graph, stream);
+                    if (turn % 2 == 0) nccl::allreduce(comm, data.span(), reduce_op::max, stream);  // the same everywhere
+                    gpus.wait_for(stream);
+                    EXPECT_EQ(wrong(data.data(), ranks, count, turn), 0) << algorithm << ", turn " << turn;
+                    EXPECT_EQ(wrong(other.data(), ranks, count, turn + 1), 0) << algorithm << ", turn " << turn;
+                }
+                nccl::synchronize(comm);
+            }, patient());
+            expect_well(gpus, thrown);
+        }
+}
+
 // -- what fails
 
 TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {

@@ -47,6 +47,7 @@ struct network_op {
     std::vector<message> sends, recvs;
 
     std::uint64_t ticket = 0;  // of the device, in the order of issue
+    std::uint64_t number = 0;  // of the communicator, likewise
     bool started = false, done = false;
     std::size_t left = 0;  // messages
 
@@ -239,6 +240,13 @@ struct gpu_stand_in::state {
         rule(inside, fmt::format("{}: {} bytes that are not all memory of device {}", what, bytes, device));
     }
 
+    // By the process of the device, that is.
+    void expect_no_capture(const char* what) {
+        for (const auto& s : streams)
+            rule(relaxed_here || s->device != current_device || s->capturing == nullptr,
+                 fmt::format("{} during a capture", what));
+    }
+
     bool usable(comm_state* c, const char* what) {
         const bool alive = c != nullptr && !c->aborted && !c->dropped;
         rule(alive, fmt::format("{} on a communicator that is gone", what));
@@ -273,7 +281,7 @@ struct gpu_stand_in::state {
         if (op.network) {
             network_op& n = *op.network;
             n.ticket = devices[static_cast<std::size_t>(s->device)].issued++;
-            ++n.comm->issued;
+            n.number = n.comm->issued++;
         }
         s->queue.push_back(std::move(op));
         changed.notify_all();
@@ -320,10 +328,10 @@ struct gpu_stand_in::state {
 
     bool run_network(stream_state& s, const std::shared_ptr<network_op>& op) {
         device_state& d = devices[static_cast<std::size_t>(s.device)];
-        if (op->ticket != d.running) return false;  // one at a time, in the order of issue
         comm_state& c = *op->comm;
+        rule(c.aborted || c.completed == op->number, "an operation whose stream does not wait for the one before it on its communicator");
+        if (op->ticket != d.running) return false;  // one at a time, in the order of issue
         if (!op->started && !c.aborted) {
-            rule(c.completed + 1 <= c.issued, "an operation of a communicator before the one issued before it");
             op->started = true;
             post(op);
         }
@@ -497,7 +505,7 @@ int device_of(const void* memory, int* device) {
 
 int allocate(void** memory, std::size_t bytes) {
     ENTER("cudaMalloc");
-    for (const auto& s : m.streams) m.rule(relaxed_here || s->capturing == nullptr, "cudaMalloc during a capture");
+    m.expect_no_capture("cudaMalloc");
     *memory = std::malloc(bytes);
     std::memset(*memory, 0xa5, bytes);
     m.memory[static_cast<std::byte*>(*memory)] = {bytes, current_device};
@@ -593,7 +601,7 @@ int wait(gpu_stream stream, gpu_event event) {
 int event_done(gpu_event event, bool* done) {
     ENTER("cudaEventQuery");
     const auto e = m.event_of(event);
-    for (const auto& s : m.streams) m.rule(relaxed_here || s->capturing == nullptr, "cudaEventQuery during a capture");
+    m.expect_no_capture("cudaEventQuery");
     m.rule(e->captured == nullptr, "cudaEventQuery of an event of a graph");
     *done = e->done >= e->recorded;
     return 0;

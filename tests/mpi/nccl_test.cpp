@@ -1,0 +1,81 @@
+// What creating a communicator for device buffers says where there is no GPU. The rest is in tests/gpu.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <terrace/mpi.hpp>
+#include <terrace/nccl.hpp>
+
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+#include "transport/nccl/module.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+plan flat_plan() {
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    return plan_of(machine_of(tree::uniform(std::vector{ranks})), {{{0}, ranks, mode::scatter, "ring"}});
+}
+
+std::string refusal(const std::string& module) {
+    options o;
+    o.place = options::placement::anywhere;
+    o.gpu_module = module;
+    try {
+        nccl::create(MPI_COMM_WORLD, flat_plan(), nccl::device_by_rank, o);
+    } catch (const transport_error& e) {
+        return e.what();
+    }
+    return "created";
+}
+
+}  // namespace
+
+TEST(nccl_create, says_that_there_is_no_module) {
+    const std::string why = refusal("/nowhere/terrace-nccl.so");
+    EXPECT_NE(why.find("/nowhere/terrace-nccl.so"), std::string::npos) << why;
+    EXPECT_NE(why.find("LD_LIBRARY_PATH"), std::string::npos) << why;
+}
+
+TEST(nccl_create, a_rank_without_the_module_does_not_leave_the_others_waiting) {
+    int rank = 0, ranks = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    options o;
+    o.place = options::placement::anywhere;
+    if (ranks == 1) GTEST_SKIP() << "takes two ranks";
+    o.gpu_module = "/nowhere/terrace-nccl.so";
+    try {
+        if (rank == 0) nccl::create(MPI_COMM_WORLD, flat_plan(), 0, o);
+        else mpi::create(MPI_COMM_WORLD, flat_plan(), o);
+        ADD_FAILURE() << "created";
+    } catch (const transport_error& e) {
+        EXPECT_EQ(rank, 0) << e.what();
+    } catch (const plan_error& e) {
+        EXPECT_NE(std::string(e.what()).find("rank 0 has no GPU ("), std::string::npos) << e.what();
+    }
+}
+
+#ifdef TERRACE_TEST_GPU_MODULE
+TEST(nccl_create, says_that_there_is_no_gpu) {
+    const gpu_module m = load_gpu_module(TERRACE_TEST_GPU_MODULE);
+    ASSERT_NE(m.runtime, nullptr) << m.trouble;
+    if (int devices = 0; m.runtime->device_count(&devices) == 0) GTEST_SKIP() << "there is a GPU";
+    const std::string why = refusal(TERRACE_TEST_GPU_MODULE);
+    EXPECT_NE(why.find("rank 0: "), std::string::npos) << why;
+    EXPECT_NE(why.find("nvidia-smi"), std::string::npos) << why;
+    // Host buffers are none the worse for it.
+    options o;
+    o.place = options::placement::anywhere;
+    communicator comm = mpi::create(MPI_COMM_WORLD, flat_plan(), o);
+    EXPECT_EQ(wrong_elements<float>(comm, 1234, 3), 0);
+}
+#endif
+
+}  // namespace terrace::test

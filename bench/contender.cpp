@@ -7,10 +7,8 @@
 
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
-#include <terrace/version.hpp>
 
-#include "plan/plan_yaml.hpp"
-#include "planner/planner.hpp"
+#include "bench/plans.hpp"
 
 namespace terrace::bench {
 
@@ -144,37 +142,19 @@ private:
     MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
-std::unique_ptr<contender> make_planned(const setting& s, std::string_view) {
-    return std::make_unique<planned>(s, s.chosen);
-}
-
-// A baseline is a plan as well, made by the planner for the same machine with the same rules for lanes and chunks: what
-// differs is the algorithm and nothing else.
-std::unique_ptr<contender> make_baseline(const setting& s, std::string_view origin) {
-    recipe r;
-    r.name = s.chosen.name();
-    r.made_by = version();
-    r.machine = s.chosen.get().machine;
-    r.rules[s.of.what] = rules_for(r.machine, origin, s.of.what);
-    return std::make_unique<planned>(s, plan(std::make_shared<const recipe>(finished(std::move(r)))));
-}
-
-// The plan without its chunks: what pipelining is worth.
-std::unique_ptr<contender> make_sequential(const setting& s, std::string_view) {
-    recipe r = s.chosen.get();
-    for (rule& each : r.rules.at(s.of.what)) each.lanes = 1, each.chunk = 0;
-    return std::make_unique<planned>(s, plan(std::make_shared<const recipe>(finished(std::move(r)))));
+std::unique_ptr<contender> make_planned(const setting& s, std::string_view name) {
+    return std::make_unique<planned>(s, plan_of(name, s.chosen, s.of.what));
 }
 
 std::unique_ptr<contender> make_library(const setting& s, std::string_view) { return std::make_unique<library>(s); }
 
 constexpr std::array<contender_kind, 7> kinds{{
     {"hierarchical", "what the plan says", make_planned},
-    {"sequential", "the same in one piece: a stage begins when the one before is through", make_sequential},
-    {"staged", "the best plan of reduce-scatters and allgathers alone", make_baseline},
-    {"flat-ring", "one ring over all ranks; with a root a chain", make_baseline},
-    {"two-level", "reduce to one rank per node, a ring among those, broadcast", make_baseline},
-    {"central", "reduce to one rank, broadcast", make_baseline},
+    {"sequential", "the same in one piece: a stage begins when the one before is through", make_planned},
+    {"staged", "the best plan of reduce-scatters and allgathers alone", make_planned},
+    {"flat-ring", "one ring over all ranks; with a root a chain", make_planned},
+    {"two-level", "reduce to one rank per node, a ring among those, broadcast", make_planned},
+    {"central", "reduce to one rank, broadcast", make_planned},
     {"mpi", "MPI's own, out of place", make_library},
 }};
 

@@ -98,5 +98,33 @@ class Predictions(Tool):
         self.assertIn("examples:", self.tool("predictions", "--help"))
 
 
+class Simulations(Tool):
+    """Simulating takes SimGrid and minutes to build; tables and pictures of what is there do not."""
+
+    def test_paper_from_results(self):
+        out = self.directory / "out"
+        out.mkdir()
+        rows = [{"machine": f"paper-{gpus}", "algorithm": algorithm, "pipelined": pipelined, "bytes": 100_000_000,
+                 "time_s": gpus * 1e-3 if algorithm != "flat-ring" or gpus < 4096 else None, "closed_form_s": 5e-3,
+                 "limit_s": 4e-3} for gpus in (4, 192, 1024, 4096)
+                for algorithm, pipelined in (("staged", True), ("staged", False), ("two-level", True),
+                                             ("two-level", False), ("flat-ring", False))]
+        (out / "paper.json").write_text(json.dumps({"results": rows}))
+        text = self.tool("paper", "--draw", "-o", "out")
+        self.assertIn(text[text.index("(a) overhead"):text.index("| 4096 |")], (out / "paper.md").read_text())
+        self.assertIn("| 4 | 4 | 4 | 4 | 4 | 4 | 5 | 4 |", text)             # (a) [ms]
+        self.assertIn("| 4 | 97.6 | 97.6 |", text)                           # (b) 163 / (163 + 4)
+        self.assertIn("| 192 | 17307 |", text)                               # (c) 192 x 32 / (163 + 192) ms
+        self.assertIn("| 4096 | simulated | 4096 | 4096 | 4096 | 4096 | - | 4 |\n|  | closed form | 5 |", text)
+        drawn = [(out / f"paper-fig{n}.svg").exists() for n in (5, 6)]
+        self.assertEqual(drawn, 2 * ["no pictures: python3-matplotlib is not there" not in text])
+
+    def test_refuses(self):
+        self.assertIn("none.yaml is not there", self.tool("smpi", "none.yaml", status=2))
+        self.assertIn("invalid choice", self.tool("paper", "fig7", status=2))
+        for name in ("smpi", "paper"):
+            self.assertIn("examples:", self.tool(name, "--help"))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -7,11 +7,19 @@
 #include <terrace/error.hpp>
 
 #include "base/wire.hpp"
+#include "transport/mpi/send_queue.hpp"
 #include "transport/shm/posix_region.hpp"
 
 namespace terrace {
 
 namespace {
+
+// A simulated MPI (bench/smpi): its time moves on where ranks sleep in it, and not while they poll.
+#ifdef TERRACE_MPI_SLEEPS
+constexpr bool sleeps = true;
+#else
+constexpr bool sleeps = false;
+#endif
 
 std::string error_text(int code) {
     char text[MPI_MAX_ERROR_STRING];
@@ -120,7 +128,8 @@ public:
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     std::string_view name() const noexcept override { return "mpi"; }
-    std::size_t segment() const noexcept override { return wire_segment; }
+    // A simulated network has no eager limit, and every piece takes a simulator's time.
+    std::size_t segment() const noexcept override { return sleeps ? 1 << 20 : wire_segment; }
 
     void reserve(int slots) override {
         const auto n = static_cast<std::size_t>(slots);
@@ -129,39 +138,32 @@ public:
         slot_of_.reserve(n);
         completed_.resize(n);
         done_.reserve(n);
+        reported_.reserve(n);
     }
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override {
-        post({slot, false}, tag, "MPI_Isend", [&](MPI_Request* request) {
-            return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
-        });
+        const send_queue::message m{slot, peer, tag, from, bytes};
+        if (!sleeps || waiting_.may_leave(m)) start(m);
     }
 
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
-        post({slot, true}, tag, "MPI_Irecv", [&](MPI_Request* request) {
+        post({slot, true, peer}, tag, "MPI_Irecv", [&](MPI_Request* request) {
             return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
     }
 
     std::span<const int> poll() noexcept override {
+        if (!sleeps) complete(MPI_Testsome, "MPI_Testsome");
+        reported_.swap(done_);
         done_.clear();
-        int count = 0;
-        const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, completed_.data(),
-                                      MPI_STATUSES_IGNORE);
-        if (code != MPI_SUCCESS) latch("MPI_Testsome", code);
-        if (count == MPI_UNDEFINED || count == 0 || fault_) return done_;
-        // The active requests stay packed: the last one moves into each gap, from the highest gap down.
-        std::sort(completed_.begin(), completed_.begin() + count, std::greater<>());
-        for (int i = 0; i < count; ++i) {
-            const auto gap = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
-            done_.push_back(slot_of_[gap].slot);
-            requests_[gap] = requests_.back();
-            slot_of_[gap] = slot_of_.back();
-            requests_.pop_back();
-            slot_of_.pop_back();
-        }
-        return done_;
+        return reported_;
     }
+    void idle() noexcept override {
+        if (!sleeps) return transport::idle();
+        complete(MPI_Waitsome, "MPI_Waitsome");
+        while (const auto next = waiting_.next()) start(*next);
+    }
+    int patience() const noexcept override { return sleeps ? 0 : transport::patience(); }
 
     std::size_t in_flight() const noexcept override { return requests_.size(); }
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
@@ -211,6 +213,7 @@ private:
     struct posted {
         int slot;
         bool receives;
+        int peer;
     };
 
     struct sent_note {
@@ -226,6 +229,12 @@ private:
         }
     }
 
+    void start(const send_queue::message& m) noexcept {
+        post({m.slot, false, m.peer}, m.tag, "MPI_Isend", [&](MPI_Request* request) {
+            return MPI_Isend(m.from, static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_.get(), request);
+        });
+    }
+
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept {
         if (fault_) return;
@@ -234,6 +243,26 @@ private:
         if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
         requests_.push_back(request);
         slot_of_.push_back(what);
+    }
+
+    // To done_. The active requests stay packed: the last one moves into each gap, from the highest gap down.
+    template <class Some>
+    void complete(Some some, const char* call) noexcept {
+        int count = 0;
+        const int code = some(static_cast<int>(requests_.size()), requests_.data(), &count, completed_.data(),
+                              MPI_STATUSES_IGNORE);
+        if (code != MPI_SUCCESS) latch(call, code);
+        if (count == MPI_UNDEFINED || count == 0 || fault_) return;
+        std::sort(completed_.begin(), completed_.begin() + count, std::greater<>());
+        for (int i = 0; i < count; ++i) {
+            const auto gap = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
+            done_.push_back(slot_of_[gap].slot);
+            if (sleeps && !slot_of_[gap].receives) waiting_.left(slot_of_[gap].peer);
+            requests_[gap] = requests_.back();
+            slot_of_[gap] = slot_of_.back();
+            requests_.pop_back();
+            slot_of_.pop_back();
+        }
     }
 
     void latch(const char* call, int code) noexcept {
@@ -245,7 +274,9 @@ private:
     int note_tag_ = 0;  // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> slot_of_;        // beside them
-    std::vector<int> completed_, done_;
+    std::vector<int> completed_;         // what MPI says of them
+    std::vector<int> done_, reported_;   // slots
+    send_queue waiting_;                 // to be sent, under a simulated MPI
     std::deque<sent_note> notes_;       // on their way
     std::optional<transport_fault> fault_;
 };

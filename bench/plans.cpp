@@ -1,0 +1,35 @@
+#include "bench/plans.hpp"
+
+#include <memory>
+
+#include <terrace/version.hpp>
+
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
+
+namespace terrace::bench {
+
+namespace {
+
+plan finished_plan(recipe r) { return plan(std::make_shared<const recipe>(finished(std::move(r)))); }
+
+}  // namespace
+
+plan plan_of(std::string_view name, const plan& chosen, collective what) {
+    if (name == "hierarchical") return chosen;
+    if (name == "sequential") return in_one_piece(chosen, what);
+    recipe r;
+    r.name = chosen.name();
+    r.made_by = version();
+    r.machine = chosen.get().machine;
+    r.rules[what] = rules_for(r.machine, name, what);
+    return finished_plan(std::move(r));
+}
+
+plan in_one_piece(const plan& p, collective what) {
+    recipe r = p.get();
+    for (rule& each : r.rules.at(what)) each.lanes = 1, each.chunk = 0;
+    return finished_plan(std::move(r));
+}
+
+}  // namespace terrace::bench

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string_view>
+
+#include <terrace/plan.hpp>
+
+#include "plan/recipe.hpp"
+
+namespace terrace::bench {
+
+/// The plan for `chosen`'s machine by which a contender of that name runs `what`: a baseline is a plan as well, made by the
+/// planner for the same machine with the same rules for lanes and chunks. What differs is the algorithm and nothing else.
+/// @param name hierarchical (that is `chosen`), sequential, staged, flat-ring, two-level or central
+/// @throws usage_error if the collective has none of that name
+plan plan_of(std::string_view name, const plan& chosen, collective what);
+
+/// The plan without its chunks: a stage begins when the one before is through.
+plan in_one_piece(const plan& p, collective what);
+
+}  // namespace terrace::bench

@@ -1,11 +1,12 @@
 // The kernels on a GPU: the bits of the host's, nothing else written, and no count too large.
 
 #include <algorithm>
+#include <cstdio>
 #include <vector>
 
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
+#include "gpu/memory.hpp"
 #include "kernels/gpu_reduce.hpp"
 #include "kernels/gpu_shapes.hpp"
 #include "support/effort.hpp"
@@ -14,22 +15,6 @@
 namespace terrace::test {
 
 namespace {
-
-void check(cudaError_t code, const char* what) {
-    if (code != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(code));
-}
-#define CHECK(call) check(call, #call)
-
-class device_memory {
-public:
-    explicit device_memory(std::size_t bytes) { CHECK(cudaMalloc(&data_, std::max<std::size_t>(bytes, 1))); }
-    device_memory(device_memory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
-    ~device_memory() { cudaFree(data_); }
-    std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
-
-private:
-    void* data_ = nullptr;
-};
 
 int reduce(const reduction& r, std::byte* dst, const std::vector<const void*>& sources) {
     return reduce_on_gpu(dst, sources.data(), r.what().k, r.what().count, r.what().type, r.what().op, r.what().divisor,
@@ -42,7 +27,7 @@ std::string in_arena(const reduction& r) {
     CHECK(cudaMemcpy(arena.data(), r.arena(), r.bytes(), cudaMemcpyHostToDevice));
     std::vector<const void*> sources;
     for (const std::size_t at : r.sources()) sources.push_back(arena.data() + at);
-    CHECK(static_cast<cudaError_t>(reduce(r, arena.data() + r.dst(), sources)));
+    CHECK(reduce(r, arena.data() + r.dst(), sources));
     std::vector<std::byte> after(r.bytes());
     CHECK(cudaMemcpy(after.data(), arena.data(), r.bytes(), cudaMemcpyDeviceToHost));
     return r.wrong(after.data());
@@ -65,7 +50,7 @@ std::string apart(const reduction& r) {
         if (at == r.dst()) dst = const_cast<std::byte*>(static_cast<const std::byte*>(sources.back()));
     }
     if (dst == nullptr) dst = place(r.dst());
-    CHECK(static_cast<cudaError_t>(reduce(r, dst, sources)));
+    CHECK(reduce(r, dst, sources));
     std::vector<std::byte> after(r.arena(), r.arena() + r.bytes());
     CHECK(cudaMemcpy(after.data() + r.dst(), dst, length, cudaMemcpyDeviceToHost));
     return r.wrong(after.data());
@@ -119,8 +104,7 @@ TEST(kernels_on_gpu, counts_need_64_bits) {
     CHECK(cudaMemset(a.data(), 3, count));
     CHECK(cudaMemset(b.data(), 4, count));
     const void* sources[] = {a.data(), b.data()};
-    CHECK(static_cast<cudaError_t>(
-        reduce_on_gpu(a.data(), sources, 2, count, element_type::uint8, reduce_op::sum, 1, nullptr)));
+    CHECK(reduce_on_gpu(a.data(), sources, 2, count, element_type::uint8, reduce_op::sum, 1, nullptr));
     constexpr std::int64_t part = std::int64_t{64} << 20;
     std::vector<std::uint8_t> host(part);
     for (std::int64_t at = 0; at < count; at += part) {
@@ -134,10 +118,8 @@ TEST(kernels_on_gpu, counts_need_64_bits) {
 
 // Exit status 77: skipped, for there is no GPU.
 int main(int argc, char** argv) {
-    int devices = 0;
-    const cudaError_t code = cudaGetDeviceCount(&devices);
-    if (code != cudaSuccess || devices == 0) {
-        std::printf("skipped: no GPU: %s\n", code != cudaSuccess ? cudaGetErrorString(code) : "none is visible");
+    if (const std::string why = terrace::test::no_gpu(); !why.empty()) {
+        std::printf("skipped: %s\n", why.c_str());
         return 77;
     }
     testing::InitGoogleTest(&argc, argv);

@@ -128,6 +128,7 @@ void node_stages::announce(const stage_call& c, progress p) noexcept {
     for (int rank : c.group->members) {
         bell& peer = bell_of(part_of(rank));
         if (part_of(rank) == me_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
+        if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // woken already
         peer.rings.fetch_add(1, std::memory_order_seq_cst);
         wake(peer.rings);
     }

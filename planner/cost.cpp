@@ -485,6 +485,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     return price_together(what, std::move(prices));
 }
 
+// A library's own collective is taken to be as fast as the messages of direct, which then comes first.
 std::vector<pricer::option> pricer::options_of(std::span<const stage> up_to_it) {
     const auto fewer = [](const place& a, const place& b) { return a.positions < b.positions; };
     const std::vector<place>& places = samples_.lay_out(up_to_it).places;
@@ -492,7 +493,7 @@ std::vector<pricer::option> pricer::options_of(std::span<const stage> up_to_it) 
     const stage& s = up_to_it.back();
     std::vector<option> able;
     for (const algorithm& a : algorithms())
-        if (available(machine_, s, a) && book_.worth_a_look(a, s.how, size))
+        if (!a.library && available(machine_, s, a) && book_.worth_a_look(a, s.how, size))
             able.push_back({&a, price_stage(up_to_it, a)});
     return able;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/partition.hpp"
+#include "schedule/lower.hpp"
 
 namespace terrace {
 
@@ -33,7 +34,9 @@ public:
     schedule program(int position) const {
         builder out(position, size_, collective::allreduce, count_);
         emit_(out, {members_, shards_, {0, count_}, position, 0});
-        return out.finish();
+        schedule made = out.finish();
+        const bool library = std::any_of(made.groups.begin(), made.groups.end(), [](const stage_group& g) { return g.library; });
+        return library ? lower(made, {}) : made;
     }
 
     sent run(int position, double& reduced) const {

@@ -36,6 +36,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
       events_(!options_.trace_file.empty()),
       device_(device) {
     check_runnable(plan_.get());  // an algorithm nobody knows is refused now, not at the first message of that size
+    prepare_library();
     if (options_.shared_memory) share_memory();
     engine_ = std::make_unique<engine>(*net_, most_lanes(), events_);
     number_ranks();
@@ -67,6 +68,24 @@ void communicator::core::share_memory() {
     for (const auto& [what, rules] : plan_.get().rules)
         for (const rule& r : rules) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
     net_ = add_shared_memory(std::move(net_), 2 * most_lanes(), static_cast<std::size_t>(bytes));
+}
+
+// The groups are the same for all counts, but for those of so few elements that some have no part; and where they are
+// not, stages of other groups are messages.
+void communicator::core::prepare_library() {
+    std::vector<std::vector<int>> groups;
+    for (const auto& [what, rules] : plan_.get().rules)
+        for (const rule& r : rules) {
+            const auto by_library = [](const stage& s) { return find_algorithm(s.algorithm)->library; };
+            if (std::none_of(r.stages.begin(), r.stages.end(), by_library)) continue;
+            const composition c = compose(plan_.get().machine, r.stages, std::int64_t{size()} << 20, 1);
+            for (const composed_stage& s : c.stages)
+                for (const cohort& k : s.cohorts)
+                    if (s.by->library && k.members.size() > 1) groups.push_back(k.members);
+        }
+    std::sort(groups.begin(), groups.end());
+    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    if (!groups.empty()) net_->prepare_library(groups, 2 * most_lanes());
 }
 
 int communicator::core::most_lanes() const {
@@ -274,7 +293,7 @@ program communicator::core::bind(const shape_of_call& call, bool near) {
     const slicing chunks = slice_call(call, chosen);
     const auto schedule_of = [&](std::int64_t count) {
         const bool fits = fits_slot(binding_.vector_of(call, count), call);
-        return binding_.schedule_of(call, chosen, count, fits ? net_->can() : capabilities{},
+        return binding_.schedule_of(call, chosen, count, fits ? net_->can() : net_->can().without_memory(),
                                     near ? buffer::recv : buffer::scratch);
     };
     schedule tail = schedule_of(chunks.tail);

@@ -59,6 +59,7 @@ private:
 
     slicing slice_call(const shape_of_call& call, const rule& chosen) const;
     std::uint64_t start_on_device(const shape_of_call& call, const void* send, void* recv, CUstream_st* stream);
+    void prepare_library();
     void share_memory();
     int most_lanes() const;
     void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv);

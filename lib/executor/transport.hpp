@@ -80,8 +80,12 @@ public:
     /// Starts a message in a free slot. The memory must stay as it is until the slot is reported done.
     virtual void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept = 0;
     virtual void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept = 0;
-    /// Starts a stage in a free slot: one that can() runs, with memory that all members can reach. Of one lane slot,
-    /// one at a time, in the order of turns and channels.
+    /// Set-up: lets the library below run stages of these groups (each a list of ranks) in `slots` lane slots, if it
+    /// has such stages: can() tells afterwards. Collective over all ranks, each with the same groups in the same order.
+    /// @throws transport_error
+    virtual void prepare_library(std::span<const std::vector<int>> /*groups*/, int /*slots*/) {}
+    /// Starts a stage in a free slot: one that can() runs, with memory that all members can reach, unless the library
+    /// runs it. Of one lane slot, one at a time, in the order of turns and channels.
     virtual void stage(int /*slot*/, const stage_call&) noexcept {}
     /// The ranks that the stage in a slot waits for.
     virtual std::vector<int> missing(int /*slot*/) const { return {}; }

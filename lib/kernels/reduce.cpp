@@ -49,6 +49,13 @@ template <>
 }
 #endif
 
+// One input, which is only divided.
+template <class Op, class T>
+inline void finish_one(T* dst, const T* a, std::int64_t count, divisor_t<T> divisor) noexcept {
+    for (std::int64_t i = 0; i < count; ++i)
+        dst[i] = static_cast<T>(finished<Op, T>(static_cast<wide_t<T>>(a[i]), divisor));
+}
+
 // Two inputs: the step of a ring. The loop may run in any order: dst is a source or does not touch it, so no iteration
 // sees another's result.
 template <class Op, class T>
@@ -89,7 +96,8 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
     const auto* typed = reinterpret_cast<const T* const*>(sources);
     const auto by = static_cast<divisor_t<T>>(divisor);
     constexpr bool converts = !std::is_same_v<T, wide_t<T>>;
-    if (k == 2 && !converts) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
+    if (k == 1) finish_one<Op>(static_cast<T*>(dst), typed[0], count, by);
+    else if (k == 2 && !converts) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
     else combine_many<V, Op>(static_cast<T*>(dst), typed, k, count, by);
 }
 

@@ -8,7 +8,7 @@ namespace terrace {
 
 /// dst[i] = sources[0][i] op ... op sources[k-1][i] for i < count, combined in this order; float16 and bfloat16 in
 /// float, rounded once. A NaN result is the one canonical quiet NaN, so that all ranks have the same bits whatever the
-/// payloads. The result is divided by `divisor` before it is rounded; for all but avg that is 1. k >= 2. dst may be one
+/// payloads. The result is divided by `divisor` before it is rounded; for all but avg that is 1. k >= 1. dst may be one
 /// of the sources, but not overlap one in part. Any alignment of the element type.
 using reduce_kernel = void (*)(void* dst, const void* const* sources, int k, std::int64_t count, int divisor);
 

@@ -94,7 +94,10 @@ void builder::add_sources(instr& i, std::span<const place> sources) {
     for (const place& p : sources) out_.sources.push_back(at(p));
 }
 
-void builder::native(action stage, const group& g) {
+void builder::native(action stage, const group& g) { hand_over(stage, g, false); }
+void builder::library(action stage, const group& g) { hand_over(stage, g, true); }
+
+void builder::hand_over(action stage, const group& g, bool library) {
     if (g.whole.empty() || g.size() < 2) return;
     const range own = g.shard(g.position), nothing{g.whole.begin, g.whole.begin};
     const bool is_root = g.position == g.root, delivers = g.delivers && out_.home.where == buffer::scratch;
@@ -109,10 +112,10 @@ void builder::native(action stage, const group& g) {
     if (delivers) i.dst.where = buffer::recv;
     i.completes = stage == action::stage_allreduce && g.outermost;
     if (stage == action::stage_allreduce && g.sharded) add_sources(i, std::array{place(own)});
-    if (stage == action::stage_reduce_scatter || (to_one && is_root)) add_sources(i, std::array{place(gets)});
+    if (!library && (stage == action::stage_reduce_scatter || (to_one && is_root))) add_sources(i, std::array{place(gets)});
     i.channel = static_cast<int>(out_.phases.size() - 1) << 14 | g.ordinal;
     out_.groups.push_back(
-        {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root});
+        {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root, library});
 }
 
 void builder::deliver() {

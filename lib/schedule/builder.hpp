@@ -67,6 +67,8 @@ public:
     }
     /// Hands a stage over `g` to the transport. Where the group delivers, the result goes straight to recv.
     void native(action stage, const group& g);
+    /// Hands it to the network's library.
+    void library(action stage, const group& g);
     /// Copies to recv what is not there yet of a vector that is at home in scratch.
     void deliver();
     /// Fresh scratch, one element after the other.
@@ -82,6 +84,7 @@ public:
 
 private:
     instr& emit(action what, int peer);
+    void hand_over(action stage, const group& g, bool library);
     void add_sources(instr& i, std::span<const place> sources);
     operand at(const place& p) const noexcept;
     bool in_vector(const operand& o) const noexcept;

@@ -1,6 +1,7 @@
 #include "schedule/lower.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "schedule/registry.hpp"
 
@@ -34,6 +35,16 @@ bool capabilities::runs(action a, std::span<const int> members, std::span<const 
     return std::all_of(members.begin(), members.end(), [&](int m) { return of(m) == of(members.front()); });
 }
 
+bool capabilities::runs(action a, const stage_group& g) const {
+    if (!g.library) return runs(a, g.members, g.shards);
+    return (library >> static_cast<unsigned>(a) & 1u) != 0 && g.whole().count() <= std::numeric_limits<int>::max() &&
+           library_groups->contains(g.members);
+}
+
+capabilities capabilities::without_memory() const {
+    return {.slots = slots, .library = library, .library_groups = library_groups};
+}
+
 schedule lower(const schedule& s, const capabilities& can) {
     // No expansion takes more steps than there are ranks, plus two. Ranks with nothing to expand leave the same room:
     // the steps of their messages must agree with the others'.
@@ -45,15 +56,15 @@ schedule lower(const schedule& s, const capabilities& can) {
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
         out.go_to_step(i.step * room);
-        const stage_group* native = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
-        if (native == nullptr || can.runs(i.what, native->members, native->shards)) {
+        const stage_group* stage = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
+        if (stage == nullptr || can.runs(i.what, *stage)) {
             out.repeat(s, i);
             continue;
         }
-        const stage_group& g = *native;
+        const stage_group& g = *stage;
         expansion(i.what)(out, {.members = g.members,
                                 .shards = g.shards,
-                                .whole = {g.shards.front().begin, g.shards.back().end},
+                                .whole = g.whole(),
                                 .position = g.position,
                                 .root = g.root});
         if (i.dst.where == s.home.where) continue;

@@ -10,7 +10,8 @@
     row(tree)                   \
     row(chain)                  \
     row(doubling)               \
-    row(native)
+    row(native)                 \
+    row(mpi)
 
 namespace terrace {
 

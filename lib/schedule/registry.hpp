@@ -21,7 +21,8 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
-    bool native = false;                 ///< leaves the stage to the transport
+    bool native = false;                 ///< leaves the stage to ranks that share memory
+    bool library = false;                ///< leaves the stage to the network's library
     int (*rounds)(int size) = nullptr;   ///< exchanges that must wait for one another in one collective: start-ups paid
 
     bool supports(mode m) const noexcept;

@@ -30,7 +30,8 @@ enum class action : std::uint8_t {
     copy,         ///< dst = src
     reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once
     // The transport's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
-    // buffer on all members; dst what it gets. From the start of one to its completion peers may read src.
+    // buffer on all members; dst what it gets. From the start of one to its completion peers may read src. A network
+    // library looks at no second place: src then has this rank's part as well, and there are no sources.
     stage_reduce_scatter,  ///< src: the whole, but for this rank's shard, which is in sources[0]; dst: its shard
     stage_allgather,       ///< src: this rank's shard; dst: the whole
     stage_allreduce,       ///< src, dst: the whole. With its shard in sources[0] (and not in src) each rank reduces that
@@ -68,6 +69,9 @@ struct stage_group {
     std::vector<range> shards;  ///< of recv, by position; may be empty
     int position = 0;           ///< this rank's
     int root = 0;               ///< position that owns everything in root mode
+    bool library = false;       ///< by the network library's own collective, wherever the vector lies
+
+    range whole() const noexcept { return {shards.front().begin, shards.back().end}; }
 };
 
 /// Which stage a run of instructions belongs to: for traces and simulation.

@@ -64,6 +64,7 @@ std::vector<setting> typical(int ranks) {
     const std::vector<hierarchy> machines = machines_of_size(ranks);
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
     result.push_back(flat(machines.front(), mode::root, "tree"));
+    for (mode how : {mode::scatter, mode::root}) result.push_back(flat(machines.front(), how, "mpi"));
     for (const char* by : {"doubling", "native"}) result.push_back(flat(machines.front(), mode::replicate, by));
     // The last stage has one member.
     result.push_back({machine_of(tree::uniform(std::vector{ranks, 1})),

@@ -14,6 +14,7 @@
 
 #include "base/document.hpp"
 #include "support/bad_calls.hpp"
+#include "support/library_calls.hpp"
 #include "support/parts.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
@@ -268,6 +269,48 @@ TEST(mpi_async, a_call_that_others_do_not_make_ends_at_its_deadline) {
     std::vector<float> data(1000, 1);
     next.allreduce(std::span(data));
     EXPECT_EQ(data.back(), static_cast<float>(ranks()));
+}
+
+// What stages of algorithm mpi compute is in tests/conformance; here, that MPI computes it.
+TEST(mpi_library, runs_stages_lane_by_lane) {
+    const int n = ranks();
+    const hierarchy machine = machine_of(tree::uniform(std::vector{n}));
+    const int each = n > 1 ? 4 : 0;  // of 64 KiB, in chunks of 16 KiB
+    for (const mode how : {mode::scatter, mode::root}) {
+        communicator comm = mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "mpi"}}, 2, 1 << 14), anywhere());
+        const library_calls before = library_calls_so_far();
+        EXPECT_EQ(wrong_elements<float>(comm, 1 << 14, 3), 0);
+        const library_calls after = library_calls_so_far();
+        EXPECT_EQ(after.reduce_scatter - before.reduce_scatter, how == mode::scatter ? each : 0);
+        EXPECT_EQ(after.allgather - before.allgather, how == mode::scatter ? each : 0);
+        EXPECT_EQ(after.reduce - before.reduce, how == mode::root ? each : 0);
+        EXPECT_EQ(after.broadcast - before.broadcast, how == mode::root ? each : 0);
+    }
+}
+
+// Collectives can be neither cancelled nor freed: what they use must stay, and so must later communicators work.
+TEST(mpi_library, a_stage_that_others_do_not_join_ends_at_its_deadline) {
+    const int n = ranks();
+    if (n < 2) return;
+    options o = anywhere();
+    o.timeout = std::chrono::milliseconds(300);
+    o.check = options::checking::off;
+    const plan p = plan_of(machine_of(tree::uniform(std::vector{n})), {{{0}, n, mode::scatter, "mpi"}});
+    {
+        communicator comm = mpi::create(MPI_COMM_WORLD, p, o);
+        std::vector<float> data(1000, 1.0f);
+        if (rank() == 0) {
+            try {
+                comm.allreduce(std::span(data));
+                ADD_FAILURE() << "returned though nobody else called";
+            } catch (const timeout_error& e) {
+                EXPECT_TRUE(mentions(e.what(), "chunk 0: stage_reduce_scatter rank 1")) << e.what();
+            }
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    communicator next = mpi::create(MPI_COMM_WORLD, p, anywhere());
+    EXPECT_EQ(wrong_elements<float>(next, 1000, 5), 0);
 }
 
 TEST(mpi_calls, are_checked_by_all_ranks_alike) {

@@ -4,29 +4,10 @@ namespace terrace {
 
 namespace {
 
-void reduce_scatter(builder& out, const group& g) {
+template <action Stage>
+void hand_over(builder& out, const group& g) {
     out.next_step();
-    out.native(action::stage_reduce_scatter, g);
-}
-
-void allgather(builder& out, const group& g) {
-    out.next_step();
-    out.native(action::stage_allgather, g);
-}
-
-void reduce(builder& out, const group& g) {
-    out.next_step();
-    out.native(action::stage_reduce, g);
-}
-
-void broadcast(builder& out, const group& g) {
-    out.next_step();
-    out.native(action::stage_broadcast, g);
-}
-
-void allreduce(builder& out, const group& g) {
-    out.next_step();
-    out.native(action::stage_allreduce, g);
+    out.native(Stage, g);
 }
 
 }  // namespace
@@ -34,12 +15,12 @@ void allreduce(builder& out, const group& g) {
 algorithm generate_native() {
     return {
         .name = "native",
-        .summary = "the transport's own collective; direct or doubling where it has none",
-        .reduce_scatter = reduce_scatter,
-        .allgather = allgather,
-        .reduce = reduce,
-        .broadcast = broadcast,
-        .allreduce = allreduce,
+        .summary = "ranks of a node in shared memory; direct or doubling where they share none",
+        .reduce_scatter = hand_over<action::stage_reduce_scatter>,
+        .allgather = hand_over<action::stage_allgather>,
+        .reduce = hand_over<action::stage_reduce>,
+        .broadcast = hand_over<action::stage_broadcast>,
+        .allreduce = hand_over<action::stage_allreduce>,
         .native = true,
         .rounds = [](int) { return 1; },
     };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <vector>
 
 #include <terrace/error.hpp>
 
 #include "base/wire.hpp"
+#include "transport/mpi/library_stages.hpp"
 #include "transport/mpi/send_queue.hpp"
 #include "transport/shm/posix_region.hpp"
 
@@ -20,49 +22,6 @@ constexpr bool sleeps = true;
 #else
 constexpr bool sleeps = false;
 #endif
-
-std::string error_text(int code) {
-    char text[MPI_MAX_ERROR_STRING];
-    int length = 0;
-    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) return "unknown error";
-    return {text, static_cast<std::size_t>(length)};
-}
-
-// For set-up.
-void check(int code, const char* call) {
-    if (code != MPI_SUCCESS) throw transport_error("mpi", call, code, error_text(code));
-}
-
-// A communicator that reports errors, freed at the end.
-class owned_comm {
-public:
-    explicit owned_comm(MPI_Comm comm) : comm_(comm) {
-        if (comm_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    }
-    owned_comm(const owned_comm&) = delete;
-    owned_comm& operator=(const owned_comm&) = delete;
-    ~owned_comm() {
-        int finalized = 0;
-        MPI_Finalized(&finalized);
-        if (comm_ != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm_);
-    }
-    MPI_Comm get() const noexcept { return comm_; }
-    /// Leaves it as it is: MPI then gives its context to no other.
-    void abandon() noexcept { comm_ = MPI_COMM_NULL; }
-    int rank() const {
-        int rank = 0;
-        check(MPI_Comm_rank(comm_, &rank), "MPI_Comm_rank");
-        return rank;
-    }
-    int size() const {
-        int size = 0;
-        check(MPI_Comm_size(comm_, &size), "MPI_Comm_size");
-        return size;
-    }
-
-private:
-    MPI_Comm comm_;
-};
 
 MPI_Comm split_of(MPI_Comm comm, int color, int key) {
     MPI_Comm made = MPI_COMM_NULL;
@@ -99,29 +58,28 @@ public:
 
     ~mpi_transport() override {
         if (!requests_.empty() || fault_) abandon();
-        int finalized = 0;
-        MPI_Finalized(&finalized);
-        if (!finalized) forget_sent_notes();
+        if (!mpi_is_over()) forget_sent_notes();
         if (!notes_.empty()) new std::deque(std::move(notes_));  // MPI may still read them: never freed
     }
 
     // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
-    // half through may. What still arrives, or has and is of no use to anybody, must not meet a later communicator.
+    // half through may. What still arrives, or has and is of no use to anybody, must not meet a later communicator. A
+    // collective can neither be cancelled nor forgotten.
     bool abandon() noexcept override {
-        int finalized = 0;
-        MPI_Finalized(&finalized);
         comm_.abandon();
+        if (library_) library_->abandon();
         bool all_done = true;
-        for (std::size_t i = 0; i < requests_.size() && !finalized; ++i) {
+        for (std::size_t i = 0; i < requests_.size() && !mpi_is_over(); ++i) {
             if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
             int done = 0;
-            if (slot_of_[i].receives) MPI_Cancel(&requests_[i]);
+            if (slot_of_[i].is == kind::recv) MPI_Cancel(&requests_[i]);
             MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
-            if (!done) MPI_Request_free(&requests_[i]);
+            if (!done && slot_of_[i].is != kind::stage) MPI_Request_free(&requests_[i]);
             all_done = all_done && done;
         }
         requests_.clear();
         slot_of_.clear();
+        if (!all_done) static_cast<void>(library_.release());  // MPI goes on using what is in there: never freed
         return all_done;
     }
 
@@ -147,9 +105,31 @@ public:
     }
 
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
-        post({slot, true, peer}, tag, "MPI_Irecv", [&](MPI_Request* request) {
+        post({slot, kind::recv, peer}, tag, "MPI_Irecv", [&](MPI_Request* request) {
             return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
         });
+    }
+
+    void prepare_library(std::span<const std::vector<int>> groups, int slots) override {
+        library_ = std::make_unique<library_stages>(comm_, groups, slots);
+        can_.slots = slots;
+        for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce,
+                               action::stage_broadcast})
+            can_.library |= 1u << static_cast<unsigned>(a);
+        can_.library_groups = std::make_shared<const std::set<std::vector<int>>>(groups.begin(), groups.end());
+    }
+    const capabilities& can() const noexcept override { return can_; }
+    void stage(int slot, const stage_call& call) noexcept override {
+        if (fault_) return;
+        const library_stages::started made = library_->start(call);
+        if (made.code != MPI_SUCCESS) return latch(made.call, made.code);
+        requests_.push_back(made.request);
+        slot_of_.push_back({slot, kind::stage, -1, call.lane_slot});
+    }
+    std::vector<int> missing(int slot) const override {
+        for (const posted& p : slot_of_)
+            if (p.slot == slot && p.is == kind::stage) return library_->peers(p.lane_slot);
+        return {};
     }
 
     std::span<const int> poll() noexcept override {
@@ -210,10 +190,13 @@ public:
     }
 
 private:
+    enum class kind { send, recv, stage };
+
     struct posted {
         int slot;
-        bool receives;
+        kind is;
         int peer;
+        int lane_slot = 0;  // of a stage
     };
 
     struct sent_note {
@@ -230,7 +213,7 @@ private:
     }
 
     void start(const send_queue::message& m) noexcept {
-        post({m.slot, false, m.peer}, m.tag, "MPI_Isend", [&](MPI_Request* request) {
+        post({m.slot, kind::send, m.peer}, m.tag, "MPI_Isend", [&](MPI_Request* request) {
             return MPI_Isend(m.from, static_cast<int>(m.bytes), MPI_BYTE, m.peer, m.tag, comm_.get(), request);
         });
     }
@@ -257,7 +240,8 @@ private:
         for (int i = 0; i < count; ++i) {
             const auto gap = static_cast<std::size_t>(completed_[static_cast<std::size_t>(i)]);
             done_.push_back(slot_of_[gap].slot);
-            if (sleeps && !slot_of_[gap].receives) waiting_.left(slot_of_[gap].peer);
+            if (slot_of_[gap].is == kind::stage) library_->finish(slot_of_[gap].lane_slot);
+            if (sleeps && slot_of_[gap].is == kind::send) waiting_.left(slot_of_[gap].peer);
             requests_[gap] = requests_.back();
             slot_of_[gap] = slot_of_.back();
             requests_.pop_back();
@@ -277,6 +261,8 @@ private:
     std::vector<int> completed_;         // what MPI says of them
     std::vector<int> done_, reported_;   // slots
     send_queue waiting_;                 // to be sent, under a simulated MPI
+    std::unique_ptr<library_stages> library_;
+    capabilities can_;
     std::deque<sent_note> notes_;       // on their way
     std::optional<transport_fault> fault_;
 };

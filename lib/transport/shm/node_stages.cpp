@@ -19,8 +19,6 @@ namespace {
 constexpr std::size_t page = 4096, line = 64;
 constexpr std::size_t tile_bytes = 8192;
 
-range whole_of(const stage_group& g) { return {g.shards.front().begin, g.shards.back().end}; }
-
 std::size_t offset(const stage_call& c, range part) {
     return static_cast<std::size_t>(part.begin) * c.element;
 }
@@ -244,12 +242,12 @@ node_stages::progress node_stages::work(const stage_call& c) noexcept {
             for (int i = g.position; i < g.position + n; ++i) copy_from(c, wrap(i, n), given_by(wrap(i, n)));
             break;
         case action::stage_reduce:
-            if (g.position == g.root) reduce(c, whole_of(g), c.dst + offset(c, whole_of(g)));
+            if (g.position == g.root) reduce(c, g.whole(), c.dst + offset(c, g.whole()));
             break;
         case action::stage_broadcast: copy_from(c, g.root, given_by(g.root)); break;
         default:
             switch (sharing_of(c)) {
-                case sharing::none: reduce(c, whole_of(g), c.dst + offset(c, whole_of(g))); break;
+                case sharing::none: reduce(c, g.whole(), c.dst + offset(c, g.whole())); break;
                 case sharing::push: reduce_for_all(c, own); break;
                 case sharing::pull: reduce(c, own, result_of(c, g.position) + offset(c, own)); return reduced;
             }
@@ -301,7 +299,7 @@ void node_stages::reduce_for_all(const stage_call& c, range shard) noexcept {
 
 // The member's shard, or all, of its vector at `src`.
 void node_stages::copy_from(const stage_call& c, int member, const std::byte* src) noexcept {
-    const range part = c.what == action::stage_broadcast ? whole_of(*c.group)
+    const range part = c.what == action::stage_broadcast ? c.group->whole()
                                                          : c.group->shards[static_cast<std::size_t>(member)];
     if (src != c.dst)
         copy(c.dst + offset(c, part), src + offset(c, part), static_cast<std::size_t>(part.count()) * c.element,

@@ -56,7 +56,12 @@ public:
     shm_transport(std::unique_ptr<transport> net, std::vector<int> nodes, std::vector<int> fellows,
                   std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes, bool crowded)
         : net_(std::move(net)),
-          can_{.native = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots},
+          can_{.native = all_stages,
+               .domain = std::move(nodes),
+               .slot_bytes = slot_bytes,
+               .slots = slots,
+               .library = net_->can().library,
+               .library_groups = net_->can().library_groups},
           fellows_(std::move(fellows)),
           stages_(net_->rank(), std::move(position), std::move(arena), slots, slot_bytes, crowded),
           name_(fmt::format("shm in nodes, {}", net_->name())),
@@ -79,8 +84,14 @@ public:
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override {
         net_->recv(slot, peer, tag, to, bytes);
     }
-    void stage(int slot, const stage_call& call) noexcept override { stages_.start(slot, call); }
-    std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
+    void stage(int slot, const stage_call& call) noexcept override {
+        if (call.group->library) net_->stage(slot, call);
+        else stages_.start(slot, call);
+    }
+    std::vector<int> missing(int slot) const override {
+        std::vector<int> ranks = stages_.missing(slot);
+        return ranks.empty() ? net_->missing(slot) : ranks;
+    }
     std::span<std::byte> lane_memory(int lane_slot) noexcept override { return stages_.lane_memory(lane_slot); }
 
     bool lane_ready(int lane_slot) noexcept override { return stages_.lane_ready(lane_slot); }

@@ -1,0 +1,12 @@
+#pragma once
+
+namespace terrace::test {
+
+/// Nonblocking collectives that this process has started, counted between the program and MPI.
+struct library_calls {
+    int reduce_scatter = 0, allgather = 0, reduce = 0, broadcast = 0;
+};
+
+library_calls& library_calls_so_far() noexcept;
+
+}  // namespace terrace::test

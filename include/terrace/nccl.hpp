@@ -39,7 +39,8 @@ inline constexpr int device_by_rank = -1;
 
 /// As mpi::create, for host buffers and for buffers on the device that this rank names. Collective. A call whose
 /// buffers are on the device may be made like any other: it begins at once, and is complete when the result is there.
-/// The functions below make it wait for a stream, and the stream for it, rather than the caller.
+/// The functions below make it wait for a stream, and the stream for it, rather than the caller. The communicator's
+/// device is the thread's current one after any of its calls.
 /// @throws transport_error on all ranks where one has no usable device or NCCL, with the reason and what to do, within a
 /// second; else as mpi::create, timeout_error
 TERRACE_API communicator create(MPI_Comm world, const plan& p, int device = device_by_rank, const options& o = {});

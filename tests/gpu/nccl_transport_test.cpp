@@ -33,7 +33,8 @@ std::vector<stage> stages_of(const hierarchy& m, mode how, const char* algorithm
     return all;
 }
 
-plan all_stages(const hierarchy& m, const char* algorithm, int lanes = 1, std::int64_t chunk = 0, mode how = mode::scatter) {
+plan all_stages(const hierarchy& m, const char* algorithm, int lanes = 1, std::int64_t chunk = 0,
+                mode how = mode::scatter) {
     return plan_of(m, stages_of(m, how, algorithm), lanes, chunk);
 }
 
@@ -58,7 +59,9 @@ private:
     float* data_;
 };
 
-float input(int rank, std::size_t i, int turn = 0) { return static_cast<float>((rank * 7 + static_cast<int>(i % 97) * 3 + turn) % 64); }
+float input(int rank, std::size_t i, int turn = 0) {
+    return static_cast<float>((rank * 7 + static_cast<int>(i % 97) * 3 + turn) % 64);
+}
 
 float sum(int ranks, std::size_t i, int turn = 0) {
     float total = 0;
@@ -136,19 +139,20 @@ TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
         for (const char* algorithm : {"ring", "halving", "direct", "native"}) {
             gpu_stand_in gpus({.seed = 3});
             const auto thrown = run_on_stand_in(gpus, all_stages(m, algorithm, 3, 4096), [&](communicator& comm) {
-                constexpr int turns = 4;
+                constexpr std::size_t turns = 4;
                 const gpu_runtime& gpu = gpus.runtime();
                 device_buffer data(gpus, count), in(gpus, count * turns), out(gpus, count * turns);
                 const gpu_stream stream = gpus.make_stream(comm.rank());
-                for (int turn = 0; turn < turns; ++turn) fill(in.data() + count * static_cast<std::size_t>(turn), comm.rank(), count, turn);
+                for (std::size_t turn = 0; turn < turns; ++turn)
+                    fill(in.data() + count * turn, comm.rank(), count, static_cast<int>(turn));
                 for (std::size_t turn = 0; turn < turns; ++turn) {
                     gpu.copy(data.data(), in.data() + count * turn, count * sizeof(float), stream);
                     nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
                     gpu.copy(out.data() + count * turn, data.data(), count * sizeof(float), stream);
                 }
                 gpus.wait_for(stream);
-                for (int turn = 0; turn < turns; ++turn)
-                    EXPECT_EQ(wrong(out.data() + count * static_cast<std::size_t>(turn), comm.size(), count, turn), 0)
+                for (std::size_t turn = 0; turn < turns; ++turn)
+                    EXPECT_EQ(wrong(out.data() + count * turn, comm.size(), count, static_cast<int>(turn)), 0)
                         << algorithm << ", turn " << turn;
             }, patient());
             expect_well(gpus, thrown);
@@ -169,7 +173,8 @@ TEST(gpu_streams, every_collective) {
             const int me = comm.rank(), ranks = comm.size();
             const auto all = static_cast<std::size_t>(ranks);
             const gpu_stream stream = gpus.make_stream(me);
-            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n), reduced(gpus, n), shared(gpus, n);
+            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n);
+            device_buffer reduced(gpus, n), shared(gpus, n);
             fill(whole.data(), me, all * n);
             nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
             nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
@@ -313,9 +318,10 @@ TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {
     const std::vector<std::pair<std::string, int>> functions{
         {"cudaGetDeviceCount", 2}, {"cudaSetDevice", 2}, {"ncclGetUniqueId", 1}, {"ncclCommInitRankConfig", 3},
         {"ncclCommSplit", 2}, {"ncclCommSplit", 7}, {"cudaStreamCreateWithFlags", 3}, {"cudaEventCreateWithFlags", 5}};
-    for (const auto& [function, n] : functions) {
+    for (const auto& each : functions) {
+        const std::string& function = each.first;
         gpu_stand_in gpus({});
-        gpus.fail(function, n, 2);
+        gpus.fail(function, each.second, 2);
         const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "native"), [&](communicator&) {
             ADD_FAILURE() << "created though " << function << " failed";
         }, patient(0.3));
@@ -342,10 +348,12 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
         {"ncclAllReduce", "native"}, {"ncclReduceScatter", "native"}, {"ncclAllGather", "native"},
         {"ncclCommGetAsyncError", "ring"}, {"cudaEventRecord", "native"}, {"cudaStreamWaitEvent", "ring"},
         {"combine", "direct"}, {"cudaMalloc", "direct"}, {"cudaStreamIsCapturing", "ring"}};
-    for (const auto& [function, algorithm] : functions) {
+    for (const auto& each : functions) {
+        const std::string& function = each.first;
         gpu_stand_in gpus({});
         std::atomic<int> ready{0};
-        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), algorithm, 2, 1024), [&](communicator& comm) {
+        const plan p = all_stages(machine({2, 2}), each.second, 2, 1024);
+        const auto thrown = run_on_stand_in(gpus, p, [&](communicator& comm) {
             device_buffer data(gpus, 3000);
             const gpu_stream stream = gpus.make_stream(comm.rank());
             comm.broadcast(std::span<float>(), 0);
@@ -357,8 +365,9 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
         }, patient(1), false);
         int failed = 0;
         for (const std::exception_ptr& t : thrown) {
-            EXPECT_TRUE(text_of(t).starts_with("transport: ") || text_of(t).starts_with("timeout: ")) << function << ": " << text_of(t);
-            failed += text_of(t).find("injected") != std::string::npos || text_of(t).find("out of memory") != std::string::npos;
+            const std::string why = text_of(t);
+            EXPECT_TRUE(why.starts_with("transport: ") || why.starts_with("timeout: ")) << function << ": " << why;
+            failed += why.find("injected") != std::string::npos || why.find("out of memory") != std::string::npos;
         }
         EXPECT_EQ(failed, 1) << function;
         for (const std::string& what : gpus.violations()) ADD_FAILURE() << function << ": " << what;
@@ -417,7 +426,8 @@ TEST(stand_in, orders_that_differ_between_ranks_never_end) {
         for (int turn = 0; turn < 2; ++turn) {
             const int c = rank == 0 ? turn : 1 - turn;  // rank 1 the other way round
             for (int code = 1; code != 0;) gpu.status(comms[rank][c], &code);
-            gpu.all_reduce(&data[rank][c], &data[rank][c], 1, element_type::float32, reduce_op::sum, comms[rank][c], streams[rank][c]);
+            gpu.all_reduce(&data[rank][c], &data[rank][c], 1, element_type::float32, reduce_op::sum, comms[rank][c],
+                           streams[rank][c]);
         }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     bool done = true;
@@ -456,7 +466,8 @@ TEST(stand_in, broken_rules_are_named) {
     };
     settle();
     for (int rank = 0; rank < 2; ++rank)
-        gpu.all_reduce(data[rank], data[rank], static_cast<std::size_t>(8 + rank), element_type::float32, reduce_op::sum, comms[rank], streams[rank]);
+        gpu.all_reduce(data[rank], data[rank], static_cast<std::size_t>(8 + rank), element_type::float32,
+                       reduce_op::sum, comms[rank], streams[rank]);
     for (const gpu_stream s : streams) gpus.wait_for(s);
     expect_last("ranks differ");
     settle();

@@ -110,7 +110,7 @@ struct device_state {
 };
 
 thread_local int current_device = 0;
-thread_local bool relaxed_here = false;
+thread_local int capture_mode_here = 0;
 thread_local int group_depth = 0;
 struct grouped {
     comm_state* comm;
@@ -243,7 +243,7 @@ struct gpu_stand_in::state {
     // By the process of the device, that is.
     void expect_no_capture(const char* what) {
         for (const auto& s : streams)
-            rule(relaxed_here || s->device != current_device || s->capturing == nullptr,
+            rule(capture_mode_here == gpu_runtime::relaxed || s->device != current_device || s->capturing == nullptr,
                  fmt::format("{} during a capture", what));
     }
 
@@ -613,8 +613,8 @@ int copy(void* to, const void* from, std::size_t bytes, gpu_stream stream) {
     return 0;
 }
 
-int relax_capture(bool* relaxed) {
-    std::swap(relaxed_here, *relaxed);
+int capture_mode(int* mode) {
+    std::swap(capture_mode_here, *mode);
     return 0;
 }
 
@@ -787,8 +787,6 @@ const gpu_runtime table{
     .device_of = device_of,
     .allocate = allocate,
     .release = release,
-    .allocate_pinned = allocate,
-    .release_pinned = release,
     .make_stream = make_stream,
     .drop_stream = drop_stream,
     .stream_done = stream_done,
@@ -799,7 +797,7 @@ const gpu_runtime table{
     .wait = wait,
     .event_done = event_done,
     .copy = copy,
-    .relax_capture = relax_capture,
+    .capture_mode = capture_mode,
     .nccl_error = [](int code) { return code == 6 ? "remote process exited or there was a network error" : "injected"; },
     .nccl_version = [](int* version) {
         *version = 0;

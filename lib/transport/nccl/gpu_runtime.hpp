@@ -29,6 +29,8 @@ struct nccl_id {
 struct gpu_runtime {
     /// NCCL's code for what is still under way on a nonblocking communicator.
     static constexpr int in_progress = 7;
+    /// The capture mode in which a thread breaks nobody's capture.
+    static constexpr int relaxed = 2;
 
     const char* version;  ///< of Terrace: table and library must be of one
     std::size_t bytes;    ///< of the table
@@ -42,8 +44,6 @@ struct gpu_runtime {
     int (*device_of)(const void* memory, int* device);  ///< -1 where it is no device's
     int (*allocate)(void** memory, std::size_t bytes);
     int (*release)(void* memory);
-    int (*allocate_pinned)(void** memory, std::size_t bytes);
-    int (*release_pinned)(void* memory);
     int (*make_stream)(gpu_stream* stream);           ///< one that waits for no other
     int (*drop_stream)(gpu_stream stream);
     int (*stream_done)(gpu_stream stream, bool* done);
@@ -54,7 +54,7 @@ struct gpu_runtime {
     int (*wait)(gpu_stream stream, gpu_event event);  ///< the stream does
     int (*event_done)(gpu_event event, bool* done);
     int (*copy)(void* to, const void* from, std::size_t bytes, gpu_stream stream);
-    int (*relax_capture)(bool* relaxed);  ///< exchanges whether this thread may do what would break others' captures
+    int (*capture_mode)(int* mode);  ///< exchanges what this thread may do while streams are captured
 
     // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are through.
     const char* (*nccl_error)(int code);

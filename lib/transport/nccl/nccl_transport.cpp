@@ -35,6 +35,19 @@ void set(std::array<char, N>& to, std::string_view text) {
 
 constexpr int took_too_long = -1;
 
+// While it lives this thread breaks nobody's capture.
+class relaxed_capture {
+public:
+    explicit relaxed_capture(const gpu_runtime& gpu) : gpu_(gpu) { gpu_.capture_mode(&mode_); }
+    relaxed_capture(const relaxed_capture&) = delete;
+    relaxed_capture& operator=(const relaxed_capture&) = delete;
+    ~relaxed_capture() { gpu_.capture_mode(&mode_); }
+
+private:
+    const gpu_runtime& gpu_;
+    int mode_ = gpu_runtime::relaxed;
+};
+
 class nccl_transport final : public stream_transport {
 public:
     nccl_transport(const gpu_runtime& gpu, transport& net, nccl_setting s) : gpu_(gpu), setting_(std::move(s)) {
@@ -64,11 +77,11 @@ public:
 
     std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
         here();
-        bool relaxed = true;
-        gpu_.relax_capture(&relaxed);
         void* memory = nullptr;
-        const int code = gpu_.allocate(&memory, bytes);
-        gpu_.relax_capture(&relaxed);
+        const int code = [&] {
+            const relaxed_capture here(gpu_);
+            return gpu_.allocate(&memory, bytes);
+        }();
         require("cudaMalloc", code);
         return {static_cast<std::byte*>(memory),
                 [gpu = &gpu_, device = setting_.device](std::byte* p) {
@@ -425,12 +438,9 @@ private:
     // -- what is under way
 
     bool is_done(gpu_event e) noexcept {
+        const relaxed_capture here(gpu_);
         bool done = false;
-        bool relaxed = true;  // or it would break the capture of somebody else
-        gpu_.relax_capture(&relaxed);
-        const int code = gpu_.event_done(e, &done);
-        gpu_.relax_capture(&relaxed);
-        check("cudaEventQuery", code);
+        check("cudaEventQuery", gpu_.event_done(e, &done));
         return done;
     }
 

@@ -15,6 +15,7 @@ namespace {
 
 static_assert(sizeof(nccl_id) == sizeof(ncclUniqueId));
 static_assert(gpu_runtime::in_progress == ncclInProgress);
+static_assert(gpu_runtime::relaxed == cudaStreamCaptureModeRelaxed);
 
 ncclDataType_t type_of(element_type type) {
     switch (type) {
@@ -76,10 +77,10 @@ int stream_captured(gpu_stream stream, bool* captured) {
     return code;
 }
 
-int relax_capture(bool* relaxed) {
-    cudaStreamCaptureMode mode = *relaxed ? cudaStreamCaptureModeRelaxed : cudaStreamCaptureModeGlobal;
-    const cudaError_t code = cudaThreadExchangeStreamCaptureMode(&mode);
-    *relaxed = mode == cudaStreamCaptureModeRelaxed;
+int capture_mode(int* mode) {
+    auto exchanged = static_cast<cudaStreamCaptureMode>(*mode);
+    const cudaError_t code = cudaThreadExchangeStreamCaptureMode(&exchanged);
+    *mode = exchanged;
     return code;
 }
 
@@ -119,8 +120,6 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .device_of = device_of,
     .allocate = [](void** memory, std::size_t bytes) -> int { return cudaMalloc(memory, bytes); },
     .release = [](void* memory) -> int { return cudaFree(memory); },
-    .allocate_pinned = [](void** memory, std::size_t bytes) -> int { return cudaMallocHost(memory, bytes); },
-    .release_pinned = [](void* memory) -> int { return cudaFreeHost(memory); },
     .make_stream = [](gpu_stream* s) -> int { return cudaStreamCreateWithFlags(s, cudaStreamNonBlocking); },
     .drop_stream = [](gpu_stream s) -> int { return cudaStreamDestroy(s); },
     .stream_done = [](gpu_stream s, bool* done) { return answer(cudaStreamQuery(s), done); },
@@ -133,7 +132,7 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .copy = [](void* to, const void* from, std::size_t bytes, gpu_stream s) -> int {
         return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s);
     },
-    .relax_capture = relax_capture,
+    .capture_mode = capture_mode,
     .nccl_error = [](int code) { return ncclGetErrorString(static_cast<ncclResult_t>(code)); },
     .nccl_version = [](int* number) -> int { return ncclGetVersion(number); },
     .make_id = [](nccl_id* id) -> int { return ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id)); },

@@ -119,39 +119,6 @@ struct grouped {
 };
 thread_local std::vector<grouped> group_ops;
 
-template <class T>
-void divide(void* to, const void* from, std::int64_t count, int divisor) {
-    const auto in = [&](std::int64_t i) {
-        T x;
-        std::memcpy(&x, static_cast<const T*>(from) + i, sizeof x);
-        return x;
-    };
-    for (std::int64_t i = 0; i < count; ++i) {
-        T x = in(i);
-        if constexpr (std::is_integral_v<T>) x = static_cast<T>(x / static_cast<T>(divisor));
-        else if constexpr (std::is_same_v<T, double>) x /= divisor;
-        else x = static_cast<T>(static_cast<float>(x) / static_cast<float>(divisor));
-        std::memcpy(static_cast<T*>(to) + i, &x, sizeof x);
-    }
-}
-
-void divide(void* to, const void* from, std::int64_t count, element_type type, int divisor) {
-    switch (type) {
-        case element_type::int8: return divide<std::int8_t>(to, from, count, divisor);
-        case element_type::int16: return divide<std::int16_t>(to, from, count, divisor);
-        case element_type::int32: return divide<std::int32_t>(to, from, count, divisor);
-        case element_type::int64: return divide<std::int64_t>(to, from, count, divisor);
-        case element_type::uint8: return divide<std::uint8_t>(to, from, count, divisor);
-        case element_type::uint16: return divide<std::uint16_t>(to, from, count, divisor);
-        case element_type::uint32: return divide<std::uint32_t>(to, from, count, divisor);
-        case element_type::uint64: return divide<std::uint64_t>(to, from, count, divisor);
-        case element_type::float16: return divide<float16>(to, from, count, divisor);
-        case element_type::bfloat16: return divide<bfloat16>(to, from, count, divisor);
-        case element_type::float32: return divide<float>(to, from, count, divisor);
-        case element_type::float64: return divide<double>(to, from, count, divisor);
-    }
-}
-
 std::vector<std::byte> sum_of(const std::vector<std::shared_ptr<network_op>>& all) {
     const network_op& first = *all.front();
     std::vector<std::byte> result(first.count * size_of(first.type) *
@@ -159,8 +126,7 @@ std::vector<std::byte> sum_of(const std::vector<std::shared_ptr<network_op>>& al
     std::vector<const void*> inputs;
     for (const auto& op : all) inputs.push_back(op->from);
     const auto count = static_cast<std::int64_t>(result.size() / size_of(first.type));
-    if (inputs.size() == 1) std::memcpy(result.data(), inputs.front(), result.size());
-    else find_reduce(first.type, first.op)(result.data(), inputs.data(), static_cast<int>(inputs.size()), count, 1);
+    find_reduce(first.type, first.op)(result.data(), inputs.data(), static_cast<int>(inputs.size()), count, 1);
     return result;
 }
 
@@ -764,9 +730,7 @@ int combine(void* dst, const void* const* sources, int k, std::int64_t count, el
     m.check_memory(s->device, dst, bytes, "combine");
     for (const void* each : from) m.check_memory(s->device, each, bytes, "combine");
     m.put(s, {stream_op::kind::work, [=] {
-                  if (from.size() > 1)
-                      find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor);
-                  else divide(dst, from.front(), count, type, divisor);
+                  find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor);
               }, nullptr, 0, nullptr});
     return 0;
 }

@@ -63,7 +63,8 @@ std::vector<std::pair<int, int>> units_of(const tree& t) {
 
 class shape_list {
 public:
-    explicit shape_list(const tree& t) : tree_(t), units_(units_of(t)) {}
+    explicit shape_list(const hierarchy& machine)
+        : tree_(machine.shape), units_(units_of(machine.shape)), torus_(machine.torus_level()) {}
 
     // Every order-preserving way, those with the fewest splits and then the fewest stages first.
     std::vector<shape> run() {
@@ -97,7 +98,7 @@ private:
     // A level in two factors, in both orders. One level at a time: more splits cost more start-ups than they save.
     void split(std::size_t unit) {
         const auto [first, last] = units_[unit];
-        const int size = first == last ? tree_.uniform_size(first).value_or(0) : 0;
+        const int size = first == last && last < torus_ ? tree_.uniform_size(first).value_or(0) : 0;
         for (int a = 2; a * 2 <= size; ++a) {
             if (size % a != 0) continue;
             current_.push_back({{first}, a, true});
@@ -109,6 +110,7 @@ private:
 
     const tree& tree_;
     std::vector<std::pair<int, int>> units_;
+    int torus_;  // dimensions from this level on: a part of a ring is none
     shape current_;
     std::vector<shape> found_;
 };
@@ -180,7 +182,7 @@ public:
         const std::vector<int> weights =
             what_ == collective::allreduce ? weights_of(prices_.machine()) : std::vector<int>{};
         const std::vector<int> top{prices_.machine().depth() - 1};
-        for (const shape& s : shape_list(prices_.machine().shape).run())
+        for (const shape& s : shape_list(prices_.machine()).run())
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
                 add(s, modes);
                 const bool whole_top = s.back().levels == top && !s.back().split;

@@ -193,6 +193,23 @@ double exchange_of(const tree& t, int l, int child) {
     return std::max(own, 1 - own);
 }
 
+// A torus is cut into its nodes, which have links in all dimensions, and by each dimension into slabs, which have those
+// of that dimension to both sides: how many there are, and what leaves one [B/s].
+std::vector<std::pair<double, double>> torus_cuts(const hierarchy& machine, const std::function<double(int)>& rate) {
+    std::vector<std::pair<double, double>> cuts;
+    const int first = machine.torus_level();
+    if (first == machine.depth()) return cuts;
+    const double nodes = machine.shape.members(first);
+    double of_node = 0;
+    for (int l = first; l < machine.depth(); ++l) {
+        const double size = machine.shape.children(l, 0), children = machine.shape.members(l);
+        of_node += rate(l) * children / nodes;
+        cuts.emplace_back(size, rate(l) * children / size);
+    }
+    cuts.emplace_back(nodes, of_node);
+    return cuts;
+}
+
 // Take the n children of a level in the whole machine, each with a link of rate U. To combine an element takes n - 1
 // transfers between children, to hand the result (or a block) to all another n - 1, and each leaves some child:
 // (n-1) N bytes over n outgoing links, once each way that the collective goes. One child alone demands N / min U, which
@@ -201,7 +218,9 @@ double limit(const hierarchy& machine, std::int64_t bytes, const std::function<d
              collective what) {
     const int ways = goes_up(what) + goes_down(what);
     double time = 0;
-    for (int l = 0; l < machine.depth(); ++l) {
+    for (const auto& [n, out] : torus_cuts(machine, rate))
+        time = std::max(time, ((has_root(what) ? 1 : ways * (n - 1) / n) * static_cast<double>(bytes) - free_bytes) / out);
+    for (int l = 0; l < machine.torus_level(); ++l) {
         const level& of = machine.levels[static_cast<std::size_t>(l)];
         const double n = machine.shape.members(l), measured = rate(l) / of.bandwidth;
         if (n < 2) continue;

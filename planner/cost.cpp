@@ -104,7 +104,7 @@ private:
             largest_piece_ = std::max(largest_piece_, p.largest);
             double& own = inner_of_[i] = 0;
             for (int h = 0; h <= layout_.from; ++h)
-                if (layout_.rungs[at(h)].linked()) own = std::max(own, p.below[at(h)] / rate(i, h));
+                if (layout_.rungs[at(h)].linked() && !ring(h)) own = std::max(own, p.below[at(h)] / rate(i, h));
             inner_ = std::max(inner_, own);
         }
     }
@@ -146,11 +146,16 @@ private:
                     double crossing = 0;
                     for (const exchange::message& each : e.messages)
                         crossing += each.part * (m - std::max(0, m - each.to) - std::max(0, m + each.to - size));
+                    if (ring(h)) crossing /= ring_share(h);
                     pass(i, h, {crossing * held * e.times, crossing * held * e.times});
                     if (layout_.rungs[at(h)].linked()) slowest = std::max(slowest, crossing * held / rate(i, h));
                 }
-                for (int h = 0; h <= layout_.from; ++h)
-                    pass(i, h, {sent * q.below[at(h)] * e.times, sent * q.below[at(h)] * e.times});
+                for (int h = 0; h <= layout_.from; ++h) {
+                    if (ring(h) && h < layout_.from) continue;
+                    const double through = ring(h) ? around(e, size) / ring_share(h) : sent;
+                    pass(i, h, {through * q.below[at(h)] * e.times, through * q.below[at(h)] * e.times});
+                    if (ring(h)) slowest = std::max(slowest, through * held / rate(i, h));
+                }
                 for (const exchange::message& m : e.messages) {
                     const int there = level_between(q, q.position, wrap(q.position + m.to, size));
                     const int back = level_between(q, wrap(q.position - m.to, size), q.position);
@@ -164,6 +169,17 @@ private:
             }
             add_steps(e, slowest, largest, largest_level, latency);
         }
+    }
+
+    // Every position sends the same over rings. The busier direction, from one neighbour to the next.
+    double around(const exchange& e, int size) const {
+        const bool aligned = layout_.to == layout_.from + 1;
+        double up = 0, down = 0;
+        for (const exchange::message& m : e.messages) {
+            const int hops = aligned ? ring_hops(0, m.to, size) : m.to == size - 1 ? -1 : 1;
+            (hops > 0 ? up : down) += m.part * std::abs(hops);
+        }
+        return std::max(up, down);
     }
 
     // All messages, one by one.
@@ -215,6 +231,18 @@ private:
             for (const exchange::message& m : e.messages) {
                 std::size_t h = 0;
                 for (; h < domain.size() && domain[h][at(m.from)] != domain[h][at(m.to)]; ++h) {
+                    if (const int height = layout_.from + static_cast<int>(h); ring(height)) {
+                        const int n = machine_.shape.children(layout_.rungs[at(height)].level, 0);
+                        const int a = domain[h][at(m.from)], row = a - a % n;
+                        const int hops = ring_hops(a % n, domain[h][at(m.to)] % n, n);
+                        for (int k = 0; k < std::abs(hops); ++k) {
+                            const int at_hop = row + wrap(a % n + (hops > 0 ? k : -k), n);
+                            touched.emplace_back(h, at_hop);
+                            (hops > 0 ? step[h][at(at_hop)].first : step[h][at(at_hop)].second) +=
+                                m.part / ring_share(height);
+                        }
+                        continue;
+                    }
                     touched.emplace_back(h, domain[h][at(m.from)]);
                     touched.emplace_back(h, domain[h][at(m.to)]);
                     step[h][at(domain[h][at(m.from)])].first += m.part;
@@ -232,7 +260,7 @@ private:
                 const double busier = std::max(w.first, w.second);
                 const int height = layout_.from + static_cast<int>(h);
                 const int level = layout_.rungs[at(height)].level;
-                if (h == 0) slowest = std::max(slowest, busier * inner[at(d)]);
+                if (h == 0 && !ring(height)) slowest = std::max(slowest, busier * inner[at(d)]);
                 else if (layout_.rungs[at(height)].linked())
                     slowest = std::max(slowest, busier * held / machine_.rate(level, first_domain[h] + d));
                 all[h][at(d)].first += w.first * e.times;
@@ -245,6 +273,7 @@ private:
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
             for (int h = 0; h < layout_.to; ++h) {
+                if (ring(h) && h < layout_.from) continue;
                 const std::size_t above = at(std::max(0, h - layout_.from));
                 const auto [out, in] = all[above][at(domain[above][at(q.position)])];
                 const double weight = h < layout_.from ? q.below[at(h)] : held;
@@ -337,6 +366,10 @@ private:
         while (samples_.domain_at(layout_, h + 1, one) != samples_.domain_at(layout_, h + 1, other)) ++h;
         return layout_.rungs[at(h)].level;
     }
+
+    // Whether domains of a height are on rings: their own links to neighbours are used by what stages do there alone.
+    bool ring(int height) const { return machine_.levels[at(layout_.rungs[at(height)].level)].ring; }
+    double ring_share(int height) const { return machine_.ring_share(layout_.rungs[at(height)].level); }
 
     // Of the link of the sample's domain of a height.
     double rate(std::size_t sample, int height) const {
@@ -448,6 +481,10 @@ std::string key_of(std::span<const stage> stages) {
 
 bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
     if (!a.supports(s.how)) return false;
+    // On rings hops are counted within one dimension; what goes from neighbour to neighbour may merge them.
+    const bool rings = s.levels.back() >= machine.torus_level();
+    if (a.name == "biring" && !rings) return false;
+    if (rings && s.levels.size() > 1 && a.name != "ring" && a.name != "chain") return false;
     return a.name != "native" || std::all_of(s.levels.begin(), s.levels.end(), [&](int l) {
         return through_memory(machine, l);
     });

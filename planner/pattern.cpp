@@ -26,7 +26,8 @@ public:
     recorder(algorithm::generator emit, int size, const std::vector<int>& blocks) : emit_(emit), size_(size) {
         for (int i = 0; i < size; ++i) {
             members_.push_back(i);
-            shards_.push_back({count_, count_ + (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
+            constexpr int halves = 2;  // algorithms may cut a shard
+            shards_.push_back({count_, count_ + halves * (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
             count_ = shards_.back().end;
         }
     }

@@ -128,6 +128,8 @@ std::string hostfile(const hierarchy& machine) {
 }
 
 std::string simgrid_platform(const hierarchy& machine, const std::string& name) {
+    if (machine.torus_level() < machine.depth())
+        throw usage_error("--simgrid: platforms are written of trees, not of a torus");
     return platform(machine).write(name);
 }
 

@@ -106,6 +106,17 @@ int tree::common_level(int a, int b) const noexcept {
     return l;
 }
 
+int hierarchy::torus_level() const noexcept {
+    int l = 0;
+    while (l < depth() && !levels[at(l)].ring) ++l;
+    return l;
+}
+
+int ring_hops(int from, int to, int size) noexcept {
+    const int up = to < from ? to - from + size : to - from;
+    return 2 * up <= size ? up : up - size;
+}
+
 int hierarchy::node_levels() const noexcept {
     int l = 0;
     while (l < depth() && !between_nodes(levels[at(l)].medium)) ++l;
@@ -142,6 +153,10 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
     }
     if (nodes == whole.depth()) part.hosts = whole.hosts;
     part.shape = tree(std::move(children));
+    for (int l = whole.torus_level(); l < whole.depth() && part.ranks() < whole.ranks(); ++l) {
+        part.levels[at(l)].ring = false;
+        part.levels[at(l)].bandwidth *= whole.ring_share(l);
+    }
     return part;
 }
 

@@ -31,6 +31,7 @@ struct level {
     bool latency_assumed = false;
     bool overhead_assumed = true;
     std::vector<double> rates = {};  ///< the links' bandwidths by child, where they differ; `bandwidth` is the fastest
+    bool ring = false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
 };
 
 /// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level
@@ -89,13 +90,21 @@ struct hierarchy {
         const level& of = levels[static_cast<std::size_t>(l)];
         return of.rates.empty() ? of.bandwidth : of.rates[static_cast<std::size_t>(child)];
     }
+    /// Of a level whose children form rings: what one of the directions carries, as a part of the bandwidth.
+    double ring_share(int l) const noexcept { return shape.children(l, 0) > 2 ? 0.5 : 1; }
+    /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is none.
+    int torus_level() const noexcept;
     /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
     int node_levels() const noexcept;
     /// Ranks of each node, in order.
     std::vector<int> node_sizes() const;
 };
 
-/// What some ranks leave of a machine: all its levels, without the domains and hosts that have none of them.
+/// Hops from one place on a ring to another, the shorter way; negative: downwards.
+int ring_hops(int from, int to, int size) noexcept;
+
+/// What some ranks leave of a machine: all its levels, without the domains and hosts that have none of them. Of a torus
+/// rings are not left: one link of each child then counts.
 /// @param ranks ascending, at least one
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks);
 /// The same ranks without the levels that join nothing, where a domain has one child; one level stays.

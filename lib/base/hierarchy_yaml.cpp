@@ -74,6 +74,16 @@ fabric level_fabric(const document& map) {
     return *medium;
 }
 
+bool has_rings(const document& map) {
+    if (!map.has("links")) return false;
+    const document links = map.at("links");
+    if (links.text() != "ring" && links.text() != "switch")
+        links.fail(fmt::format("links cannot be \"{}\"; they are switch or ring", links.text()));
+    if (links.text() == "ring" && map.has("bandwidth") && map.at("bandwidth").is_sequence())
+        map.at("bandwidth").fail("the links of a ring are alike; write one bandwidth");
+    return links.text() == "ring";
+}
+
 std::vector<std::string> assumed_keys(const document& map) {
     std::vector<std::string> keys;
     if (!map.has("assumed")) return keys;
@@ -108,11 +118,23 @@ void check_rates(const std::vector<document>& levels, const hierarchy& h) {
     }
 }
 
+// Rings are those of a torus: outermost, as many children everywhere.
+void check_rings(const std::vector<document>& levels, const hierarchy& h) {
+    for (int l = h.torus_level(); l < h.depth(); ++l) {
+        const document& map = levels[static_cast<std::size_t>(l)];
+        const std::string& name = h.levels[static_cast<std::size_t>(l)].name;
+        if (!h.levels[static_cast<std::size_t>(l)].ring)
+            map.fail(fmt::format("level \"{}\" is outside a level of rings; a torus is the outermost", name));
+        if (!h.shape.uniform_size(l)) map.fail(fmt::format("the rings of level \"{}\" differ in size", name));
+    }
+}
+
 level read_level(const document& map) {
-    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "hosts"});
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "hosts"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
+    l.ring = has_rings(map);
     const rates fallback = default_rates(l.medium);
     const std::vector<std::string> assumed = assumed_keys(map);
     for (const rate_field& field : rate_fields) {
@@ -254,6 +276,7 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
                              value == field.format(default_rates(l.medium).overhead);
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
     }
+    if (l.ring) text += ", links: ring";
     if (!assumed.empty()) text += fmt::format(", assumed: [{}]", fmt::join(assumed, ", "));
     if (!hosts.empty()) text += fmt::format(", hosts: {}", yaml_scalar(hosts));
     return text + "}";
@@ -280,6 +303,7 @@ hierarchy read_hierarchy(const document& map) {
     if (h.levels.empty()) list.fail("a machine has at least one level");
     h.shape = read_shape(map, h.levels);
     check_rates(list.items(), h);
+    check_rings(list.items(), h);
     if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
     h.hosts = read_hosts(list.items(), h);
     return h;

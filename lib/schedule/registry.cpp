@@ -5,6 +5,7 @@
 // The table. A row names an algorithm; generate/NAME.cpp describes it by a function generate_NAME().
 #define TERRACE_ALGORITHMS(row) \
     row(ring)                   \
+    row(biring)                 \
     row(halving)                \
     row(direct)                 \
     row(tree)                   \

@@ -95,7 +95,70 @@ void check_fits(const document& map, const hierarchy& above, const hierarchy& in
                     fmt::format("a level of the node's file is named \"{}\" too; rename this one", inner.name));
 }
 
+// One dimension as a level: a child is all that the dimensions before it join, and has their nodes' links together.
+level dimension(const document& of, std::size_t index, int size, double nodes) {
+    of.allow_only({"fabric", "bandwidth", "latency", "overhead"});
+    level l;
+    l.name = fmt::format("dim{}", index + 1);
+    const auto medium = parse_fabric(of.at("fabric").text());
+    if (!medium) of.at("fabric").fail(fmt::format("unknown fabric; the fabrics are {}", fabric_names()));
+    l.medium = *medium;
+    const rates usual = default_rates(l.medium);
+    const auto given = [&](const char* key, double otherwise, bool& assumed, double (document::*read)() const) {
+        assumed = !of.has(key);
+        return assumed ? otherwise : (of.at(key).*read)();
+    };
+    const double links = nodes * (size > 2 ? 2 : 1);
+    l.bandwidth = links * given("bandwidth", usual.bandwidth, l.bandwidth_assumed, &document::bandwidth);
+    l.latency = given("latency", usual.latency, l.latency_assumed, &document::duration);
+    l.overhead = given("overhead", usual.overhead, l.overhead_assumed, &document::duration);
+    l.ring = true;
+    return normalised(std::move(l));
+}
+
+// `torus: [8, 8, 4]` and `links:`, one for all dimensions or one each.
+hierarchy read_torus(const document& map) {
+    hierarchy h;
+    const std::vector<document> sizes = map.at("torus").items();
+    const document links = map.at("links");
+    const std::vector<document> each = links.is_sequence() ? links.items() : std::vector{links};
+    if (sizes.empty()) map.at("torus").fail("a torus has at least one dimension");
+    if (each.size() != 1 && each.size() != sizes.size())
+        links.fail(fmt::format("{} links for {} dimensions; give one for all, or one each", each.size(), sizes.size()));
+    if (sizes.size() > max_levels) map.at("torus").fail(fmt::format("more than {} dimensions", max_levels));
+    std::vector<int> shape;
+    double nodes = 1;
+    for (std::size_t d = 0; d < sizes.size(); ++d) {
+        shape.push_back(static_cast<int>(sizes[d].integer(2, max_ranks)));
+        h.levels.push_back(dimension(each[each.size() == 1 ? 0 : d], d, shape.back(), nodes));
+        nodes *= shape.back();
+        if (nodes > max_ranks) sizes[d].fail(fmt::format("more than {} nodes", max_ranks));
+    }
+    h.shape = tree::uniform(shape);
+    return h;
+}
+
+// The nodes of a torus: described by a file, by levels, or each a rank.
+topology read_torus_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
+    hierarchy above = read_torus(map);
+    if (map.has("tree")) map.at("tree").fail("a torus has its shape already; leave this out");
+    if (map.has("node") && map.has("levels"))
+        map.at("levels").fail("the node's file has the levels inside it; leave these out");
+    if (map.has("node")) return with_nodes(above, read_node(map.at("node"), directory, read));
+    if (!map.has("levels")) return {"", std::move(above), nullptr, {}};
+    hierarchy inside = read_hierarchy(map);
+    if (inside.node_levels() < inside.depth())
+        map.at("levels").fail("levels beside a torus are those inside a node: no infiniband, no ethernet");
+    above.reduction = inside.reduction;
+    return with_nodes(above, {"", std::move(inside), nullptr, {}});
+}
+
 topology read_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
+    if (map.has("torus")) try {
+            return read_torus_machine(map, directory, read);
+        } catch (const usage_error& e) {
+            map.at("torus").fail(e.what());
+        }
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
@@ -119,7 +182,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
     check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "node", "reduction"});
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "torus", "links", "node", "reduction"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;

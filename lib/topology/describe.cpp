@@ -38,7 +38,7 @@ std::string bandwidth_text(const level& l) {
 std::string level_table(const hierarchy& h) {
     std::vector<std::vector<std::string>> rows{{"level", "fabric", "bandwidth", "latency", "overhead"}};
     for (const level& l : h.levels)
-        rows.push_back({l.name, std::string(to_string(l.medium)),
+        rows.push_back({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""),
                         marked(bandwidth_text(l), l.bandwidth_assumed),
                         marked(format_duration(l.latency), l.latency_assumed),
                         marked(format_duration(l.overhead), l.overhead_assumed)});

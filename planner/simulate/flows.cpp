@@ -18,9 +18,10 @@ constexpr std::size_t enough = 64;  // flows that are shared anew at a time
 link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
     for (int l = 0; l < machine.depth(); ++l) {
         first_.push_back(size());
+        const double share = machine.levels[at(l)].ring ? machine.ring_share(l) : 1;
         for (int child = 0; child < machine.shape.members(l); ++child)
             for (const bool inward : {false, true})
-                links_.push_back({l, child, inward, machine.rate(l, child), 0, {}});
+                links_.push_back({l, child, inward, machine.rate(l, child) * share, 0, {}});
     }
     for (const link_load& link : links_) {
         const int l = link.level;
@@ -28,7 +29,7 @@ link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
         for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
              l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
             below += machine.rate(l - 1, child);
-        limits_.push_back(l == 0 || link.rate < below);
+        limits_.push_back(l == 0 || machine.levels[at(l)].ring || link.rate < below);
     }
 }
 

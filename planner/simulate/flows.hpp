@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/hierarchy.hpp"
+#include "base/partition.hpp"
 
 namespace terrace {
 
@@ -14,7 +15,7 @@ namespace terrace {
 struct link_load {
     int level = 0;
     int child = 0;
-    bool inward = false;         ///< towards the child
+    bool inward = false;         ///< towards the child; on a ring, downwards from it rather than upwards
     double rate = 0;             ///< [B/s]
     double bytes = 0;
     std::vector<float> history;  ///< bytes in each interval of link_loads::interval()
@@ -25,13 +26,20 @@ class link_loads {
 public:
     explicit link_loads(const hierarchy& machine);
 
-    /// Calls f(link) for every link that a message passes, outermost level last on the way out.
+    /// Calls f(link) for every link that a message passes, outermost level last on the way out. On a torus it goes
+    /// dimension by dimension, the shorter way around.
     template <class F>
     void for_each_link(int from, int to, F&& f) const {
         const int top = machine_.shape.common_level(from, to);
         for (int l = 0; l <= top; ++l) {
-            f(first_[static_cast<std::size_t>(l)] + 2 * machine_.shape.domain_of(l - 1, from));
-            f(first_[static_cast<std::size_t>(l)] + 2 * machine_.shape.domain_of(l - 1, to) + 1);
+            const int a = machine_.shape.domain_of(l - 1, from), b = machine_.shape.domain_of(l - 1, to);
+            const int first = first_[static_cast<std::size_t>(l)];
+            if (machine_.levels[static_cast<std::size_t>(l)].ring) {
+                for_each_hop(l, a, b, [&](int child, bool down) { f(first + 2 * child + down); });
+                continue;
+            }
+            f(first + 2 * a);
+            f(first + 2 * b + 1);
         }
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
@@ -46,6 +54,17 @@ public:
 
 private:
     static constexpr std::size_t intervals = 256;
+
+    // From one child of a level of rings as far as to another's place on its ring.
+    template <class F>
+    void for_each_hop(int l, int a, int b, F&& f) const {
+        const int n = machine_.shape.children(l, 0);
+        const int from = a - machine_.shape.first_child(l, machine_.shape.domain_of(l, first_rank(l, a)));
+        const int to = b - machine_.shape.first_child(l, machine_.shape.domain_of(l, first_rank(l, b)));
+        const int hops = ring_hops(from, to, n);
+        for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
+    }
+    int first_rank(int l, int child) const { return machine_.shape.first_rank(l - 1, child); }
 
     void widen();
 

@@ -9,6 +9,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 #include "support/temporary.hpp"
@@ -65,6 +66,47 @@ TEST(cluster_yaml, tree_above_hwloc_nodes_counts_nodes) {
 }
 
 TEST(cluster_yaml, one_node_needs_no_levels) { EXPECT_EQ(read(head + node).machine.shape, tree({{2, 1}, {2}})); }
+
+// A child of a dimension has both links of all its nodes; one where the dimension has two nodes.
+TEST(cluster_yaml, a_torus_has_links_per_dimension) {
+    const std::string torus = head + "torus: [4, 4, 2]\n";
+    const hierarchy h = read(torus + "links: {fabric: infiniband, bandwidth: 1 GB/s}\n").machine;
+    EXPECT_EQ(shape_text(h.shape), "4 x 4 x 2");
+    EXPECT_EQ(h.torus_level(), 0);
+    EXPECT_EQ(h.levels[0].bandwidth, 2e9);
+    EXPECT_EQ(h.levels[1].bandwidth, 4 * 2e9);
+    EXPECT_EQ(h.levels[2].bandwidth, 16 * 1e9);
+    EXPECT_FALSE(h.levels[2].bandwidth_assumed);
+    EXPECT_TRUE(h.levels[2].latency_assumed);
+    const hierarchy nodes = read(torus + node + "links: [{fabric: infiniband}, {fabric: infiniband}, {fabric: ethernet}]\n").machine;
+    EXPECT_EQ(shape_text(nodes.shape), "1-2 x 2 x 4 x 4 x 2");
+    EXPECT_EQ(nodes.torus_level(), 2);
+    const hierarchy inside = read(torus + "links: {fabric: infiniband}\nlevels: [{name: n, size: 2, fabric: shm}]\n").machine;
+    EXPECT_EQ(inside.node_sizes().size(), 32U);
+    EXPECT_EQ(write_hierarchy(read(head + write_hierarchy(inside, 0)).machine, 0), write_hierarchy(inside, 0));
+}
+
+TEST(cluster_yaml, refuses_what_is_no_torus) {
+    const std::string links = "links: {fabric: infiniband}\n";
+    const auto says = [](const std::string& text, const std::string& part) {
+        const std::string error = error_of(head + text);
+        EXPECT_NE(error.find(part), error.npos) << error;
+    };
+    says("torus: []\n" + links, "at least one dimension");
+    says("torus: [4, 1]\n" + links, ":3:12: ");
+    says("torus: [2048, 1024]\n" + links, "more than 1048576 nodes");
+    says("torus: [4, 4]\nlinks: [{fabric: infiniband}, {fabric: infiniband}, {fabric: infiniband}]\n", "3 links for 2 dimensions");
+    says("torus: [4, 4]\n", "links");
+    says("torus: [4]\nlinks: {fabric: infinite}\n", "unknown fabric");
+    says("torus: [4]\n" + links + "tree: [1]\n", "leave this out");
+    says("torus: [4]\n" + links + "levels: [{name: n, size: 2, fabric: ethernet}]\n", "inside a node");
+    says("levels: [{name: a, size: 2, fabric: ethernet, links: ring}, {name: b, size: 2, fabric: ethernet}]\n",
+         "outside a level of rings");
+    says("levels: [{name: a, size: 2, fabric: ethernet, links: cable}]\n", "switch or ring");
+    says("levels: [{name: a, size: 2, fabric: ethernet, links: ring, bandwidth: [1 GB/s, 2 GB/s]}]\n", "alike");
+    says("levels: [{name: a, fabric: ethernet, links: ring}, {name: b, fabric: ethernet, links: ring}]\ntree: [2, 3]\n",
+         "differ in size");
+}
 
 TEST(cluster_yaml, hosts_are_named_at_the_nodes_or_above_them) {
     const std::string uneven = "{name: rack, fabric: ethernet}, {name: core, fabric: ethernet}]\ntree: [1, 2]\n";

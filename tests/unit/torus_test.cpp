@@ -1,0 +1,130 @@
+// Machines whose outer levels are the dimensions of a torus.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+
+namespace terrace {
+
+namespace {
+
+using sizes = std::vector<int>;
+
+constexpr std::int64_t mib = 1 << 20;
+constexpr double link = 1e9;  // of each direction [B/s]
+
+// One rank for each node; links of each dimension as fast as `rates` times the one above.
+hierarchy torus(const sizes& shape, std::vector<double> rates = {}) {
+    hierarchy h{{}, tree::uniform(shape), 1e15};
+    double nodes = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+        const double rate = link * (rates.empty() ? 1 : rates[d]) * nodes * (shape[d] > 2 ? 2 : 1);
+        h.levels.push_back({.name = fmt::format("dim{}", d + 1), .medium = fabric::infiniband, .bandwidth = rate, .latency = 1e-6,
+                            .overhead = 0.1e-6, .overhead_assumed = false});
+        h.levels.back().ring = true;
+        nodes *= shape[d];
+    }
+    return h;
+}
+
+std::vector<stage> by_dimension(const hierarchy& h, const char* algorithm) {
+    std::vector<stage> stages;
+    for (int l = 0; l < h.depth(); ++l) stages.push_back({{l}, h.shape.children(l, 0), mode::scatter, algorithm});
+    return stages;
+}
+
+}  // namespace
+
+// Per node 2 (M-1)/M N over the links of all dimensions, both ways (one where a dimension has two nodes); per slab.
+TEST(torus, limits) {
+    const double bytes = 32 * mib;
+    EXPECT_DOUBLE_EQ(limit(torus({8}), 32 * mib), 2 * 7. / 8 * bytes / (2 * link));
+    EXPECT_DOUBLE_EQ(limit(torus({4, 4, 4}), 32 * mib), 2 * 63. / 64 * bytes / (6 * link));
+    EXPECT_DOUBLE_EQ(limit(torus({4, 2}), 32 * mib), 2 * 7. / 8 * bytes / (3 * link));
+    EXPECT_DOUBLE_EQ(limit(torus({4, 4}), 32 * mib, collective::allgather), 15. / 16 * bytes / (4 * link));
+    EXPECT_DOUBLE_EQ(limit(torus({4, 4}), 32 * mib, collective::broadcast), bytes / (4 * link));
+    // A dimension of slow links: 4 slabs of 4 nodes, each with 8 of them.
+    EXPECT_DOUBLE_EQ(limit(torus({4, 4}, {1, 0.01}), 32 * mib), 2 * 3. / 4 * bytes / (8 * link / 100));
+}
+
+// A ring keeps one direction busy, biring both. Stages that follow one another take the sum over dimensions of what is
+// left: the i-th one has 1/q_i of the vector, on links of its own dimension alone. (The paper's Eq. 10 takes the least
+// rate of all dimensions up to the i-th.)
+TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
+    const hierarchy h = torus({4, 4, 2}, {0.5, 1, 4});
+    const double bytes = 4 * 32 * 32;  // no message is cut
+    const auto time = [&](const char* algorithm, double directions) {
+        double sum = 0, q = 1;
+        const std::vector<double> rates{0.5e9 * directions, 1e9 * directions, 4e9};
+        for (int l = 0; l < 3; ++l) {
+            const double p = h.shape.children(l, 0), o = 0.1e-6 * (algorithm[0] == 'b' && p > 2 ? 2 : 1);
+            sum += 2 * ((p - 1) * (1e-6 + o) + (p - 1) / p * bytes / q / rates[static_cast<std::size_t>(l)]);
+            q *= p;
+        }
+        EXPECT_NEAR(predict(h, by_dimension(h, algorithm), static_cast<std::int64_t>(bytes), 1, 0).time, sum, 1e-3 * sum) << algorithm;
+    };
+    time("ring", 1);
+    time("biring", 2);
+}
+
+// Direct on a ring of 8: to the nodes 1, 2, 3 and 4 further on, and 1, 2 and 3 back.
+TEST(torus, messages_occupy_every_link_on_their_way) {
+    const hierarchy h = torus({8});
+    const double bytes = 8 * 4096, part = bytes / 8;
+    const double time = predict(h, by_dimension(h, "direct"), static_cast<std::int64_t>(bytes), 1, 0, collective::allgather).time;
+    EXPECT_NEAR(time, 1e-6 + 7 * 0.1e-6 + (1 + 2 + 3 + 4) * part / link, 1e-3 * time);
+}
+
+// Lanes that meet in several dimensions leave gaps, which the closed form does not see.
+TEST(torus, simulation_agrees) {
+    for (const char* algorithm : {"ring", "biring"})
+        for (const sizes& shape : {sizes{8}, sizes{4, 4}, sizes{4, 4, 2}}) {
+            const hierarchy h = torus(shape);
+            const candidate c{"", by_dimension(h, algorithm)};
+            for (const std::int64_t bytes : {64 * 1024L, 8 * mib}) {
+                const rule how = tuned(h, c, bytes);
+                const double simulated = simulate(h, how, collective::allreduce, bytes).time;
+                EXPECT_NEAR(simulated / how.predicted, 1, 0.15) << algorithm << " " << shape_text(h.shape) << " " << bytes;
+            }
+        }
+}
+
+// One order of dimensions for all lanes: the first one carries (s-1)/s of it all, and is busy all the time.
+TEST(torus, a_plan_fills_the_links_of_its_first_dimension) {
+    for (const sizes& shape : {sizes{4, 4}, sizes{8, 8, 4}}) {
+        const hierarchy h = torus(shape);
+        const recipe plan = make_plan("torus", h);
+        const rule& r = plan.choose(collective::allreduce, 1 << 30);
+        const double first = 2 * (shape[0] - 1.) / shape[0] * (1 << 30) / (2 * link);
+        EXPECT_NEAR(r.predicted, first, 0.05 * first) << shape_text(h.shape);
+        EXPECT_EQ(r.stages.front().algorithm, "biring");
+        EXPECT_LE(r.predicted, predict(h, baseline(h, "flat-ring").stages, 1 << 30, 3, 8 * mib).time);
+    }
+}
+
+TEST(torus, reads_back) {
+    const hierarchy h = torus({4, 3});
+    const std::string text = write_hierarchy(h, 0);
+    const hierarchy copy = read_hierarchy(document::parse(text, "torus"));
+    EXPECT_EQ(write_hierarchy(copy, 0), text);
+    EXPECT_EQ(copy.torus_level(), 0);
+}
+
+TEST(torus, a_part_is_no_torus) {
+    const hierarchy h = torus({4, 4});
+    const hierarchy part = part_of(h, sizes{0, 1, 4, 5});
+    EXPECT_EQ(part.torus_level(), part.depth());
+    EXPECT_EQ(part.levels.front().bandwidth, link);
+    sizes all(16);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(part_of(h, all).torus_level(), 0);
+}
+
+}  // namespace terrace

@@ -751,6 +751,8 @@ const gpu_runtime table{
     .device_of = device_of,
     .allocate = allocate,
     .release = release,
+    .allocate_pinned = allocate,
+    .release_pinned = release,
     .make_stream = make_stream,
     .drop_stream = drop_stream,
     .stream_done = stream_done,

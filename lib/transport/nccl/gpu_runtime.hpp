@@ -44,6 +44,8 @@ struct gpu_runtime {
     int (*device_of)(const void* memory, int* device);  ///< -1 where it is no device's
     int (*allocate)(void** memory, std::size_t bytes);
     int (*release)(void* memory);
+    int (*allocate_pinned)(void** memory, std::size_t bytes);  ///< of the host, for copies that do not wait
+    int (*release_pinned)(void* memory);
     int (*make_stream)(gpu_stream* stream);           ///< one that waits for no other
     int (*drop_stream)(gpu_stream stream);
     int (*stream_done)(gpu_stream stream, bool* done);

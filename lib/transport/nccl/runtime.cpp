@@ -120,6 +120,8 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .device_of = device_of,
     .allocate = [](void** memory, std::size_t bytes) -> int { return cudaMalloc(memory, bytes); },
     .release = [](void* memory) -> int { return cudaFree(memory); },
+    .allocate_pinned = [](void** memory, std::size_t bytes) -> int { return cudaMallocHost(memory, bytes); },
+    .release_pinned = [](void* memory) -> int { return cudaFreeHost(memory); },
     .make_stream = [](gpu_stream* s) -> int { return cudaStreamCreateWithFlags(s, cudaStreamNonBlocking); },
     .drop_stream = [](gpu_stream s) -> int { return cudaStreamDestroy(s); },
     .stream_done = [](gpu_stream s, bool* done) { return answer(cudaStreamQuery(s), done); },

@@ -1,0 +1,205 @@
+#include "api/stager.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "api/core.hpp"
+#include "base/partition.hpp"
+#include "transport/nccl/module.hpp"
+
+namespace terrace {
+
+// One call: chunk k has elements k * chunk and on, of the vector or of every block.
+struct staging::stager::work {
+    const call_shape& call;
+    traffic moves;
+    const std::byte* send;
+    std::byte* recv;
+    std::int64_t chunk;
+    std::size_t element;
+
+    std::int64_t chunks() const { return div_ceil(call.count, chunk); }
+    std::int64_t count(std::int64_t k) const { return std::min(chunk, call.count - k * chunk); }
+    std::size_t bytes(std::int64_t k) const { return static_cast<std::size_t>(count(k)) * element; }
+    /// Where a chunk of block b begins in a buffer of blocks.
+    std::size_t place(std::int64_t k, int b) const {
+        return static_cast<std::size_t>(b * call.count + k * chunk) * element;
+    }
+};
+
+staging::stager::stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk)
+    : gpu_(gpu), comm_(comm), device_(device), bytes_(std::max<std::size_t>(chunk, 64)) {
+    try {
+        check(gpu_.use_device(device_), "cudaSetDevice");
+        check(gpu_.allocate_pinned(&memory_, 2 * slots * bytes_), "cudaMallocHost");
+        check(gpu_.make_stream(&in_), "cudaStreamCreate");
+        check(gpu_.make_stream(&out_), "cudaStreamCreate");
+        check(gpu_.make_event(&before_), "cudaEventCreate");
+        auto* at = static_cast<std::byte*>(memory_);
+        for (slot& s : slots_) {
+            s.in = at, s.out = at + bytes_, at += 2 * bytes_;
+            check(gpu_.make_event(&s.came), "cudaEventCreate");
+            check(gpu_.make_event(&s.left), "cudaEventCreate");
+        }
+    } catch (...) {
+        release();
+        throw;
+    }
+}
+
+staging::stager::~stager() {
+    settle();
+    release();
+}
+
+staging::stager::traffic staging::stager::traffic_of(const call_shape& call) const {
+    const bool root = call.root == comm_.rank();
+    switch (call.what) {
+        case collective::allreduce: return {.in_place = true};
+        case collective::reduce_scatter: return {.in = comm_.size()};
+        case collective::allgather: return {.out = comm_.size()};
+        case collective::broadcast: return {.in = root ? 1 : 0, .out = root ? 0 : 1, .in_place = true};
+        case collective::reduce: return {.out = root ? 1 : 0};
+    }
+    return {};
+}
+
+void staging::stager::run(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
+    const std::size_t element = size_of(call.type);
+    const int blocks = has_blocks(call.what) ? comm_.size() : 1;
+    const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);
+    const work w{call, traffic_of(call), static_cast<const std::byte*>(send), static_cast<std::byte*>(recv),
+                 std::max<std::int64_t>(static_cast<std::int64_t>(fits), 1), element};
+    if (element * static_cast<std::size_t>(blocks) > bytes_)
+        throw usage_error(fmt::format("{}: chunks of {} bytes hold no element of each of {} blocks; make them longer",
+                                      to_string(call.what), bytes_, blocks));
+    try {
+        check(gpu_.use_device(device_), "cudaSetDevice");
+        check(gpu_.record(before_, stream), "cudaEventRecord");
+        for (gpu_stream s : {in_, out_}) check(gpu_.wait(s, before_), "cudaStreamWaitEvent");
+        // How many chunks have got so far.
+        std::int64_t coming = 0, begun = 0, leaving = 0, through = 0;
+        const std::int64_t chunks = w.chunks();
+        while (through < chunks) {
+            const std::int64_t seen = coming + begun + leaving + through;
+            if (coming < std::min(chunks, through + slots)) copy_in(w, coming++);
+            if (begun < coming && done(slot_of(begun).came)) begin(w, begun++);
+            if (leaving < begun && slot_of(leaving).under_way.test()) copy_out(w, leaving++);
+            if (through < leaving && done(slot_of(through).left)) ++through;
+            if (coming + begun + leaving + through == seen) std::this_thread::yield();
+        }
+    } catch (...) {
+        settle();  // nothing may use a slot any more
+        throw;
+    }
+}
+
+void staging::stager::copy_in(const work& w, std::int64_t chunk) {
+    slot& s = slot_of(chunk);
+    for (int b = 0; b < w.moves.in; ++b)
+        check(gpu_.copy(s.in + static_cast<std::size_t>(b) * w.bytes(chunk), w.send + w.place(chunk, b), w.bytes(chunk), in_),
+              "cudaMemcpyAsync");
+    check(gpu_.record(s.came, in_), "cudaEventRecord");
+}
+
+void staging::stager::begin(const work& w, std::int64_t chunk) {
+    slot& s = slot_of(chunk);
+    call_shape part = w.call;
+    part.count = w.count(chunk);
+    s.under_way = comm_.inside().start(part, s.in, w.moves.in_place ? s.in : s.out);
+}
+
+void staging::stager::copy_out(const work& w, std::int64_t chunk) {
+    slot& s = slot_of(chunk);
+    s.under_way = {};
+    const std::byte* from = w.moves.in_place ? s.in : s.out;
+    for (int b = 0; b < w.moves.out; ++b)
+        check(gpu_.copy(w.recv + w.place(chunk, b), from + static_cast<std::size_t>(b) * w.bytes(chunk), w.bytes(chunk), out_),
+              "cudaMemcpyAsync");
+    check(gpu_.record(s.left, out_), "cudaEventRecord");
+}
+
+bool staging::stager::done(gpu_event event) const {
+    bool is = false;
+    check(gpu_.event_done(event, &is), "cudaEventQuery");
+    return is;
+}
+
+// Requests wait when they go; copies are short.
+void staging::stager::settle() noexcept {
+    for (slot& s : slots_) s.under_way = {};
+    for (const gpu_stream s : {in_, out_})
+        for (bool is = false; s != nullptr && gpu_.stream_done(s, &is) == 0 && !is;) std::this_thread::yield();
+}
+
+void staging::stager::release() noexcept {
+    for (slot& s : slots_)
+        for (gpu_event* e : {&s.came, &s.left})
+            if (*e != nullptr) gpu_.drop_event(std::exchange(*e, nullptr));
+    if (before_ != nullptr) gpu_.drop_event(std::exchange(before_, nullptr));
+    for (gpu_stream* s : {&in_, &out_})
+        if (*s != nullptr) gpu_.drop_stream(std::exchange(*s, nullptr));
+    if (memory_ != nullptr) gpu_.release_pinned(std::exchange(memory_, nullptr));
+}
+
+void staging::stager::check(int code, const char* what) const {
+    if (code != 0) throw transport_error("cuda", what, code, gpu_.cuda_error(code));
+}
+
+// ---- the public class ------------------------------------------------------------------------------------------------
+
+namespace {
+
+const gpu_runtime& need(const options& o) {
+    const gpu_module m = load_gpu_module(o.gpu_module);
+    if (m.runtime == nullptr) throw transport_error("cuda", "dlopen", 1, m.trouble);
+    return *m.runtime;
+}
+
+void expect(bool fits, const char* call, std::size_t sent, std::size_t received) {
+    if (!fits)
+        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, sent, received));
+}
+
+call_shape shape_of(collective what, std::size_t count, element_type type, reduce_op op = reduce_op::sum, int root = 0) {
+    return {.what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = type, .op = op, .root = root};
+}
+
+}  // namespace
+
+staging::staging(communicator& comm, int device, const options& o, std::size_t chunk)
+    : stager_(std::make_unique<stager>(need(o), comm, device, chunk)) {}
+staging::staging(std::unique_ptr<stager> s) noexcept : stager_(std::move(s)) {}
+staging::staging(staging&& other) noexcept = default;
+staging& staging::operator=(staging&& other) noexcept = default;
+staging::~staging() = default;
+
+void staging::allreduce(const call& c, reduce_op op) {
+    expect(c.sent == c.received, "allreduce", c.sent, c.received);
+    stager_->run(shape_of(collective::allreduce, c.sent, c.type, op), c.send, c.recv, c.stream);
+}
+
+void staging::reduce_scatter(const call& c, reduce_op op) {
+    expect(c.sent == c.received * static_cast<std::size_t>(stager_->ranks()), "reduce_scatter", c.sent, c.received);
+    stager_->run(shape_of(collective::reduce_scatter, c.received, c.type, op), c.send, c.recv, c.stream);
+}
+
+void staging::allgather(const call& c) {
+    expect(c.received == c.sent * static_cast<std::size_t>(stager_->ranks()), "allgather", c.sent, c.received);
+    stager_->run(shape_of(collective::allgather, c.sent, c.type), c.send, c.recv, c.stream);
+}
+
+void staging::broadcast(const call& c, int root) {
+    stager_->run(shape_of(collective::broadcast, c.sent, c.type, reduce_op::sum, root), c.send, c.recv, c.stream);
+}
+
+void staging::reduce(const call& c, int root, reduce_op op) {
+    expect(stager_->rank() != root || c.sent == c.received, "reduce", c.sent, c.received);
+    stager_->run(shape_of(collective::reduce, c.sent, c.type, op, root), c.send, c.recv, c.stream);
+}
+
+}  // namespace terrace

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <terrace/staging.hpp>
+
+#include "api/signature.hpp"
+#include "transport/nccl/gpu_runtime.hpp"
+
+namespace terrace {
+
+/// A call's chunks through slots of pinned memory, each in one of these states, in the order of the chunks:
+///
+///     free -> coming (from the device) -> under way (a call of the communicator) -> leaving (to the device) -> free
+///
+/// The host drives it. Copies in and out have streams of their own, so that both directions of the bus are used.
+class [[gnu::visibility("hidden")]] staging::stager {
+public:
+    /// @param gpu, comm must outlive this  @param chunk bytes  @throws transport_error
+    stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
+    ~stager();
+
+    int ranks() const noexcept { return comm_.size(); }
+    int rank() const noexcept { return comm_.rank(); }
+    /// @param call with the count of the vector, or of one block  @throws as staging's calls
+    void run(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
+
+private:
+    static constexpr int slots = 4;
+    struct slot {
+        std::byte *in = nullptr, *out = nullptr;  ///< of the host
+        gpu_event came = nullptr, left = nullptr;
+        request under_way;
+    };
+    /// What a call copies of each chunk: so many blocks in and out, none where it has no such buffer.
+    struct traffic {
+        int in = 1, out = 1;
+        bool in_place = false;  ///< in the slot
+    };
+    struct work;
+
+    traffic traffic_of(const call_shape& call) const;
+    void copy_in(const work& w, std::int64_t chunk);
+    void begin(const work& w, std::int64_t chunk);
+    void copy_out(const work& w, std::int64_t chunk);
+    slot& slot_of(std::int64_t chunk) noexcept { return slots_[static_cast<std::size_t>(chunk % slots)]; }
+    bool done(gpu_event event) const;
+    void settle() noexcept;
+    void release() noexcept;
+    void check(int code, const char* what) const;
+
+    const gpu_runtime& gpu_;
+    communicator& comm_;
+    int device_;
+    std::size_t bytes_;
+    void* memory_ = nullptr;
+    gpu_stream in_ = nullptr, out_ = nullptr;
+    gpu_event before_ = nullptr;
+    std::array<slot, slots> slots_;
+};
+
+}  // namespace terrace

@@ -54,7 +54,7 @@ TERRACE_API communicator create(MPI_Comm world, int device, const options& o);
 // done, a stream that is being captured into a CUDA graph captures the calls. Replays are ordered by the caller against
 // each other and against other calls, the same on all ranks. All throw usage_error, transport_error, timeout_error.
 
-namespace detail {
+/// The same by address, count and type.
 struct stream_call {
     const void* send;
     void* recv;
@@ -69,36 +69,35 @@ TERRACE_API void broadcast(communicator& comm, const stream_call& c, int root);
 TERRACE_API void reduce(communicator& comm, const stream_call& c, int root, reduce_op op);
 
 template <element T>
-stream_call of(device_span<const T> send, device_span<T> recv, CUstream_st* stream) {
+stream_call stream_call_of(device_span<const T> send, device_span<T> recv, CUstream_st* stream) {
     return {send.data(), recv.data(), send.size(), recv.size(), element_type_of<T>, stream};
 }
-}  // namespace detail
 
 template <element T>
 void allreduce(communicator& comm, device_span<T> data, reduce_op op, CUstream_st* stream) {
-    detail::allreduce(comm, detail::of<T>(data, data, stream), op);
+    allreduce(comm, stream_call_of<T>(data, data, stream), op);
 }
 template <element T>
 void allreduce(communicator& comm, device_span<const T> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
-    detail::allreduce(comm, detail::of<T>(send, recv, stream), op);
+    allreduce(comm, stream_call_of<T>(send, recv, stream), op);
 }
 template <element T>
 void reduce_scatter(communicator& comm, device_span<const T> send, device_span<T> recv, reduce_op op,
                     CUstream_st* stream) {
-    detail::reduce_scatter(comm, detail::of<T>(send, recv, stream), op);
+    reduce_scatter(comm, stream_call_of<T>(send, recv, stream), op);
 }
 template <element T>
 void allgather(communicator& comm, device_span<const T> send, device_span<T> recv, CUstream_st* stream) {
-    detail::allgather(comm, detail::of<T>(send, recv, stream));
+    allgather(comm, stream_call_of<T>(send, recv, stream));
 }
 template <element T>
 void broadcast(communicator& comm, device_span<T> data, int root, CUstream_st* stream) {
-    detail::broadcast(comm, detail::of<T>(data, data, stream), root);
+    broadcast(comm, stream_call_of<T>(data, data, stream), root);
 }
 template <element T>
 void reduce(communicator& comm, device_span<const T> send, device_span<T> recv, int root, reduce_op op,
             CUstream_st* stream) {
-    detail::reduce(comm, detail::of<T>(send, recv, stream), root, op);
+    reduce(comm, stream_call_of<T>(send, recv, stream), root, op);
 }
 
 /// Returns when all calls made so far are through; unlike cudaStreamSynchronize it ends where another rank is gone.

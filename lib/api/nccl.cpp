@@ -39,7 +39,7 @@ communicator create_with(MPI_Comm world, int device, const options& o, Connect c
     return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o, on));
 }
 
-void expect(bool fits, const char* call, const detail::stream_call& c) {
+void expect(bool fits, const char* call, const stream_call& c) {
     if (!fits)
         throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, c.sent, c.received));
 }
@@ -59,8 +59,6 @@ communicator create(MPI_Comm world, int device, const options& o) {
 }
 
 void synchronize(communicator& comm) { comm.inside().synchronize(); }
-
-namespace detail {
 
 void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
     expect(c.sent == c.received, "allreduce", c);
@@ -85,7 +83,5 @@ void reduce(communicator& comm, const stream_call& c, int root, reduce_op op) {
     expect(comm.rank() != root || c.sent == c.received, "reduce", c);
     comm.inside().enqueue(shape_of(collective::reduce, c.sent, c.type, op, root), c.send, c.recv, c.stream);
 }
-
-}  // namespace detail
 
 }  // namespace terrace::nccl

@@ -27,27 +27,27 @@ public:
 
     template <element T>
     void allreduce(device_span<const T> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
-        allreduce(nccl::detail::of<T>(send, recv, stream), op);
+        allreduce(nccl::stream_call_of<T>(send, recv, stream), op);
     }
     template <element T>
     void allreduce(device_span<T> data, reduce_op op, CUstream_st* stream) {
-        allreduce(nccl::detail::of<T>(data, data, stream), op);
+        allreduce(nccl::stream_call_of<T>(data, data, stream), op);
     }
     template <element T>
     void reduce_scatter(device_span<const T> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
-        reduce_scatter(nccl::detail::of<T>(send, recv, stream), op);
+        reduce_scatter(nccl::stream_call_of<T>(send, recv, stream), op);
     }
     template <element T>
     void allgather(device_span<const T> send, device_span<T> recv, CUstream_st* stream) {
-        allgather(nccl::detail::of<T>(send, recv, stream));
+        allgather(nccl::stream_call_of<T>(send, recv, stream));
     }
     template <element T>
     void broadcast(device_span<T> data, int root, CUstream_st* stream) {
-        broadcast(nccl::detail::of<T>(data, data, stream), root);
+        broadcast(nccl::stream_call_of<T>(data, data, stream), root);
     }
     template <element T>
     void reduce(device_span<const T> send, device_span<T> recv, int root, reduce_op op, CUstream_st* stream) {
-        reduce(nccl::detail::of<T>(send, recv, stream), root, op);
+        reduce(nccl::stream_call_of<T>(send, recv, stream), root, op);
     }
 
     /// For Terrace's own parts.
@@ -55,7 +55,7 @@ public:
     explicit staging(std::unique_ptr<stager> s) noexcept;
 
 private:
-    using call = nccl::detail::stream_call;
+    using call = nccl::stream_call;
     void allreduce(const call& c, reduce_op op);
     void reduce_scatter(const call& c, reduce_op op);
     void allgather(const call& c);

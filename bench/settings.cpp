@@ -50,7 +50,7 @@ Examples:
 Also:
   terrace-bench --detect --help     describes the nodes of a job as a cluster file
   terrace-bench --links --help      measures links and writes what it finds into a cluster file
-  tools/bench-suite --help          the whole comparison on a cluster, Open MPI in several settings included, with plots
+  terrace-bench --suite --help      the whole comparison on a cluster, Open MPI in several settings included, with plots
 
 Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
 }

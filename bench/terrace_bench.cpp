@@ -25,6 +25,7 @@
 #include "bench/report.hpp"
 #include "bench/runner.hpp"
 #include "bench/settings.hpp"
+#include "bench/suite.hpp"
 #include "bench/world.hpp"
 #include "plan/recipe.hpp"
 #include "schedule/compose.hpp"
@@ -236,6 +237,7 @@ bool asks_for_a_page(int argc, char** argv) { return argc > 1 && std::string_vie
 int main(int argc, char** argv) {
     using namespace terrace::bench;
     try {
+        if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
         if (asks_for_a_page(argc, argv)) {
             const answer page = std::get<answer>(parse_settings(argc, argv));
             fmt::print("{}", page.text);

@@ -92,6 +92,8 @@ class Files(Installed):
         self.assertEqual({f for f in self.files("share") if not f.startswith(("doc/", "terrace/"))},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1",
                           "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench"})
+        self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in ["bench-suite", "running.py", "vcluster"]})
+        self.assertIn("usage: terrace-bench --suite", run(self.prefix / "bin/terrace-bench", "--suite", "--help"))
         for file in ["README.md", "architecture.md", "collectives/allreduce.md", "examples/allreduce.cpp",
                      "examples/CMakeLists.txt"]:
             self.assertIn(file, self.files("share/doc/terrace"))

@@ -1,13 +1,11 @@
 #include "bench/detect.hpp"
 
-#include <sstream>
-
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "api/auto_plan.hpp"
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
+#include "bench/arguments.hpp"
 #include "transport/mpi/mpi_transport.hpp"
 
 namespace terrace::bench {
@@ -29,13 +27,7 @@ Examples:
   terrace plan cluster.yaml
 
 Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        std::ostringstream out, err;
-        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
-        return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --detect --help\n", e.what()), 2};
-    }
+    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
     return s;
 }
 

@@ -4,14 +4,13 @@
 #include <array>
 #include <chrono>
 #include <limits>
-#include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "base/hierarchy_yaml.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
+#include "bench/arguments.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
 #include "kernels/reduce.hpp"
@@ -191,13 +190,7 @@ Examples:
   terrace plan measured.yaml
 
 Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        std::ostringstream out, err;
-        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
-        return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --links --help\n", e.what()), 2};
-    }
+    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
     if (anywhere) s.place = options::placement::anywhere;
     return s;
 }

@@ -4,15 +4,14 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <sstream>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/version.hpp>
 
 #include "base/units.hpp"
+#include "bench/arguments.hpp"
 #include "bench/contender.hpp"
 #include "bench/figures.hpp"
 #include "tools/pages.hpp"
@@ -236,14 +235,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 
-    try {
-        app.parse(argc, argv);
-        check_together(s);
-    } catch (const CLI::ParseError& e) {
-        std::ostringstream out, err;
-        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
-        return answer{fmt::format("terrace-bench: {}\nTry: terrace-bench --help\n", e.what()), 2};
-    }
+    if (const auto said = answer_to(app, argc, argv, [&] { check_together(s); })) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
     return s;
 }

@@ -12,24 +12,13 @@
 #include <terrace/nccl.hpp>
 
 #include "gpu/memory.hpp"
+#include "support/mpi_ranks.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::test {
 
 namespace {
-
-int ranks() {
-    int n = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    return n;
-}
-
-int rank() {
-    int n = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &n);
-    return n;
-}
 
 hierarchy joined_by_nccl(tree shape) {
     hierarchy m = machine_of(std::move(shape));

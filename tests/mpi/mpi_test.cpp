@@ -16,24 +16,13 @@
 #include "support/bad_calls.hpp"
 #include "support/library_calls.hpp"
 #include "support/parts.hpp"
+#include "support/mpi_ranks.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::test {
 
 namespace {
-
-int ranks() {
-    int n = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &n);
-    return n;
-}
-
-int rank() {
-    int n = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &n);
-    return n;
-}
 
 options anywhere() {
     options o;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -78,7 +79,10 @@ machine empty_machine() {
     return m;
 }
 
+// One thread at a time: what hwloc loads to look at devices keeps state of its own (libudev).
 machine live_machine() {
+    static std::mutex guard;
+    const std::lock_guard lock(guard);
     machine m = empty_machine();
     if (hwloc_topology_load(m.get()) != 0) throw error("hwloc cannot describe this machine; try lstopo");
     return m;

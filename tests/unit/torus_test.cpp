@@ -82,7 +82,7 @@ TEST(torus, messages_occupy_every_link_on_their_way) {
     EXPECT_NEAR(time, 1e-6 + 7 * 0.1e-6 + (1 + 2 + 3 + 4) * part / link, 1e-3 * time);
 }
 
-// Lanes that meet in several dimensions leave gaps, which the closed form does not see.
+// Further apart than on trees, where it is 6 %: why has not been traced (docs/simulate.md).
 TEST(torus, simulation_agrees) {
     for (const char* algorithm : {"ring", "biring"})
         for (const sizes& shape : {sizes{8}, sizes{4, 4}, sizes{4, 4, 2}}) {

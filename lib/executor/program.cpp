@@ -261,7 +261,8 @@ std::byte* program::address(const lane& l, operand o) const noexcept {
     };
     if (o.where != buffer::scratch) return from(l.base[static_cast<int>(o.where)], o.part.begin);
     const std::int64_t in_slot = elements_in_slot(l.code->code);
-    if (o.part.begin < in_slot) return from(net_.lane_memory(l.at.slot).data(), o.part.begin);
+    if (o.part.begin < in_slot)
+        return from(net_.lane_memory(l.at.slot, static_cast<std::size_t>(in_slot) * shape_.element), o.part.begin);
     return from(scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l)), o.part.begin - in_slot);
 }
 

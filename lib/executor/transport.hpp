@@ -94,8 +94,8 @@ public:
     virtual std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// Whether all of it lies in memory of allocate() that peers reach.
     virtual bool reachable(const void* /*memory*/, std::size_t /*bytes*/) const noexcept { return false; }
-    /// The memory of a lane slot, at the same place on all ranks that share memory; empty if there are no slots.
-    virtual std::span<std::byte> lane_memory(int /*lane_slot*/) noexcept { return {}; }
+    /// The memory of a lane slot for a vector of `bytes`, which peers reach; null if there are no slots.
+    virtual std::byte* lane_memory(int /*lane_slot*/, std::size_t /*bytes*/) noexcept { return nullptr; }
     /// Whether it may be written: a last stage that gives from there completes before its peers have read that.
     virtual bool lane_ready(int /*lane_slot*/) noexcept { return true; }
     /// The ranks that have not read it yet.

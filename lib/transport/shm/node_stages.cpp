@@ -64,11 +64,11 @@ node_stages::cell& node_stages::cell_of(int part, int lane_slot) const noexcept 
     return reinterpret_cast<cell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)] + sizeof(bell))[lane_slot];
 }
 
-std::span<std::byte> node_stages::lane_memory(int lane_slot) noexcept {
+std::byte* node_stages::lane_memory(int lane_slot, std::size_t bytes) noexcept {
+    if (cell& mine = cell_of(me_, lane_slot); bytes <= mine.few.size()) return mine.few.data();
     const std::size_t cells = round_up(sizeof(bell) + static_cast<std::size_t>(slots_) * sizeof(cell), page);
-    return {regions_.front()->memory.parts[static_cast<std::size_t>(me_)] + cells +
-                static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page),
-            slot_bytes_};
+    return regions_.front()->memory.parts[static_cast<std::size_t>(me_)] + cells +
+           static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page);
 }
 
 // The memory, and a line of its own for the count of ranks that have freed it, which is in the first part.

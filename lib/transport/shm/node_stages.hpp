@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -32,7 +33,7 @@ public:
     /// Whether it lies in a window as a whole.
     bool reachable(const std::byte* memory, std::size_t bytes) const noexcept;
 
-    std::span<std::byte> lane_memory(int lane_slot) noexcept;
+    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept;
     /// transport::lane_ready, transport::lane_readers
     bool lane_ready(int lane_slot) noexcept;
     std::vector<int> lane_readers(int lane_slot) const;
@@ -55,11 +56,13 @@ private:
     static constexpr std::uint64_t offset_of(place p) noexcept { return p & ((place{1} << offset_bits) - 1); }
 
     // How far a rank is in one slot: turn, channel and progress within the stage. From its arrival on, where what it
-    // gives and what it gets are.
+    // gives and what it gets are. A vector of a few bytes is there, too: who sees the ticket has it in its cache.
     struct alignas(64) cell {
         std::atomic<std::uint64_t> ticket;
         place src, dst;
+        std::array<std::byte, 40> few;
     };
+    static_assert(sizeof(cell) == 64);
     struct alignas(64) bell {
         std::atomic<std::uint32_t> rings, asleep;
     };

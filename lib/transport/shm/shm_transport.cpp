@@ -92,7 +92,9 @@ public:
         std::vector<int> ranks = stages_.missing(slot);
         return ranks.empty() ? net_->missing(slot) : ranks;
     }
-    std::span<std::byte> lane_memory(int lane_slot) noexcept override { return stages_.lane_memory(lane_slot); }
+    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {
+        return stages_.lane_memory(lane_slot, bytes);
+    }
 
     bool lane_ready(int lane_slot) noexcept override { return stages_.lane_ready(lane_slot); }
     std::vector<int> lane_readers(int lane_slot) const override { return stages_.lane_readers(lane_slot); }

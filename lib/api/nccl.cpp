@@ -2,11 +2,10 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "api/core.hpp"
 #include "api/environment.hpp"
 #include "api/mpi_world.hpp"
+#include "api/stream_shape.hpp"
 #include "transport/mpi/mpi_transport.hpp"
 #include "transport/nccl/module.hpp"
 
@@ -39,13 +38,8 @@ communicator create_with(MPI_Comm world, int device, const options& o, Connect c
     return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o, on));
 }
 
-void expect(bool fits, const char* call, const stream_call& c) {
-    if (!fits)
-        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, c.sent, c.received));
-}
-
-call_shape shape_of(collective what, std::size_t count, element_type type, reduce_op op = reduce_op::sum, int root = 0) {
-    return {.what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = type, .op = op, .root = root};
+void enqueue(communicator& comm, const call_shape& shape, const stream_call& c) {
+    comm.inside().enqueue(shape, c.send, c.recv, c.stream);
 }
 
 }  // namespace
@@ -61,27 +55,21 @@ communicator create(MPI_Comm world, int device, const options& o) {
 void synchronize(communicator& comm) { comm.inside().synchronize(); }
 
 void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
-    expect(c.sent == c.received, "allreduce", c);
-    comm.inside().enqueue(shape_of(collective::allreduce, c.sent, c.type, op), c.send, c.recv, c.stream);
+    enqueue(comm, shape_of(collective::allreduce, c, comm, op), c);
 }
 
 void reduce_scatter(communicator& comm, const stream_call& c, reduce_op op) {
-    expect(c.sent == c.received * static_cast<std::size_t>(comm.size()), "reduce_scatter", c);
-    comm.inside().enqueue(shape_of(collective::reduce_scatter, c.received, c.type, op), c.send, c.recv, c.stream);
+    enqueue(comm, shape_of(collective::reduce_scatter, c, comm, op), c);
 }
 
-void allgather(communicator& comm, const stream_call& c) {
-    expect(c.received == c.sent * static_cast<std::size_t>(comm.size()), "allgather", c);
-    comm.inside().enqueue(shape_of(collective::allgather, c.sent, c.type), c.send, c.recv, c.stream);
-}
+void allgather(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::allgather, c, comm), c); }
 
 void broadcast(communicator& comm, const stream_call& c, int root) {
-    comm.inside().enqueue(shape_of(collective::broadcast, c.sent, c.type, reduce_op::sum, root), c.send, c.recv, c.stream);
+    enqueue(comm, shape_of(collective::broadcast, c, comm, reduce_op::sum, root), c);
 }
 
 void reduce(communicator& comm, const stream_call& c, int root, reduce_op op) {
-    expect(comm.rank() != root || c.sent == c.received, "reduce", c);
-    comm.inside().enqueue(shape_of(collective::reduce, c.sent, c.type, op, root), c.send, c.recv, c.stream);
+    enqueue(comm, shape_of(collective::reduce, c, comm, op, root), c);
 }
 
 }  // namespace terrace::nccl

@@ -8,6 +8,7 @@
 #include <terrace/error.hpp>
 
 #include "api/core.hpp"
+#include "api/stream_shape.hpp"
 #include "base/partition.hpp"
 #include "transport/nccl/module.hpp"
 
@@ -68,18 +69,18 @@ staging::stager::traffic staging::stager::traffic_of(const call_shape& call) con
     return {};
 }
 
-void staging::stager::run(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
+void staging::stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
     const int blocks = has_blocks(call.what) ? comm_.size() : 1;
     const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);
-    const work w{call, traffic_of(call), static_cast<const std::byte*>(send), static_cast<std::byte*>(recv),
+    const work w{call, traffic_of(call), static_cast<const std::byte*>(c.send), static_cast<std::byte*>(c.recv),
                  std::max<std::int64_t>(static_cast<std::int64_t>(fits), 1), element};
     if (element * static_cast<std::size_t>(blocks) > bytes_)
         throw usage_error(fmt::format("{}: chunks of {} bytes hold no element of each of {} blocks; make them longer",
                                       to_string(call.what), bytes_, blocks));
     try {
         check(gpu_.use_device(device_), "cudaSetDevice");
-        check(gpu_.record(before_, stream), "cudaEventRecord");
+        check(gpu_.record(before_, c.stream), "cudaEventRecord");
         for (gpu_stream s : {in_, out_}) check(gpu_.wait(s, before_), "cudaStreamWaitEvent");
         // How many chunks have got so far.
         std::int64_t coming = 0, begun = 0, leaving = 0, through = 0;
@@ -160,15 +161,6 @@ const gpu_runtime& need(const options& o) {
     return *m.runtime;
 }
 
-void expect(bool fits, const char* call, std::size_t sent, std::size_t received) {
-    if (!fits)
-        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, sent, received));
-}
-
-call_shape shape_of(collective what, std::size_t count, element_type type, reduce_op op = reduce_op::sum, int root = 0) {
-    return {.what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = type, .op = op, .root = root};
-}
-
 }  // namespace
 
 staging::staging(communicator& comm, int device, const options& o, std::size_t chunk)
@@ -179,27 +171,21 @@ staging& staging::operator=(staging&& other) noexcept = default;
 staging::~staging() = default;
 
 void staging::allreduce(const call& c, reduce_op op) {
-    expect(c.sent == c.received, "allreduce", c.sent, c.received);
-    stager_->run(shape_of(collective::allreduce, c.sent, c.type, op), c.send, c.recv, c.stream);
+    stager_->run(shape_of(collective::allreduce, c, stager_->comm(), op), c);
 }
 
 void staging::reduce_scatter(const call& c, reduce_op op) {
-    expect(c.sent == c.received * static_cast<std::size_t>(stager_->ranks()), "reduce_scatter", c.sent, c.received);
-    stager_->run(shape_of(collective::reduce_scatter, c.received, c.type, op), c.send, c.recv, c.stream);
+    stager_->run(shape_of(collective::reduce_scatter, c, stager_->comm(), op), c);
 }
 
-void staging::allgather(const call& c) {
-    expect(c.received == c.sent * static_cast<std::size_t>(stager_->ranks()), "allgather", c.sent, c.received);
-    stager_->run(shape_of(collective::allgather, c.sent, c.type), c.send, c.recv, c.stream);
-}
+void staging::allgather(const call& c) { stager_->run(shape_of(collective::allgather, c, stager_->comm()), c); }
 
 void staging::broadcast(const call& c, int root) {
-    stager_->run(shape_of(collective::broadcast, c.sent, c.type, reduce_op::sum, root), c.send, c.recv, c.stream);
+    stager_->run(shape_of(collective::broadcast, c, stager_->comm(), reduce_op::sum, root), c);
 }
 
 void staging::reduce(const call& c, int root, reduce_op op) {
-    expect(stager_->rank() != root || c.sent == c.received, "reduce", c.sent, c.received);
-    stager_->run(shape_of(collective::reduce, c.sent, c.type, op, root), c.send, c.recv, c.stream);
+    stager_->run(shape_of(collective::reduce, c, stager_->comm(), op, root), c);
 }
 
 }  // namespace terrace

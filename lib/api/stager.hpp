@@ -22,10 +22,9 @@ public:
     stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
     ~stager();
 
-    int ranks() const noexcept { return comm_.size(); }
-    int rank() const noexcept { return comm_.rank(); }
-    /// @param call with the count of the vector, or of one block  @throws as staging's calls
-    void run(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
+    const communicator& comm() const noexcept { return comm_; }
+    /// @param call of these buffers, with the count of the vector, or of one block  @throws as staging's calls
+    void run(const call_shape& call, const nccl::stream_call& c);
 
 private:
     static constexpr int slots = 4;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 #include <terrace/types.hpp>
 
@@ -29,22 +31,8 @@ template <class T>
 struct unsigned_like {
     using type = T;
 };
-template <>
-struct unsigned_like<std::int8_t> {
-    using type = std::uint8_t;
-};
-template <>
-struct unsigned_like<std::int16_t> {
-    using type = std::uint16_t;
-};
-template <>
-struct unsigned_like<std::int32_t> {
-    using type = std::uint32_t;
-};
-template <>
-struct unsigned_like<std::int64_t> {
-    using type = std::uint64_t;
-};
+template <std::signed_integral T>
+struct unsigned_like<T> : std::make_unsigned<T> {};
 
 template <class T, class Op, class Call>
 auto with_shape(int k, const Call& call) {

@@ -74,7 +74,7 @@ private:
         const stage_group& g = s.groups[at(i.peer)];
         const bool is_root = g.position == g.root, sharded = i.sources > 0 || i.src == i.dst;
         const double n = static_cast<double>(g.members.size()), own = bytes_of(g.shards[at(g.position)]);
-        const double whole = bytes_of({g.shards.front().begin, g.shards.back().end});
+        const double whole = bytes_of(g.whole());
         const double copied = 2 * (whole - (i.dst.where == i.src.where ? own : 0));
         sim_instr made = base(i);
         switch (i.what) {
@@ -102,7 +102,7 @@ private:
         for (const int member : g.members) level = std::max(level, machine_.shape.common_level(g.members[0], member));
         made.latency = flag * machine_.levels[at(level)].latency;
 
-        const double whole = bytes_of({g.shards.front().begin, g.shards.back().end});
+        const double whole = bytes_of(g.whole());
         std::map<int, double> through;
         const int n = static_cast<int>(g.members.size());
         for (int reader = 0; reader < n; ++reader)

@@ -153,7 +153,7 @@ public:
         claim(to, queue);
         const gpu_stream stream = at(queue).stream;
         const stage_group& g = *c.group;
-        const range whole{g.shards.front().begin, g.shards.back().end};
+        const range whole = g.whole();
         const range mine = g.shards[static_cast<std::size_t>(g.position)];
         const auto offset = [&](range part) { return static_cast<std::size_t>(part.begin) * c.element; };
         const auto bytes = [&](range part) { return static_cast<std::size_t>(part.count()) * c.element; };

@@ -8,6 +8,7 @@
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
 
+#include "bench/device_contender.hpp"
 #include "bench/plans.hpp"
 
 namespace terrace::bench {
@@ -22,10 +23,7 @@ public:
     bool in_place() const noexcept override { return true; }
 
     bench::description describe(std::int64_t bytes) const override {
-        const recipe& r = plan_.get();
-        const rule& chosen = r.choose(of_.what, bytes);
-        const bool cut = chosen.chunk > 0 && chosen.chunk < bytes;
-        return {terrace::describe(r.machine, chosen.stages), cut ? chosen.lanes : 1, cut ? chosen.chunk : 0};
+        return bench::describe(plan_, of_.what, bytes);
     }
 
     void run(std::span<const call> calls) override {
@@ -143,22 +141,33 @@ private:
 };
 
 std::unique_ptr<contender> make_planned(const setting& s, std::string_view name) {
-    return std::make_unique<planned>(s, plan_of(name, s.chosen, s.of.what));
+    plan p = plan_of(name, s.chosen, s.of.what);
+    if (s.device != nullptr) return make_planned_on_device(s, std::move(p));
+    return std::make_unique<planned>(s, std::move(p));
 }
 
 std::unique_ptr<contender> make_library(const setting& s, std::string_view) { return std::make_unique<library>(s); }
+std::unique_ptr<contender> make_nccl(const setting& s, std::string_view) { return make_nccl_contender(s); }
 
-constexpr std::array<contender_kind, 7> kinds{{
-    {"hierarchical", "what the plan says", make_planned},
-    {"sequential", "the same in one piece: a stage begins when the one before is through", make_planned},
-    {"staged", "the best plan of reduce-scatters and allgathers alone", make_planned},
-    {"flat-ring", "one ring over all ranks; with a root a chain", make_planned},
-    {"two-level", "reduce to one rank per node, a ring among those, broadcast", make_planned},
-    {"central", "reduce to one rank, broadcast", make_planned},
-    {"mpi", "MPI's own, out of place", make_library},
+constexpr std::array<contender_kind, 8> kinds{{
+    {"hierarchical", "what the plan says", true, true, make_planned},
+    {"sequential", "the same in one piece: a stage begins when the one before is through", true, true, make_planned},
+    {"staged", "the best plan of reduce-scatters and allgathers alone", true, true, make_planned},
+    {"flat-ring", "one ring over all ranks; with a root a chain", true, true, make_planned},
+    {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},
+    {"central", "reduce to one rank, broadcast", true, true, make_planned},
+    {"mpi", "MPI's own, out of place; of host buffers", true, false, make_library},
+    {"nccl", "NCCL's own among all ranks; of device buffers", false, true, make_nccl},
 }};
 
 }  // namespace
+
+description describe(const plan& p, collective what, std::int64_t bytes) {
+    const recipe& r = p.get();
+    const rule& chosen = r.choose(what, bytes);
+    const bool cut = chosen.chunk > 0 && chosen.chunk < bytes;
+    return {terrace::describe(r.machine, chosen.stages), cut ? chosen.lanes : 1, cut ? chosen.chunk : 0};
+}
 
 std::span<const contender_kind> contender_kinds() noexcept { return kinds; }
 

@@ -15,6 +15,8 @@
 
 namespace terrace::bench {
 
+class gpu;
+
 /// What is measured.
 struct subject {
     collective what = collective::allreduce;
@@ -28,6 +30,8 @@ struct call {
     const void* send;
     void* recv;
     std::int64_t count;
+
+    bool operator==(const call&) const = default;
 };
 
 /// How a contender runs a message size, for people.
@@ -35,6 +39,7 @@ struct description {
     std::string shape;       ///< stages innermost first, or the function called
     int lanes = 1;
     std::int64_t chunk = 0;  ///< [bytes]; 0: the whole vector at once
+    bool crosses_bus = false;  ///< buffers on a device go through memory of the host
 };
 
 /// An algorithm under test. Creation and destruction are collective.
@@ -45,8 +50,10 @@ public:
     virtual bool in_place() const noexcept = 0;
     /// @param bytes of the larger buffer
     virtual description describe(std::int64_t bytes) const = 0;
-    /// Makes the calls, all at once where it can.
+    /// Makes the calls, all at once where it can. Those of device buffers may go on when it returns, in a stream ...
     virtual void run(std::span<const call> calls) = 0;
+    /// ... until this does.
+    virtual void settle() {}
     /// Memory for buffers that suits it best, or null where any will do. Collective.
     virtual std::shared_ptr<std::byte> allocate(std::int64_t /*bytes*/) { return nullptr; }
 };
@@ -58,11 +65,18 @@ struct setting {
     options how;
     subject of;
     bool windows = false;  ///< buffers that peers on the node reach, where a contender can make them
+    const gpu* device = nullptr;  ///< that has the buffers; null: the host has
+    bool staging = false;  ///< device buffers go through memory of the host
+    bool graph = false;    ///< calls in a stream are captured once, and replayed
 };
+
+/// How by the plan a message size is run.
+description describe(const plan& p, collective what, std::int64_t bytes);
 
 struct contender_kind {
     std::string_view name;
     std::string_view description;
+    bool of_host, of_device;  ///< whose buffers it takes
     std::unique_ptr<contender> (*make)(const setting& s, std::string_view name);
 };
 

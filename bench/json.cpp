@@ -29,6 +29,11 @@ json levels_json(const yardstick& y) {
     return all;
 }
 
+json bus_json(const yardstick& y) {
+    if (!y.bus()) return nullptr;
+    return {{"from_device", y.bus()->in / 1e9}, {"to_device", y.bus()->out / 1e9}, {"both", y.bus()->both / 1e9}};
+}
+
 json ratio_json(const row& r, double part) { return r.ratios.empty() ? json(nullptr) : json(quantile(r.ratios, part)); }
 
 json row_json(const conditions& c, const row& r) {
@@ -59,7 +64,8 @@ json row_json(const conditions& c, const row& r) {
             {"busbw", f.busbw},
             {"wrong", or_null(r.wrong)},
             {"percent_of_limit", or_null(f.percent_of_limit)},
-            {"percent_of_goodput", or_null(f.percent_of_goodput)}};
+            {"percent_of_goodput", or_null(f.percent_of_goodput)},
+            {"percent_of_bus", or_null(f.percent_of_bus)}};
 }
 
 }  // namespace
@@ -78,6 +84,11 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"warmup", c.asked.warmup},
              {"buffers", c.asked.windows ? "window" : "user"},
              {"async", c.asked.async},
+             {"device", c.device != nullptr ? json(c.device->description()) : json(nullptr)},
+             {"ranks_per_device", c.device != nullptr ? json(c.device->sharers()) : json(nullptr)},
+             {"staging", c.asked.staging},
+             {"graph", c.asked.graph},
+             {"bus", bus_json(c.against)},
              {"reference", c.asked.reference},
              {"levels", levels_json(c.against)},
              {"skipped", json::array()},

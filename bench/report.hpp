@@ -6,6 +6,7 @@
 
 #include <terrace/plan.hpp>
 
+#include "bench/gpu.hpp"
 #include "bench/runner.hpp"
 #include "bench/settings.hpp"
 #include "bench/world.hpp"
@@ -20,6 +21,7 @@ struct conditions {
     const plan& chosen;
     const yardstick& against;
     std::string date;  ///< ISO 8601, UTC
+    const gpu* device = nullptr;  ///< that has the buffers; null: the host has
 };
 
 /// What follows from a row.
@@ -27,7 +29,7 @@ struct figures {
     double time = 0;          ///< [s]
     double algbw = 0;         ///< [GB/s], as nccl-tests define it
     double busbw = 0;
-    std::optional<double> percent_of_limit, percent_of_goodput;
+    std::optional<double> percent_of_limit, percent_of_goodput, percent_of_bus;
 };
 figures figures_of(const conditions& c, const row& r);
 

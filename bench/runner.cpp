@@ -1,7 +1,6 @@
 #include "bench/runner.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/units.hpp"
 
@@ -18,11 +17,11 @@ int iterations_that_fit(double slowest, int fewest) {
 
 }  // namespace
 
-runner::runner(const world& w, const settings& s, collective what, std::vector<entrant> entrants)
-    : world_(w), settings_(s), what_(what), element_(size_of(s.type)), entrants_(std::move(entrants)),
+runner::runner(const world& w, const settings& s, memory& where, collective what, std::vector<entrant> entrants)
+    : world_(w), settings_(s), where_(where), what_(what), element_(size_of(s.type)), entrants_(std::move(entrants)),
       data_(s.type, s.op, w.rank(), w.size()), calls_(static_cast<std::size_t>(s.async)) {
     const std::int64_t bytes = s.async * s.end;
-    const buffers shared{make_buffer(bytes), make_buffer(bytes)};
+    const buffers shared{where_.allocate(bytes), where_.allocate(bytes)};
     for (const entrant& e : entrants_) {
         const buffers own{e.what->allocate(bytes), e.what->allocate(bytes)};
         memory_.push_back(own.input ? own : shared);
@@ -37,16 +36,20 @@ call runner::prepare(std::size_t entrant, int number, std::int64_t count, bool s
     std::byte* send = memory_[entrant].input.get() + begin;
     std::byte* recv = in_place ? send : memory_[entrant].output.get() + begin;
     const std::int64_t all = has_blocks(what_) ? count * world_.size() : count;
-    if (spoiled) data_.spoil(recv, all);
-    const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count) * static_cast<std::ptrdiff_t>(element_);
+    const auto size = static_cast<std::int64_t>(element_);
+    if (spoiled) where_.put(recv, all * size, [&](std::byte* to) { data_.spoil(to, all); });
+    const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count * size);
     if (in_place && what_ == collective::allgather) send += own;
     if (in_place && what_ == collective::reduce_scatter) recv += own;
-    if (what_ != collective::broadcast || is_root()) data_.fill(send, what_ == collective::allgather ? count : all);
+    const std::int64_t given = what_ == collective::allgather ? count : all;
+    if (what_ != collective::broadcast || is_root())
+        where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
     return {send, recv, count};
 }
 
-std::int64_t runner::wrong_elements(const call& c) const {
-    const auto* got = static_cast<const std::byte*>(c.recv);
+std::int64_t runner::wrong_elements(const call& c) {
+    const std::int64_t count = what_ == collective::allgather ? c.count * world_.size() : c.count;
+    const std::byte* got = where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
     switch (what_) {
         case collective::allreduce: break;
         case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
@@ -68,14 +71,12 @@ double runner::time_call(std::size_t entrant, std::int64_t count, std::int64_t* 
     int number = 0;
     for (call& c : calls_) c = prepare(entrant, number++, count, wrong != nullptr);
     world_.barrier();
-    const auto begin = std::chrono::steady_clock::now();
-    entrants_[entrant].what->run(calls_);
-    const auto end = std::chrono::steady_clock::now();
+    const double seconds = where_.time(*entrants_[entrant].what, calls_);
     world_.barrier();  // what comes next takes cores from ranks that are not through yet
 
     if (wrong)
         for (const call& c : calls_) *wrong += wrong_elements(c);
-    return std::chrono::duration<double>(end - begin).count() / static_cast<double>(calls_.size());
+    return seconds / static_cast<double>(calls_.size());
 }
 
 std::vector<row> runner::measure(std::int64_t count, progress& shown) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/buffer.hpp"
 #include "bench/contender.hpp"
 #include "bench/exact.hpp"
 #include "bench/figures.hpp"
+#include "bench/memory.hpp"
 #include "bench/progress.hpp"
 #include "bench/settings.hpp"
 #include "bench/world.hpp"
@@ -39,7 +39,8 @@ public:
         std::unique_ptr<contender> what;
     };
 
-    runner(const world& w, const settings& s, collective what, std::vector<entrant> entrants);
+    /// @param where must outlive this
+    runner(const world& w, const settings& s, memory& where, collective what, std::vector<entrant> entrants);
 
     /// Of the sizes asked for. Collective; the same result on all ranks.
     std::vector<row> measure(std::int64_t count, progress& shown);
@@ -48,11 +49,12 @@ private:
     /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
     double time_call(std::size_t entrant, std::int64_t count, std::int64_t* wrong);
     call prepare(std::size_t entrant, int number, std::int64_t count, bool spoiled);
-    std::int64_t wrong_elements(const call& c) const;
+    std::int64_t wrong_elements(const call& c);
     bool is_root() const noexcept { return world_.rank() == settings_.root; }
 
     const world& world_;
     const settings& settings_;
+    memory& where_;
     collective what_;
     std::size_t element_;
     std::vector<entrant> entrants_;

@@ -45,6 +45,12 @@ Examples:
       tries a plan for several nodes on one; what it measures is not the machine of the plan
   tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
       on a virtual cluster, whose links let 128 KiB pass free of charge
+  mpirun -np 8 terrace-bench --plan plan.yaml --device cuda -b 1K -e 256M
+      buffers on GPUs, one for each rank: the plan, flat ring, two-level and NCCL's own
+  mpirun -np 8 terrace-bench --plan plan.yaml --device cuda --graph
+      the same calls as CUDA graphs, replayed
+  mpirun -np 8 terrace-bench --plan plan.yaml --device cuda --staging -b 1M -e 256M
+      buffers on GPUs through pinned memory of the host, shared memory and MPI, beside the bus's own rate and NCCL
 
 Also:
   terrace-bench --detect --help     describes the nodes of a job as a cluster file
@@ -147,6 +153,8 @@ bool takes_part(const settings& s, std::string_view algorithm) {
     return std::find(s.algorithms.begin(), s.algorithms.end(), algorithm) != s.algorithms.end();
 }
 
+bool suits(const settings& s, const contender_kind& kind) { return s.device ? kind.of_device : kind.of_host; }
+
 // What single options cannot tell.
 void check_together(const settings& s) {
     const auto element = static_cast<std::int64_t>(size_of(s.type));
@@ -163,6 +171,15 @@ void check_together(const settings& s) {
         bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
     if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
         bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
+    for (const contender_kind& kind : contender_kinds())
+        if (takes_part(s, kind.name) && !suits(s, kind))
+            bad(s.device ? fmt::format("--algorithms {}: takes buffers of the host; leave it out, or --device", kind.name)
+                         : fmt::format("--algorithms {}: takes buffers on GPUs: --device cuda", kind.name));
+    for (const auto& [given, option] : {std::pair(s.staging, "--staging"), std::pair(s.graph, "--graph")})
+        if (given && !s.device) bad(fmt::format("{} is for buffers on GPUs: --device cuda", option));
+    if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
+    if (s.graph && s.warmup == 0) bad("--graph needs -w: what a graph replays is captured while warming up");
+    if (s.device && s.windows) bad("--buffers window: is memory of the host; leave it out, or --device");
     if (!s.reference.empty() && !takes_part(s, s.reference))
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
 }
@@ -183,15 +200,13 @@ std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
 
 std::variant<settings, answer> parse_settings(int argc, const char* const* argv) {
     settings s;
-    for (const contender_kind& kind : contender_kinds()) s.algorithms.emplace_back(kind.name);
-
     CLI::App app("Measures the collectives of a plan beside the baselines it claims to beat.\n"
                  "Iterations of all algorithms alternate, results are checked exactly.", "terrace-bench");
     app.footer(footer());
     app.set_version_flag("--version", fmt::format("terrace-bench {}", version()));
     add_generate_option(app);
     app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
-    app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all")
+    const CLI::Option* listed = app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all that suit the buffers")
         ->delimiter(',')->check(known_algorithm())->type_name("NAMES");
     add_collectives(app, s.collectives);
     app.add_option("-r,--root", s.root, "rank that broadcasts, or gets what is reduced")
@@ -227,6 +242,10 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
     add_choice<bool>(app, "--buffers", s.windows, "user", {{"user", false}, {"window", true}})
         ->description("window: memory that ranks of a node share, where an algorithm has it (communicator::allocate)");
+    add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
+        ->description("cuda: buffers are on GPUs, one for each rank, and times are of CUDA's events");
+    app.add_flag("--staging", s.staging, "buffers on GPUs go through pinned memory of the host (terrace::staging)");
+    app.add_flag("--graph", s.graph, "calls of buffers on GPUs are captured as CUDA graphs, and replayed");
     app.add_option("--async", s.async,
                    "make so many calls at once, each with buffers of its own; times are of all, divided by as many")
         ->check(number_of(1))->type_name("N")->capture_default_str();
@@ -235,7 +254,12 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 
-    if (const auto said = answer_to(app, argc, argv, [&] { check_together(s); })) return *said;
+    if (const auto said = answer_to(app, argc, argv, [&] {
+            for (const contender_kind& kind : contender_kinds())
+                if (listed->empty() && suits(s, kind)) s.algorithms.emplace_back(kind.name);
+            check_together(s);
+        }))
+        return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
     return s;
 }

@@ -36,6 +36,9 @@ struct settings {
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
     options::placement place = options::placement::by_node;
+    bool device = false;                  ///< buffers are on a GPU
+    bool staging = false;                 ///< and go through memory of the host
+    bool graph = false;                   ///< calls on them are captured, and replayed
     bool windows = false;                 ///< contenders may use memory of their own (contender::allocate)
     int async = 1;                        ///< calls of an iteration, at once where a contender can
     std::int64_t burst = 0;               ///< bytes that pass each link free of charge

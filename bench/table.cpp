@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view row_format =
     "{:>12} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9} "
-    "{:>7} {:>8} {:>7} {:>11} {:>7}  {}\n";
+    "{:>7} {:>8} {}{:>7} {:>11} {:>7}  {}\n";
 
 std::string microseconds(const row& r, double part) { return fmt::format("{:.2f}", quantile(r.times, part) * 1e6); }
 
@@ -47,6 +47,25 @@ std::string iterations_text(const settings& s) {
     return fmt::format("{} to {} iterations a row, as fit into a second", s.fewest, most_iterations);
 }
 
+std::string device_text(const conditions& c) {
+    std::string text = c.device->description();
+    if (c.device->sharers() > 1)
+        text += fmt::format("; {} ranks share a device: results are right, times say little", c.device->sharers());
+    if (c.asked.staging) text += "; buffers go through pinned memory of the host (nccl: not)";
+    if (c.asked.graph) text += "; calls are replayed from graphs";
+    return text;
+}
+
+std::string bus_text(const bus_rates& bus) {
+    return fmt::format("the same of copies between device and host: {:.2f} GB/s from it, {:.2f} to it, {:.2f} of both at "
+                       "once, slowest rank", bus.in / 1e9, bus.out / 1e9, bus.both / 1e9);
+}
+
+// Where buffers cross the bus.
+std::string bus_column(const conditions& c, std::string_view text) {
+    return c.against.bus() ? fmt::format("{:>7} ", text) : "";
+}
+
 std::string shape_column(const description& d) {
     if (d.chunk == 0) return d.shape;
     return fmt::format("{}; {} lane{}, {} chunks", d.shape, d.lanes, d.lanes == 1 ? "" : "s", format_bytes(d.chunk));
@@ -67,6 +86,7 @@ figures figures_of(const conditions& c, const row& r) {
     f.busbw = f.algbw * bus_factor(r.what, c.ranks.size());
     f.percent_of_limit = c.against.percent_of_limit(r.what, r.bytes, f.time);
     f.percent_of_goodput = c.against.percent_of_goodput(r.what, r.bytes, f.time);
+    if (r.how.crosses_bus) f.percent_of_bus = c.against.percent_of_bus(r.what, r.bytes, f.time);
     return f;
 }
 
@@ -83,16 +103,19 @@ std::string header_text(const conditions& c) {
                               c.asked.place == options::placement::anywhere
                                   ? ", placed anywhere: this may not be the machine of the plan" : ""));
     line("mpi", c.ranks.library());
+    if (c.device != nullptr) line("device", device_text(c));
     line("method",
          fmt::format("{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
                      c.asked.async == 1 ? "" : fmt::format(" of {} calls at once (mpi: one after the other),", c.asked.async),
                      c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
+    if (c.device != nullptr) line("clock", "CUDA's events in the stream of the calls");
     line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
     line("algbw", "in GB/s, as busbw; both as in nccl-tests");
     line("ratio", fmt::format("median, and middle half, of this time over that of {}, iteration by iteration",
                               c.asked.reference));
     line("%limit", "least time that the link rates in the plan allow point-to-point messages, over time");
     line("%goodput", goodput_text(c));
+    if (c.against.bus()) line("%bus", bus_text(*c.against.bus()));
     line("#wrong", c.asked.check ? "elements that are not exactly the result, over all ranks" : "not checked");
     return text;
 }
@@ -103,7 +126,7 @@ std::string heading_text(const conditions& c, collective what, std::span<const a
     for (const absence& a : absent)
         if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
     return text + fmt::format(fmt::runtime(row_format), "bytes", "count", "type", "op", "algorithm", "time_us", "p25",
-                              "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput", "ratio", "middle half",
+                              "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput", bus_column(c, "%bus"), "ratio", "middle half",
                               "#wrong", "shape");
 }
 
@@ -116,6 +139,7 @@ std::string rows_text(const conditions& c, std::span<const row> rows) {
                             microseconds(r, 0.25), microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99),
                             fmt::format("{:.4f}", f.algbw), fmt::format("{:.4f}", f.busbw),
                             percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
+                            bus_column(c, percent_text(f.percent_of_bus)),
                             r.ratios.empty() ? "-" : fmt::format("{:.3f}", quantile(r.ratios, 0.5)),
                             r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25),
                                                                  quantile(r.ratios, 0.75)),
@@ -143,7 +167,7 @@ std::string verdict_text(const conditions& c, collective what, std::span<const r
     if (on_its_machine && f.percent_of_limit) text += fmt::format(", {:.1f} % of the limit", *f.percent_of_limit);
     if (f.percent_of_goodput) text += fmt::format(", {:.1f} % of goodput", *f.percent_of_goodput);
     text += ".\n";
-    for (const std::string_view other : {"flat-ring", "two-level", "mpi"})
+    for (const std::string_view other : {"flat-ring", "two-level", "mpi", "nccl"})
         if (const row* r = find(rows, largest, other))
             text += fmt::format("#   {:.2f} times as fast as {} ({})\n", r->median() / f.time, other,
                                 format_duration(r->median()));

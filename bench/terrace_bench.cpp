@@ -21,6 +21,7 @@
 #include "bench/detect.hpp"
 #include "bench/flow.hpp"
 #include "bench/goodput.hpp"
+#include "bench/gpu.hpp"
 #include "bench/links.hpp"
 #include "bench/report.hpp"
 #include "bench/runner.hpp"
@@ -86,11 +87,12 @@ std::unique_ptr<contender> make_fitting(const std::string& name, const setting& 
     }
 }
 
-std::vector<runner::entrant> invite(const world& w, const settings& s, const plan& p, collective what,
-                                    std::vector<absence>& absent) {
+std::vector<runner::entrant> invite(const conditions& under, collective what, std::vector<absence>& absent) {
+    const world& w = under.ranks;
+    const settings& s = under.asked;
     options how = options::from_environment();
     how.place = s.place;
-    const setting in{w, p, how, {what, s.type, s.op, s.root}, s.windows};
+    const setting in{w, under.chosen, how, {what, s.type, s.op, s.root}, s.windows, under.device, s.staging, s.graph};
     std::vector<runner::entrant> all;
     for (const std::string& name : s.algorithms) {
         const auto make = [&]() -> std::unique_ptr<contender> {
@@ -111,9 +113,9 @@ struct outcome {
     std::vector<absence> absent;
 };
 
-void compare(const world& w, const conditions& under, collective what, progress& shown, outcome& all) {
+void compare(const world& w, const conditions& under, memory& where, collective what, progress& shown, outcome& all) {
     const settings& s = under.asked;
-    runner run(w, s, what, invite(w, s, under.chosen, what, all.absent));
+    runner run(w, s, where, what, invite(under, what, all.absent));
     shown.clear();
     say(w, heading_text(under, what, all.absent));
     const std::size_t before = all.rows.size();
@@ -128,13 +130,19 @@ void compare(const world& w, const conditions& under, collective what, progress&
 
 int compare(const world& w, const settings& s) {
     const plan p = load(w, s);
-    const yardstick against(p.get().machine, measure_goodput(w, p.get().machine, s.place), s.burst);
-    const conditions under{w, s, p, against, now_text()};
+    const auto device = w.together([&] {
+        return s.device ? std::make_unique<gpu>(w, options::from_environment()) : nullptr;
+    });
+    const std::unique_ptr<memory> where = device ? device_memory(*device) : host_memory();
+    std::optional<bus_rates> bus;
+    if (s.staging) bus = measure_bus(w, *device);
+    const yardstick against(p.get().machine, measure_goodput(w, p.get().machine, s.place), s.burst, bus);
+    const conditions under{w, s, p, against, now_text(), device.get()};
 
     say(w, header_text(under));
     progress shown(w.first(), s.progress);
     outcome all;
-    for (const collective what : s.collectives) compare(w, under, what, shown, all);
+    for (const collective what : s.collectives) compare(w, under, *where, what, shown, all);
     w.together([&] {
         if (w.first() && !s.json_file.empty()) write_atomically(s.json_file, to_json(under, all.rows, all.absent));
         return true;

@@ -21,8 +21,9 @@ std::optional<double> percent(double limit, double time) {
 
 }  // namespace
 
-yardstick::yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst)
-    : machine_(machine), measured_(std::move(measured)), burst_(burst) {}
+yardstick::yardstick(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
+                     std::optional<bus_rates> bus)
+    : machine_(machine), measured_(std::move(measured)), burst_(burst), bus_(bus) {}
 
 std::optional<double> yardstick::percent_of_limit(collective what, std::int64_t bytes, double time) const {
     return percent(limit(machine_, bytes, what), time);
@@ -32,6 +33,11 @@ std::optional<double> yardstick::percent_of_goodput(collective what, std::int64_
     if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
     const auto rate = [this](int level) { return goodput(level); };
     return percent(limit(machine_, bytes, rate, static_cast<double>(burst_), what), time);
+}
+
+std::optional<double> yardstick::percent_of_bus(collective what, std::int64_t bytes, double time) const {
+    if (!bus_) return {};
+    return percent(bus_limit(*bus_, what, bytes, machine_.ranks()), time);
 }
 
 double yardstick::goodput(int l) const {

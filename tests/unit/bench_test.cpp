@@ -1,5 +1,6 @@
 // terrace-bench without timing: what it counts, what data it checks with, what it says of its command line.
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hierarchy_yaml.hpp"
+#include "bench/bus.hpp"
 #include "bench/exact.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
@@ -113,6 +115,15 @@ TEST(bench_settings, collectives_types_and_operations) {
     EXPECT_EQ(s.reference, "mpi");
 }
 
+TEST(bench_settings, algorithms_suit_the_buffers) {
+    const auto has = [](const settings& s, std::string_view name) {
+        return std::find(s.algorithms.begin(), s.algorithms.end(), name) != s.algorithms.end();
+    };
+    const settings host = accepted({"--plan", "p"}), device = accepted({"--plan", "p", "--device", "cuda"});
+    EXPECT_TRUE(has(host, "mpi") && has(host, "flat-ring") && !has(host, "nccl"));
+    EXPECT_TRUE(has(device, "nccl") && has(device, "flat-ring") && !has(device, "mpi"));
+}
+
 TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
     struct mistake {
         std::vector<const char*> words;
@@ -134,6 +145,14 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         {{"-r", "-1"}, "--root"},
         {{"--algorithms", "mpi,ring"}, "there is no algorithm ring; choose from hierarchical, "},
         {{"--algorithms", "mpi,mpi"}, "names one twice"},
+        {{"--algorithms", "nccl"}, "--algorithms nccl: takes buffers on GPUs: --device cuda"},
+        {{"--device", "rocm"}, "--device: rocm is none of: cuda, host"},
+        {{"--device", "cuda", "--algorithms", "mpi"}, "--algorithms mpi: takes buffers of the host; leave it out, or --device"},
+        {{"--staging"}, "--staging is for buffers on GPUs: --device cuda"},
+        {{"--graph"}, "--graph is for buffers on GPUs: --device cuda"},
+        {{"--device", "cuda", "--staging", "--graph"}, "--graph: the host takes part in each call of --staging"},
+        {{"--device", "cuda", "--graph", "-w", "0", "-n", "1"}, "--graph needs -w"},
+        {{"--device", "cuda", "--buffers", "window"}, "--buffers window: is memory of the host"},
         {{"--algorithms", "mpi", "--reference", "staged"}, "--reference staged: is not among --algorithms mpi"},
         {{"--fast"}, "--fast"},
     };
@@ -145,6 +164,19 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         EXPECT_EQ(std::get<answer>(result).exit_code, 2);
         EXPECT_NE(std::get<answer>(result).text.find(m.message), std::string::npos) << std::get<answer>(result).text;
     }
+}
+
+// ---- the bus --------------------------------------------------------------------------------------------------------
+
+TEST(bench_bus, the_limit_is_of_the_rank_that_copies_most) {
+    const bus_rates bus{.in = 50e9, .out = 40e9, .both = 60e9};
+    constexpr std::int64_t bytes = 1'200'000'000;
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allreduce, bytes, 4), 2.4 / 60);  // in and out at once
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce, bytes, 4), 2.4 / 60);
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::broadcast, bytes, 4), 1.2 / 40);  // no rank does both
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 4), 1.5 / 60);
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 100), 1.2 / 50);
+    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allgather, bytes, 100), 1.2 / 40);
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------------

@@ -10,12 +10,14 @@
 // CUDA's and NCCL's own names for what their handles point to, so that no header of theirs is needed here.
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraphExec_st;
 struct ncclComm;
 
 namespace terrace {
 
 using gpu_stream = CUstream_st*;
 using gpu_event = CUevent_st*;
+using gpu_graph = CUgraphExec_st*;  ///< ready to run
 using nccl_comm = ncclComm*;
 
 /// ncclUniqueId.
@@ -57,6 +59,13 @@ struct gpu_runtime {
     int (*event_done)(gpu_event event, bool* done);
     int (*copy)(void* to, const void* from, std::size_t bytes, gpu_stream stream);
     int (*capture_mode)(int* mode);  ///< exchanges what this thread may do while streams are captured
+    // For who measures.
+    int (*make_timer)(gpu_event* event);              ///< an event that knows when it was reached
+    int (*seconds_between)(double* seconds, gpu_event from, gpu_event to);  ///< of two timers that have been
+    int (*begin_capture)(gpu_stream stream);          ///< what it and those that wait for it get becomes a graph
+    int (*end_capture)(gpu_stream stream, gpu_graph* graph);
+    int (*launch)(gpu_graph graph, gpu_stream stream);
+    int (*drop_graph)(gpu_graph graph);
 
     // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are through.
     const char* (*nccl_error)(int code);

@@ -84,6 +84,21 @@ int capture_mode(int* mode) {
     return code;
 }
 
+int seconds_between(double* seconds, gpu_event from, gpu_event to) {
+    float milliseconds = 0;
+    const cudaError_t code = cudaEventElapsedTime(&milliseconds, from, to);
+    *seconds = milliseconds / 1e3;
+    return code;
+}
+
+int end_capture(gpu_stream stream, gpu_graph* ready) {
+    cudaGraph_t captured = nullptr;
+    if (const cudaError_t code = cudaStreamEndCapture(stream, &captured); code != cudaSuccess) return code;
+    const cudaError_t code = cudaGraphInstantiate(ready, captured, 0);
+    cudaGraphDestroy(captured);
+    return code;
+}
+
 int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank) {
     ncclUniqueId unique;
     std::memcpy(&unique, id, sizeof unique);
@@ -135,6 +150,12 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
         return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s);
     },
     .capture_mode = capture_mode,
+    .make_timer = [](gpu_event* e) -> int { return cudaEventCreate(e); },
+    .seconds_between = seconds_between,
+    .begin_capture = [](gpu_stream s) -> int { return cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal); },
+    .end_capture = end_capture,
+    .launch = [](gpu_graph g, gpu_stream s) -> int { return cudaGraphLaunch(g, s); },
+    .drop_graph = [](gpu_graph g) -> int { return cudaGraphExecDestroy(g); },
     .nccl_error = [](int code) { return ncclGetErrorString(static_cast<ncclResult_t>(code)); },
     .nccl_version = [](int* number) -> int { return ncclGetVersion(number); },
     .make_id = [](nccl_id* id) -> int { return ncclGetUniqueId(reinterpret_cast<ncclUniqueId*>(id)); },

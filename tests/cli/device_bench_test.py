@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""terrace-bench --device cuda as a person meets it, with memory of the host for GPUs and MPI for NCCL
+(tests/support/gpu_module.cpp). No result of a GPU, and no time of it is looked at.
+
+usage: device_bench_test.py TERRACE TERRACE_BENCH MODULE MPIRUN [MPIRUN_OPTION ...]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from scratch import Scratch
+
+TERRACE, BENCH, MODULE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
+MPIRUN = sys.argv[4:]
+RANKS = 4
+BASELINES = {"hierarchical", "flat-ring", "two-level", "nccl"}
+
+
+class DeviceBench(Scratch):
+    def setUp(self):
+        super().setUp()
+        subprocess.run([TERRACE, "plan", "cluster.yaml", "-o", "plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def bench(self, *arguments, status=0, module=MODULE, **environment):
+        words = ["--plan", "plan.yaml", "--placement", "anywhere", "--device", "cuda", *arguments]
+        done = subprocess.run([*MPIRUN, "-np", str(RANKS), BENCH, *words], cwd=self.directory, text=True,
+                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
+                              env={**os.environ, "TERRACE_GPU_MODULE": str(module), **environment})
+        self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
+        return done.stdout if status != 2 else done.stderr.split("-----")[0]
+
+    def measure(self, *arguments, **how):
+        text = self.bench(*arguments, "-n", "2", "-w", "2", "--json", "out.json", **how)
+        return text, json.loads(self.read("out.json"))
+
+    def test_all_collectives(self):
+        text, found = self.measure("--collective", "all", "-b", "4K", "-e", "64K", "-f", "16", "-r", "1",
+                                   "--algorithms", ",".join(BASELINES))
+        self.assertIn("stand-in (memory of the host, no GPU)", found["device"])
+        self.assertEqual((found["ranks_per_device"], found["bus"]), (RANKS, None))
+        self.assertIn("4 ranks share a device", text)
+        self.assertEqual(found["skipped"], [])
+        self.assertEqual({(r["collective"], r["algorithm"], r["bytes"]) for r in found["results"]},
+                         {(c, a, b) for c in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce")
+                          for a in BASELINES for b in (4096, 65536)})
+        self.assertEqual({(r["wrong"], r["percent_of_bus"]) for r in found["results"]}, {(0, None)})
+        for row in found["results"]:
+            self.assertGreater(row["time_us"], 0)
+            self.assertGreater(row["percent_of_limit"], 0)
+
+    def test_what_nccl_has_not(self):
+        text, found = self.measure("-b", "1K", "-e", "1K", "-d", "int16", "-o", "avg", "--algorithms", "hierarchical,nccl")
+        self.assertEqual({s["algorithm"]: s["why"] for s in found["skipped"]}, {"nccl": "NCCL has no type int16"})
+        self.assertIn("# allreduce: all results are exact.", text)
+        _, found = self.measure("-b", "1K", "-e", "1K", "-o", "avg", "--algorithms", "hierarchical,nccl")
+        self.assertIn("operation avg", found["skipped"][0]["why"])
+
+    # Each graph is made of a row's own buffers and count.
+    def test_graphs(self):
+        text, found = self.measure("-b", "1K", "-e", "256K", "-f", "16", "--graph", "--async", "2", "--algorithms",
+                                   ",".join(BASELINES))
+        self.assertTrue(found["graph"])
+        self.assertIn("replayed from graphs", text)
+        self.assertEqual({r["wrong"] for r in found["results"]}, {0})
+        self.assertEqual({r["bytes"] for r in found["results"]}, {1 << 10, 1 << 14, 1 << 18})
+
+    def test_staging(self):
+        text, found = self.measure("-b", "4K", "-e", "64K", "-f", "16", "--staging", "--collective", "all",
+                                   "--algorithms", "hierarchical,nccl")
+        self.assertIn("# %bus      the same of copies between device and host: ", text)
+        self.assertEqual(set(found["bus"]), {"from_device", "to_device", "both"})
+        for row in found["results"]:
+            with self.subTest(row=row):
+                self.assertEqual(row["wrong"], 0)
+                self.assertEqual(row["percent_of_bus"] is None, row["algorithm"] == "nccl")
+        row = next(r for r in found["results"] if r["collective"] == "allreduce" and r["percent_of_bus"])
+        bus, n = found["bus"], row["bytes"] / 1e9
+        limit = max(n / bus["from_device"], n / bus["to_device"], 2 * n / bus["both"])
+        self.assertAlmostEqual(row["percent_of_bus"], 100 * limit / (row["time_us"] * 1e-6), places=6)
+
+    def test_mistakes_on_the_device_show(self):
+        text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1, TERRACE_TEST_WRONG="1")
+        self.assertIn("WRONG ELEMENTS", text)
+        self.assertEqual({r["algorithm"]: r["wrong"] for r in found["results"]}, {"flat-ring": 0, "nccl": 2 * RANKS})  # two iterations are checked
+
+    def test_without_a_gpu_it_says_what_to_do(self):
+        text = self.bench("--json", "out.json", module="/nowhere/terrace-nccl.so", status=2)
+        self.assertRegex(text, r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
+        self.assertFalse((self.directory / "out.json").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -166,6 +166,7 @@ std::string verdict_text(const conditions& c, collective what, std::span<const r
     const bool on_its_machine = c.asked.place == options::placement::by_node;
     if (on_its_machine && f.percent_of_limit) text += fmt::format(", {:.1f} % of the limit", *f.percent_of_limit);
     if (f.percent_of_goodput) text += fmt::format(", {:.1f} % of goodput", *f.percent_of_goodput);
+    if (f.percent_of_bus) text += fmt::format(", {:.1f} % of the bus", *f.percent_of_bus);
     text += ".\n";
     for (const std::string_view other : {"flat-ring", "two-level", "mpi", "nccl"})
         if (const row* r = find(rows, largest, other))

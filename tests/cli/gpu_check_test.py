@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """What tools/gpu-check and tools/install-deps --cuda do where there is no GPU: say so, and what to do.
 
-usage: gpu_check_test.py SOURCE_ROOT
+usage: gpu_check_test.py SOURCE_ROOT [BUILD_ROOT MODULE ...]
+
+MODULE (tests/support/gpu_module.cpp) has memory of the host for GPUs and MPI for NCCL: what runs on it is no result of a GPU.
 """
 import ctypes
 import importlib.machinery
 import importlib.util
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -86,6 +89,26 @@ class Parts(Scratch):
 
     def check(self, seconds=600, prefix=None):
         return self.tool.Check(types.SimpleNamespace(seconds=seconds, prefix=prefix, build=self.directory / "build"))
+
+    @unittest.skipIf(len(sys.argv) < 4, "no build with Open MPI given")
+    def test_the_bench_runs_and_its_figures_are_kept(self):
+        check = self.check()
+        check.build, module = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
+        check.environment["TERRACE_GPU_MODULE"] = str(module)
+        self.tool.SIZES = self.tool.STAGING_SIZES = ["-b", "4K", "-e", "4K", "-n", "1"]
+        self.assertEqual(check.result()["bench"]["bench 4 ranks"], None)
+        check.benches()
+        self.assertEqual([p for p in check.parts if p["outcome"] != "passed"], [])
+        result = json.loads(json.dumps(check.result()))["bench"]
+        self.assertEqual(list(result), [name for name, _, _ in self.tool.BENCH])
+        for name, sizes, options in self.tool.BENCH:
+            found = result[name]
+            self.assertEqual((found["ranks"], found["graph"], found["staging"]),
+                             (math.prod(sizes), "--graph" in options, "--staging" in options), name)
+            self.assertEqual({row["wrong"] for row in found["results"]}, {0}, name)
+            self.assertEqual({row["algorithm"] for row in found["results"]}, set(options[1].split(",")), name)
+        self.assertIsNotNone(result["staging 1 rank"]["results"][0]["percent_of_bus"])
+        self.assertIn("all results are exact", next(p for p in check.parts if p["part"] == "bench 8 ranks")["detail"])
 
     def test_outcomes(self):
         check = self.check()

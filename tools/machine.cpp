@@ -96,8 +96,7 @@ topology load_machine(const machine_options& o) {
         const std::optional<uplink> nodes = t.node ? uplink_of(*t.node) : std::nullopt;
         t = with_nodes(read_slurm_topology(o.slurm, nodes, names), std::move(t));
     }
-    if (!hosts.empty()) t.machine = restricted(t.machine, hosts);
-    return t;
+    return hosts.empty() ? t : restricted(std::move(t), hosts);
 }
 
 }  // namespace terrace

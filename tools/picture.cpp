@@ -71,6 +71,7 @@ std::string name_of(const hierarchy& machine, const box& b) {
     if (b.level < 0) return fmt::format("{}", b.number);
     const int nodes = machine.node_levels();
     if (b.level == nodes - 1 && !machine.hosts.empty()) return machine.hosts[at(b.number)];
+    if (const auto& names = machine.levels[at(b.level)].names; !names.empty()) return names[at(b.number)];
     const std::string& name = machine.levels[at(b.level)].name;
     return machine.shape.domains(b.level) == 1 ? name : fmt::format("{} {}", name, b.number);
 }
@@ -193,11 +194,11 @@ public:
             return l.bandwidth_assumed || l.latency_assumed;
         });
         if (assumed) out_.text(16, y, "* assumed, not measured", 11, svg::anchor::start, "#555"), y += 18;
-        if (p_.node != nullptr) {
-            out_.text(16, y + 14, "inside a node", 13, svg::anchor::start, "#222", true);
+        for (const picture::inside& each : p_.nodes) {
+            out_.text(16, y + 14, each.title, 13, svg::anchor::start, "#222", true);
             node_drawing inside(out_);
-            inside.draw(*p_.node, 16, y + 24);
-            y += 24 + inside.measure(*p_.node).height + 8;
+            inside.draw(*each.node, 16, y + 24);
+            y += 24 + inside.measure(*each.node).height + 8;
         }
         out_.grow(y + 8);
         return out_.finish();

@@ -24,7 +24,11 @@ struct picture {
     std::string title, subtitle;
     std::vector<stage> stages = {};  ///< innermost first; all levels or none
     std::vector<load> loads = {};    ///< by level, or none
-    const part* node = nullptr;
+    struct inside {
+        std::string title;
+        const part* node;
+    };
+    std::vector<inside> nodes = {};
 };
 
 std::string draw_svg(const picture& p);

@@ -16,13 +16,21 @@ namespace terrace {
 
 namespace {
 
+std::vector<picture::inside> insides_of(const topology& t) {
+    if (t.node) return {{"inside a node", t.node.get()}};
+    std::vector<picture::inside> all;
+    for (const topology::node_type& type : t.types)
+        if (type.node) all.push_back({fmt::format("inside a node of type {}", type.name), type.node.get()});
+    return all;
+}
+
 picture picture_of(const topology& t) {
     const std::size_t nodes = t.machine.node_sizes().size();
     return {.machine = t.machine,
             .title = t.name,
             .subtitle = fmt::format("{} ranks in {} node{} ({}); links: per direction", t.machine.ranks(), nodes,
                                     nodes == 1 ? "" : "s", shape_text(t.machine.shape)),
-            .node = t.node.get()};
+            .nodes = insides_of(t)};
 }
 
 }  // namespace

@@ -149,6 +149,7 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
             sizes.push_back(static_cast<int>(last - first));
             parents.push_back(d);
         }
+        part.levels[at(l)].names = chosen(whole.levels[at(l)].names, parents);
         left = std::move(parents);
     }
     if (nodes == whole.depth()) part.hosts = whole.hosts;
@@ -160,16 +161,27 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
     return part;
 }
 
+// A child's way into a level is as fast as the slowest of the networks on it, those that are left out included.
 hierarchy without_idle_levels(const hierarchy& h) {
     hierarchy result{{}, {}, h.reduction, h.hosts};
     std::vector<std::vector<int>> children;
+    std::vector<double> narrow;  // of each child, the slowest link of those networks that are left out
     for (int l = 0; l < h.depth(); ++l) {
         const std::vector<int>& sizes = h.shape.children()[at(l)];
         const bool joins = std::any_of(sizes.begin(), sizes.end(), [](int n) { return n > 1; });
         const bool last_chance = l + 1 == h.depth() && children.empty();
-        if (!joins && !last_chance) continue;
+        const bool left_out = !joins && !last_chance;
+        std::vector<double> rates;
+        if (between_nodes(h.levels[at(l)].medium) && (left_out || !narrow.empty()))
+            for (int c = 0; c < h.shape.members(l); ++c)
+                rates.push_back(narrow.empty() ? h.rate(l, c) : std::min(narrow[at(c)], h.rate(l, c)));
+        if (left_out) {
+            narrow = std::move(rates);
+            continue;
+        }
         children.push_back(sizes);
-        result.levels.push_back(h.levels[at(l)]);
+        result.levels.push_back(narrow.empty() ? h.levels[at(l)] : with_rates(h.levels[at(l)], std::move(rates)));
+        narrow.clear();
     }
     result.shape = tree(std::move(children));
     return result;

@@ -32,6 +32,7 @@ struct level {
     bool overhead_assumed = true;
     std::vector<double> rates = {};  ///< the links' bandwidths by child, where they differ; `bandwidth` is the fastest
     bool ring = false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
+    std::vector<std::string> names = {};  ///< of its domains, in order; empty where the file names none
 };
 
 /// A nesting of domains, innermost level first. The children of level 0 are ranks, numbered in order; the last level

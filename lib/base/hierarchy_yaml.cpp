@@ -130,7 +130,7 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
 }
 
 level read_level(const document& map) {
-    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "hosts"});
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -228,14 +228,14 @@ std::vector<std::size_t> host_levels(const hierarchy& h) {
     return levels;
 }
 
-std::vector<std::string> listed_hosts(const document& list) {
-    std::vector<std::string> names;
-    for (const document& item : list.is_sequence() ? list.items() : std::vector<document>{list}) try {
-            const std::vector<std::string> more = expand_hosts(item.text(), max_hosts - names.size());
-            names.insert(names.end(), more.begin(), more.end());
-        } catch (const usage_error& e) {
-            item.fail(e.what());
-        }
+// What a list names: `count` different ones.
+std::vector<std::string> names_for(const document& list, std::size_t count, std::string_view one, std::string_view all) {
+    std::vector<std::string> names = read_names(list);
+    if (names.size() != count)
+        list.fail(fmt::format("{} {} names for {} {}; name each once", names.size(), one, count, all));
+    std::unordered_set<std::string_view> seen;
+    for (const std::string& name : names)
+        if (!seen.insert(name).second) list.fail(fmt::format("{} \"{}\" is there twice", one, name));
     return names;
 }
 
@@ -248,15 +248,17 @@ std::vector<std::string> read_hosts(const std::vector<document>& levels, const h
         if (std::find(allowed.begin(), allowed.end(), l) == allowed.end())
             list.fail(fmt::format("hosts name nodes; move them to level \"{}\"", h.levels[allowed.back()].name));
         if (!names.empty()) list.fail("the nodes have names already; leave one of the two lists out");
-        names = listed_hosts(list);
-        const std::size_t nodes = h.node_sizes().size();
-        if (names.size() != nodes)
-            list.fail(fmt::format("{} host names for {} nodes; name each node once", names.size(), nodes));
-        std::unordered_set<std::string_view> seen;
-        for (const std::string& name : names)
-            if (!seen.insert(name).second) list.fail(fmt::format("host \"{}\" is there twice", name));
+        names = names_for(list, h.node_sizes().size(), "host", "nodes");
     }
     return names;
+}
+
+void read_domain_names(const std::vector<document>& levels, hierarchy& h) {
+    for (std::size_t l = 0; l < levels.size(); ++l)
+        if (levels[l].has("names"))
+            h.levels[l].names = names_for(levels[l].at("names"),
+                                          static_cast<std::size_t>(h.shape.domains(static_cast<int>(l))),
+                                          h.levels[l].name, "domains");
 }
 
 std::string write_level(const level& l, std::optional<int> size, const std::string& hosts) {
@@ -278,6 +280,7 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
     }
     if (l.ring) text += ", links: ring";
     if (!assumed.empty()) text += fmt::format(", assumed: [{}]", fmt::join(assumed, ", "));
+    if (!l.names.empty()) text += fmt::format(", names: {}", yaml_scalar(fold_hosts(l.names)));
     if (!hosts.empty()) text += fmt::format(", hosts: {}", yaml_scalar(hosts));
     return text + "}";
 }
@@ -291,21 +294,47 @@ std::string write_domain(const tree& t, int l, int d) {
 
 }  // namespace
 
-hierarchy read_hierarchy(const document& map) {
-    const document list = map.at("levels");
-    hierarchy h;
+std::vector<level> read_levels(const document& list) {
+    std::vector<level> levels;
     for (const document& item : list.items()) {
         level next = read_level(item);
-        check_next(h.levels, next, item);
-        h.levels.push_back(std::move(next));
-        if (h.levels.size() > max_levels) item.fail(fmt::format("more than {} levels", max_levels));
+        check_next(levels, next, item);
+        levels.push_back(std::move(next));
+        if (levels.size() > max_levels) item.fail(fmt::format("more than {} levels", max_levels));
     }
-    if (h.levels.empty()) list.fail("a machine has at least one level");
+    if (levels.empty()) list.fail("a machine has at least one level");
+    return levels;
+}
+
+double read_reduction(const document& map) {
+    return map.has(reduction.key) ? as_printed(checked_rate(map.at(reduction.key), reduction)) : 0;
+}
+
+double read_bandwidth(const document& entry) { return checked_rate(entry, rate_fields[0]); }
+
+double read_latency(const document& entry) { return checked_rate(entry, rate_fields[1]); }
+
+std::vector<std::string> read_names(const document& list) {
+    std::vector<std::string> names;
+    for (const document& item : list.is_sequence() ? list.items() : std::vector<document>{list}) try {
+            const std::vector<std::string> more = expand_hosts(item.text(), max_hosts - names.size());
+            names.insert(names.end(), more.begin(), more.end());
+        } catch (const usage_error& e) {
+            item.fail(e.what());
+        }
+    return names;
+}
+
+hierarchy read_hierarchy(const document& map) {
+    const std::vector<document> items = map.at("levels").items();
+    hierarchy h;
+    h.levels = read_levels(map.at("levels"));
     h.shape = read_shape(map, h.levels);
-    check_rates(list.items(), h);
-    check_rings(list.items(), h);
-    if (map.has(reduction.key)) h.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
-    h.hosts = read_hosts(list.items(), h);
+    check_rates(items, h);
+    check_rings(items, h);
+    h.reduction = read_reduction(map);
+    read_domain_names(items, h);
+    h.hosts = read_hosts(items, h);
     return h;
 }
 

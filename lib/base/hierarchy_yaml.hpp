@@ -13,8 +13,18 @@ inline constexpr int max_ranks = 1 << 20;
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from
 /// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth, latency]` marks rates that are written out.
-/// `reduction:` may stand beside `levels:`. @throws input_error
+/// `names:` are those of a level's domains. `reduction:` may stand beside `levels:`. @throws input_error
 hierarchy read_hierarchy(const document& map);
+
+/// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and `reduction:`, 0 where
+/// it is left out.
+std::vector<level> read_levels(const document& list);
+double read_reduction(const document& map);
+/// One rate, in the limits of files.
+double read_bandwidth(const document& entry);
+double read_latency(const document& entry);
+/// A list of names as Slurm writes hosts, or a YAML list of such. @throws input_error for more than max_hosts
+std::vector<std::string> read_names(const document& list);
 
 /// The same as YAML lines, units normalised, each line indented by `indent`: reads back equal.
 std::string write_hierarchy(const hierarchy& h, int indent);

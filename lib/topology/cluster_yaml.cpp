@@ -14,6 +14,8 @@
 
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
+#include "topology/domains.hpp"
+#include "topology/side_by_side.hpp"
 
 namespace terrace {
 
@@ -141,7 +143,8 @@ hierarchy read_torus(const document& map) {
 // The nodes of a torus: described by a file, by levels, or each a rank.
 topology read_torus_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
     hierarchy above = read_torus(map);
-    if (map.has("tree")) map.at("tree").fail("a torus has its shape already; leave this out");
+    for (const char* key : {"tree", "domains", "nodes"})
+        if (map.has(key)) map.at(key).fail("a torus has its shape already; leave this out");
     if (map.has("node") && map.has("levels"))
         map.at("levels").fail("the node's file has the levels inside it; leave these out");
     if (map.has("node")) return with_nodes(above, read_node(map.at("node"), directory, read));
@@ -153,12 +156,63 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
     return with_nodes(above, {"", std::move(inside), nullptr, {}});
 }
 
+// A node's type: a description, its levels, or just how many ranks share memory.
+topology read_type(const document& entry, const std::filesystem::path& directory, const node_reader& read) {
+    hierarchy inside;
+    if (entry.is_scalar()) {
+        level node{.name = "node"};
+        const rates usual = default_rates(node.medium);
+        node.bandwidth = usual.bandwidth, node.latency = usual.latency, node.overhead = usual.overhead;
+        node.bandwidth_assumed = node.latency_assumed = true;
+        inside = {{std::move(node)}, tree::uniform(std::vector{static_cast<int>(entry.integer(1, max_ranks))})};
+    } else if (entry.has("levels")) {
+        entry.allow_only({"levels", "tree"});
+        inside = read_hierarchy(entry);
+        if (inside.node_levels() < inside.depth())
+            entry.at("levels").fail("these are the levels inside a node: no infiniband, no ethernet");
+        if (!inside.hosts.empty()) entry.at("levels").fail("nodes of this type are named in domains:, not here");
+        for (level& l : inside.levels) l.names.clear();
+    } else {
+        return read_node(entry, directory, read);
+    }
+    return {"", std::move(inside), nullptr, {}};
+}
+
+// `domains:`, and `nodes:` if they are of types.
+topology read_written_out(const document& map, const std::filesystem::path& directory, const node_reader& read) {
+    constexpr std::size_t most_types = 16;
+    if (map.has("tree")) map.at("tree").fail("domains: says how the machine is built; leave this out");
+    if (map.has("node")) map.at("node").fail("with domains: nodes have types; write nodes: {NAME: {hwloc: FILE}}");
+    std::vector<topology> types;
+    std::vector<std::string> names;
+    if (map.has("nodes"))
+        for (const auto& [name, entry] : map.at("nodes").entries()) {
+            if (types.size() == most_types) entry.fail(fmt::format("more than {} node types", most_types));
+            types.push_back(read_type(entry, directory, read));
+            types.back().name = name;
+            names.push_back(name);
+        }
+    if (map.has("nodes") && types.empty()) map.at("nodes").fail("no node types; declare one, or leave this out");
+    written_out w = read_domains(map, names);
+    topology t{"", {}, nullptr, {}};
+    if (types.empty()) t.machine = std::move(w.machine);
+    else try {
+            t = with_nodes(w.machine, std::move(types), std::move(w.node_type));
+        } catch (const usage_error& e) {
+            map.at("nodes").fail(e.what());
+        }
+    t.notes.insert(t.notes.begin(), w.notes.begin(), w.notes.end());
+    return t;
+}
+
 topology read_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
     if (map.has("torus")) try {
             return read_torus_machine(map, directory, read);
         } catch (const usage_error& e) {
             map.at("torus").fail(e.what());
         }
+    if (map.has("domains")) return read_written_out(map, directory, read);
+    if (map.has("nodes")) map.at("nodes").fail("which node is of which type is said by domains:; add it, or write node:");
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
@@ -182,7 +236,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
     check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "torus", "links", "node", "reduction"});
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes", "reduction"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;
@@ -200,31 +254,39 @@ topology single_node(std::string name, node n) {
 }
 
 topology with_nodes(const hierarchy& above, topology inside) {
-    const hierarchy node = std::move(inside.machine);
-    if (node.node_levels() < node.depth())
-        throw usage_error("the nodes' description has levels between nodes already; give that of one node");
-    if (above.depth() + node.depth() > max_levels)
-        throw usage_error(fmt::format("with {} inside the node more than {} levels", node.depth(), max_levels));
-    if (std::int64_t{above.ranks()} * node.ranks() > max_ranks)
-        throw usage_error(
-            fmt::format("{} nodes of {} ranks are more than {} ranks", above.ranks(), node.ranks(), max_ranks));
+    return with_nodes(above, std::vector{std::move(inside)}, std::vector<int>(static_cast<std::size_t>(above.ranks()), 0));
+}
+
+topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node) {
+    std::vector<hierarchy> insides;
+    for (const topology& t : types) {
+        if (t.machine.node_levels() < t.machine.depth())
+            throw usage_error("the nodes' description has levels between nodes already; give that of one node");
+        insides.push_back(t.machine);
+    }
+    std::int64_t ranks = 0;
+    for (const int type : type_of_node) ranks += insides[static_cast<std::size_t>(type)].ranks();
+    if (ranks > max_ranks)
+        throw usage_error(fmt::format("{} nodes of {} ranks in all are more than {} ranks", above.ranks(), ranks, max_ranks));
+    auto [levels, children] = side_by_side(insides, type_of_node);
+    if (above.levels.size() + levels.size() > max_levels)
+        throw usage_error(fmt::format("with {} inside the node more than {} levels", levels.size(), max_levels));
     for (const level& l : above.levels)
-        for (const level& inner : node.levels)
+        for (const level& inner : levels)
             if (l.name == inner.name)
                 throw usage_error(fmt::format("two levels are named \"{}\", in the node and above it", l.name));
-    hierarchy& whole = inside.machine;
-    whole.levels = node.levels;
-    whole.levels.insert(whole.levels.end(), above.levels.begin(), above.levels.end());
-    std::vector<std::vector<int>> children;
-    for (const std::vector<int>& sizes : node.shape.children()) {
-        std::vector<int>& repeated = children.emplace_back();
-        for (int n = 0; n < above.ranks(); ++n) repeated.insert(repeated.end(), sizes.begin(), sizes.end());
+
+    topology whole = types.size() == 1 ? std::move(types.front()) : topology{};
+    for (topology& t : types) {
+        if (types.size() == 1) break;
+        for (std::string& note : t.notes) whole.notes.push_back(fmt::format("{}: {}", t.name, note));
+        whole.types.push_back({std::move(t.name), std::move(t.node)});
     }
+    if (!whole.types.empty()) whole.type_of_node = std::move(type_of_node);
+    levels.insert(levels.end(), above.levels.begin(), above.levels.end());
     children.insert(children.end(), above.shape.children().begin(), above.shape.children().end());
-    whole.shape = tree(std::move(children));
-    whole.reduction = above.reduction;
-    whole.hosts = above.hosts;
-    return inside;
+    whole.machine = {std::move(levels), tree(std::move(children)), above.reduction, above.hosts};
+    return whole;
 }
 
 std::string write_cluster(const topology& t) {

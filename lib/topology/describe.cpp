@@ -166,8 +166,10 @@ private:
                 json& rank = children.emplace_back(object_json("rank", fmt::format("rank {}", c)));
                 rank["rank"] = c;
             } else {
-                json& domain = children.emplace_back(object_json(
-                    l > nodes_ ? "switch" : "domain", fmt::format("{} {}", h.levels[at(l - 1)].name, c)));
+                const level& inside = h.levels[at(l - 1)];
+                json& domain = children.emplace_back(
+                    object_json(l > nodes_ ? "switch" : "domain",
+                                inside.names.empty() ? fmt::format("{} {}", inside.name, c) : inside.names[at(c)]));
                 domain["children"] = below(l - 1, c);
             }
         }
@@ -178,7 +180,7 @@ private:
         const hierarchy& h = t_.machine;
         const int first = h.shape.first_rank(nodes_ - 1, node);
         const int ranks = (nodes_ == 0 ? node + 1 : h.shape.first_rank(nodes_ - 1, node + 1)) - first;
-        if (t_.node) append_parts(children, *t_.node, first, ranks);
+        if (const part* parts = t_.parts_of(node)) append_parts(children, *parts, first, ranks);
         else if (nodes_ > 0) children = below(nodes_ - 1, node);
     }
 
@@ -196,13 +198,13 @@ void find_ranks(const part& p, std::vector<const part*>& ranks) {
     for (const part& c : p.children) find_ranks(c, ranks);
 }
 
-std::string rank_table(const part& node) {
+std::string rank_table(const part& node, const std::string& title) {
     constexpr std::size_t most = 32;
     std::vector<const part*> ranks;
     find_ranks(node, ranks);
-    if (ranks.size() > most) return fmt::format("\nranks of a node: {}, each a {}\n", ranks.size(),
-                                                to_string(ranks.front()->what));
-    std::string text = "\nranks of a node\n";
+    if (ranks.size() > most)
+        return fmt::format("\n{}: {}, each a {}\n", title, ranks.size(), to_string(ranks.front()->what));
+    std::string text = fmt::format("\n{}\n", title);
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         text += fmt::format("  {:<3} {}", r, ranks[r]->name);
         if (!ranks[r]->nearest_nic.empty())
@@ -222,7 +224,15 @@ std::string describe_text(const topology& t) {
                                    level_table(h), t.name);
     append_domains(text, h, like, h.depth() - 1, 0, 1);
     if (h.reduction > 0) text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.reduction));
-    if (t.node) text += rank_table(*t.node);
+    if (t.node) text += rank_table(*t.node, "ranks of a node");
+    for (std::size_t type = 0; type < t.types.size(); ++type) {
+        const auto nodes = std::count(t.type_of_node.begin(), t.type_of_node.end(), static_cast<int>(type));
+        const std::string title = fmt::format("{} of type {}", counted(static_cast<int>(nodes), "node"), t.types[type].name);
+        if (nodes > 0 && t.types[type].node) text += rank_table(*t.types[type].node, title + ", ranks of each");
+        else if (nodes > 0) text += fmt::format("\n{}\n", title);
+    }
+    for (const level& l : h.levels)
+        if (!l.names.empty()) text += fmt::format("\n{}: {}\n", l.name, fold_hosts(l.names));
     if (!h.hosts.empty()) text += fmt::format("\nhosts: {}\n", fold_hosts(h.hosts));
     for (const std::string& note : t.notes) text += fmt::format("\nnote: {}\n", note);
     return text;

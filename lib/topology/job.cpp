@@ -18,6 +18,7 @@
 #include "base/hosts.hpp"
 #include "base/units.hpp"
 #include "topology/hwloc_xml.hpp"
+#include "topology/side_by_side.hpp"
 
 namespace terrace {
 
@@ -53,55 +54,6 @@ std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
         threads.push_back(first);
     }
     return threads;
-}
-
-// Names of all levels, innermost first: each kind of node has some of them, in the same order.
-std::vector<std::string> all_names(std::span<const job_node> kinds) {
-    std::vector<std::string> names;
-    for (const job_node& k : kinds) {
-        auto after = names.begin();
-        for (const level& l : k.levels.levels) {
-            auto known = std::find(names.begin(), names.end(), l.name);
-            if (known == names.end()) known = names.insert(after, l.name);
-            after = known + 1;
-        }
-    }
-    return names;
-}
-
-const level* find_level(const hierarchy& h, const std::string& name, int& index) {
-    for (index = 0; index < h.depth(); ++index)
-        if (h.levels[at(index)].name == name) return &h.levels[at(index)];
-    return nullptr;
-}
-
-// Adds one level inside nodes. `members` are the children that each node has left to join.
-void add_level(hierarchy& whole, std::vector<std::vector<int>>& children, const std::string& name,
-               std::span<const job_node> kinds, std::span<const int> node_kind, std::vector<int>& members) {
-    std::vector<double> rates;
-    std::vector<int> sizes;
-    std::optional<level> found;
-    for (std::size_t n = 0; n < node_kind.size(); ++n) {
-        const hierarchy& node = kinds[at(node_kind[n])].levels;
-        int l = 0;
-        const level* own = find_level(node, name, l);
-        for (int c = 0; c < members[n]; ++c)
-            rates.push_back(own == nullptr ? 0 : node.rate(l, c));
-        if (own == nullptr) {
-            sizes.insert(sizes.end(), at(members[n]), 1);
-            continue;
-        }
-        sizes.insert(sizes.end(), node.shape.children()[at(l)].begin(), node.shape.children()[at(l)].end());
-        members[n] = node.shape.domains(l);
-        if (!found) found = *own;
-        found->latency = std::max(found->latency, own->latency);
-        found->bandwidth_assumed |= own->bandwidth_assumed;
-    }
-    // What joins nothing has no link of its own; any rate will do.
-    const double most = *std::max_element(rates.begin(), rates.end());
-    std::replace(rates.begin(), rates.end(), 0.0, most);
-    whole.levels.push_back(with_rates(std::move(*found), std::move(rates)));
-    children.push_back(std::move(sizes));
 }
 
 level cluster_level(std::span<const job_node> kinds, std::span<const int> node_kind) {
@@ -182,16 +134,14 @@ job_node read_job_node(std::string_view text) {
 
 hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> node_kind,
                          const std::vector<std::string>& hosts) {
-    std::vector<int> members;
+    std::vector<hierarchy> insides;
+    for (const job_node& k : kinds) insides.push_back(k.levels);
     std::int64_t ranks = 0;
-    for (const int k : node_kind) {
-        members.push_back(kinds[at(k)].levels.ranks());
-        ranks += members.back();
-    }
+    for (const int k : node_kind) ranks += insides[at(k)].ranks();
     if (ranks > max_ranks) throw usage_error(fmt::format("a job of more than {} ranks", max_ranks));
     hierarchy whole;
-    std::vector<std::vector<int>> children;
-    for (const std::string& name : all_names(kinds)) add_level(whole, children, name, kinds, node_kind, members);
+    auto [levels, children] = side_by_side(insides, node_kind);
+    whole.levels = std::move(levels);
     if (node_kind.size() > 1) {
         whole.levels.push_back(cluster_level(kinds, node_kind));
         children.push_back({static_cast<int>(node_kind.size())});

@@ -37,8 +37,8 @@ job_node node_of_job(hardware parts, std::span<const affinity> ranks, std::vecto
 std::string write_job_node(const job_node& n);
 job_node read_job_node(std::string_view text);
 
-/// The machine of a job. Levels go by name: where a node lacks one that others have, its domains there have one child.
-/// Nothing says how nodes are connected: by one level, "cluster", with what each has towards the network.
+/// The machine of a job: its nodes side by side (side_by_side). Nothing says how they are connected: by one level,
+/// "cluster", with what each has towards the network.
 /// @param node_kind by node, which of `kinds` it is
 /// @param hosts by node; left out of the result where two are equal or one is none
 /// @throws usage_error for more than 1,048,576 ranks

@@ -15,8 +15,20 @@ namespace terrace {
 struct topology {
     std::string name;
     hierarchy machine;
-    std::shared_ptr<const part> node = {};  ///< what every node consists of; null where the file does not say
+    std::shared_ptr<const part> node = {};  ///< what every node consists of; null where the file does not say, or they differ
     std::vector<std::string> notes = {};    ///< what a person should know who reads the file
+    /// Where nodes differ: the types that the file declares, and by node which it is of.
+    struct node_type {
+        std::string name;
+        std::shared_ptr<const part> node;  ///< null where the file does not say
+    };
+    std::vector<node_type> types = {};
+    std::vector<int> type_of_node = {};
+
+    /// What a node consists of; null where the file does not say.
+    const part* parts_of(int n) const {
+        return types.empty() ? node.get() : types[static_cast<std::size_t>(type_of_node[static_cast<std::size_t>(n)])].node.get();
+    }
 };
 
 /// What one rank runs on, where a node's parts are known.

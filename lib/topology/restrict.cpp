@@ -103,4 +103,16 @@ hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& host
     return without_idle_levels(part_of(machine, ranks));
 }
 
+topology restricted(topology whole, const std::vector<job_host>& hosts) {
+    std::unordered_map<std::string_view, int> types;
+    for (std::size_t n = 0; n < whole.machine.hosts.size() && !whole.types.empty(); ++n)
+        types.emplace(whole.machine.hosts[n], whole.type_of_node[n]);
+    hierarchy part = restricted(whole.machine, hosts);
+    whole.type_of_node.clear();
+    if (!whole.types.empty())
+        for (const std::string& host : part.hosts) whole.type_of_node.push_back(types.at(host));
+    whole.machine = std::move(part);
+    return whole;
+}
+
 }  // namespace terrace

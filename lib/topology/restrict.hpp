@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/hierarchy.hpp"
+#include "topology/model.hpp"
 
 namespace terrace {
 
@@ -26,5 +27,7 @@ std::vector<job_host> parse_hostlist(std::string_view list);
 /// node has. Names agree if they are equal up to the first dot. @throws usage_error naming a host that the machine does
 /// not have, or if the machine's nodes have no names
 hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts);
+/// The same, with what is known of these nodes.
+topology restricted(topology whole, const std::vector<job_host>& hosts);
 
 }  // namespace terrace

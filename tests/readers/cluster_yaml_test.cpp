@@ -12,6 +12,7 @@
 #include "base/hierarchy_yaml.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
+#include "topology/restrict.hpp"
 #include "support/temporary.hpp"
 
 namespace terrace {
@@ -108,6 +109,140 @@ TEST(cluster_yaml, refuses_what_is_no_torus) {
          "differ in size");
 }
 
+// Level by level, so that a difference says where.
+void expect_reads_back(const topology& t) {
+    const std::string text = write_cluster(t);
+    const topology again = read(text);
+    EXPECT_EQ(write_cluster(again), text);
+    EXPECT_EQ(again.machine.shape, t.machine.shape);
+    EXPECT_EQ(again.machine.hosts, t.machine.hosts);
+    for (std::size_t l = 0; l < t.machine.levels.size(); ++l) {
+        EXPECT_EQ(again.machine.levels[l].names, t.machine.levels[l].names) << l;
+        EXPECT_EQ(again.machine.levels[l].rates, t.machine.levels[l].rates) << l;
+        EXPECT_EQ(again.machine.levels[l].latency, t.machine.levels[l].latency) << l;
+    }
+}
+
+const std::string networks = head + "levels: [{name: rack, fabric: infiniband, bandwidth: 10 GB/s, latency: 2 us}, "
+                                    "{name: core, fabric: infiniband, bandwidth: 40 GB/s}]\n";
+
+TEST(domains, are_written_out_one_by_one) {
+    const topology t = read(head +
+                            "levels: [{name: node, fabric: shm}, {name: rack, fabric: ethernet, bandwidth: 1 GB/s}, "
+                            "{name: core, fabric: ethernet, bandwidth: 4 GB/s, latency: 10 us}]\n"
+                            "domains:\n"
+                            "  - {name: a, domains: [4, {ranks: 2, bandwidth: 2 GB/s, count: 2}]}\n"
+                            "  - {name: b, bandwidth: 3 GB/s, latency: 30 us, domains: [1]}\n");
+    EXPECT_EQ(t.machine.shape, tree({{4, 2, 2, 1}, {3, 1}, {2}}));
+    EXPECT_EQ(t.machine.levels[1].rates, (std::vector<double>{1e9, 2e9, 2e9, 1e9}));
+    EXPECT_EQ(t.machine.levels[2].rates, (std::vector<double>{4e9, 3e9}));
+    EXPECT_EQ(t.machine.levels[1].names, (std::vector<std::string>{"a", "b"}));
+    // One latency for a level: the longest, and the reader is told.
+    EXPECT_EQ(t.machine.levels[2].latency, 30e-6);
+    ASSERT_EQ(t.notes.size(), 1U);
+    EXPECT_NE(t.notes[0].find("level core differ in latency; the longest, 30 us"), std::string::npos) << t.notes[0];
+    EXPECT_TRUE(t.machine.levels[1].latency_assumed);
+    expect_reads_back(t);
+    EXPECT_EQ(part_of(t.machine, std::vector{8}).levels[1].names, (std::vector<std::string>{"b"}));
+}
+
+TEST(domains, nodes_are_of_types) {
+    const topology t = read(networks +
+                            "nodes:\n"
+                            "  big: {hwloc: node.xml, ranks: cores}\n"
+                            "  flat: {levels: [{name: node, size: 2, fabric: shm, bandwidth: 5 GB/s, latency: 9 us}]}\n"
+                            "  gpus: {levels: [{name: socket, size: 2, fabric: pcie}]}\n"
+                            "  one: 1\n"
+                            "domains:\n"
+                            "  - {domains: [{node: big, hosts: \"b[1-2]\"}, {node: one, hosts: x}]}\n"
+                            "  - {domains: [{node: flat, hosts: y, bandwidth: 1 GB/s}, {node: gpus, hosts: z}]}\n");
+    // Sockets of 2 and 1, of links that are not those of the other type's; where a node has no such level it joins nothing.
+    const hierarchy& h = t.machine;
+    std::vector<std::string> names;
+    for (const level& l : h.levels) names.push_back(l.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"socket-pcie", "socket", "node", "rack", "core"}));
+    EXPECT_EQ(h.shape, tree({{1, 1, 1, 1, 1, 1, 1, 1, 1, 2}, {2, 1, 2, 1, 1, 1, 1, 1}, {2, 2, 1, 2, 1}, {3, 2}, {2}}));
+    EXPECT_EQ(h.node_sizes(), (std::vector<int>{3, 3, 1, 2, 2}));
+    EXPECT_EQ(h.levels[2].latency, 9e-6);
+    EXPECT_EQ(h.rate(2, 6), 5e9);   // a rank of the flat node, which is in a socket of its own
+    EXPECT_EQ(h.rate(3, 3), 1e9);
+    EXPECT_EQ(h.hosts, (std::vector<std::string>{"b1", "b2", "x", "y", "z"}));
+    EXPECT_EQ(t.type_of_node, (std::vector<int>{0, 0, 3, 1, 2}));
+    EXPECT_NE(t.parts_of(1), nullptr);
+    EXPECT_EQ(t.parts_of(3), nullptr);
+    expect_reads_back(t);
+    EXPECT_NE(describe_text(t).find("2 nodes of type big, ranks of each"), std::string::npos) << describe_text(t);
+
+    const topology part = restricted(t, parse_hostlist("b2,y"));
+    EXPECT_EQ(part.machine.node_sizes(), (std::vector<int>{3, 2}));
+    EXPECT_EQ(part.type_of_node, (std::vector<int>{0, 1}));
+    EXPECT_EQ(part.machine.hosts, (std::vector<std::string>{"b2", "y"}));
+    // Racks of one node are left out, but not the links on the way: 10 and 1 GB/s where racks have 40.
+    EXPECT_EQ(part.machine.levels.back().rates, (std::vector<double>{10e9, 1e9}));
+    describe_json(part);
+}
+
+TEST(domains, one_type_need_not_be_named_again) {
+    const topology t = read(networks + "nodes: {n: 3}\ndomains: [{domains: [{hosts: a}, {hosts: \"b[1-2]\"}]}]\n");
+    EXPECT_EQ(t.machine.shape, tree({{3, 3, 3}, {3}, {1}}));
+    const topology counted = read(networks + "nodes: {n: 2}\ndomains: [{count: 2, domains: [{count: 3}]}, {domains: [n]}]\n");
+    EXPECT_EQ(counted.machine.shape, tree({{2, 2, 2, 2, 2, 2, 2}, {3, 3, 1}, {3}}));
+    expect_reads_back(counted);
+}
+
+TEST(domains, refuse_what_is_unclear) {
+    const auto says = [](const std::string& text, const std::string& part) {
+        const std::string error = error_of(text);
+        EXPECT_NE(error.find(part), error.npos) << text << error;
+    };
+    const std::string two = networks + "nodes: {a: 1, b: {levels: [{name: node, size: 2, fabric: shm}]}}\n";
+    says(two + "domains: []\n", ":5:10: a domain of level \"core\" is empty");
+    says(two + "domains: [a]\n", ":5:11: expected a rack with domains:");
+    says(two + "domains: [{domains: [c]}]\n", ":5:22: no node type is named \"c\"; these are: a, b");
+    says(two + "domains: [{domains: [{hosts: x}]}]\n", "\"node\" is missing");
+    says(two + "domains: [{domains: [{node: a, hosts: x}, b]}]\n", "1 of 2 domains of level \"node\" have names");
+    says(two + "domains: [{domains: [{node: a, hosts: x}, {node: b, hosts: x}]}]\n", "host \"x\" is there twice");
+    says(two + "domains: [{name: r, count: 2, domains: [a]}]\n", "would all have the names in here");
+    says(two + "domains: [{count: 2, domains: [{node: a, hosts: x}]}]\n", "would all have the names in here");
+    says(two + "domains: [{domains: [{node: a, count: 2, hosts: \"x[1-2]\"}]}]\n", "leave count out");
+    says(two + "domains: [{name: r, domains: [a]}, {name: r, domains: [b]}]\n", ":5:43: two domains of level \"rack\"");
+    says(two + "domains: [{name: r, domains: [a]}, {domains: [b]}]\n", "1 of 2 domains of level \"rack\" have names");
+    says(two + "domains: [{name: \"r[1-2]\", domains: [a]}]\n", "not a list");
+    says(two + "domains: [{hosts: r, domains: [a]}]\n", "hosts name nodes");
+    says(two + "domains: [{domains: [{node: a, name: x}]}]\n", "write hosts:");
+    says(two + "domains: [{node: a}]\n", "unknown key \"node\"");
+    says(two + "domains: [{name: r}]\n", "has domains: inside it");
+    says(two + "domains: [{count: 1048577, domains: [a]}]\n", "\"1048577\" is not an integer");
+    says(two + "domains: [{count: 2000, domains: [{node: a, count: 2000}]}]\n", "more than 1048576 ranks");
+    says(two + "domains: [{domains: [{node: b, count: 600000}]}]\n", "1200000 ranks in all are more than 1048576 ranks");
+    says(two + "domains: [{domains: [{node: a, bandwidth: 0.5 B/s}]}]\n", "out of range");
+    says(two + "tree: [1]\ndomains: [a]\n", ":5:7: domains: says how the machine is built");
+    says(two, "domains:; add it");
+    says(networks + node + "domains: [a]\n", ":4:7: with domains: nodes have types");
+    says(networks + "nodes: {}\ndomains: [a]\n", "no node types");
+    says(networks + "nodes: {a: {levels: [{name: x, size: 2, fabric: ethernet}]}}\ndomains: [{domains: [a]}]\n", "inside a node");
+    says(networks + "nodes: {a: {levels: [{name: rack, size: 2, fabric: shm}]}}\ndomains: [{domains: [a]}]\n",
+         "two levels are named \"rack\"");
+    says(networks + "nodes: {a: {levels: [{name: x, size: 2, fabric: shm}, {name: y, size: 2, fabric: shm}]}, "
+                    "b: {levels: [{name: y, size: 2, fabric: shm}, {name: x, size: 2, fabric: shm}]}}\n"
+                    "domains: [{domains: [a, b]}]\n",
+         "level \"x\" lies inside \"y\" in one kind of node");
+    says(head + "levels: [{name: rack, size: 2, fabric: ethernet}]\nnodes: {a: 1}\ndomains: [a]\n", ":3:29: domains: says");
+    says(head + "levels: [{name: rack, fabric: shm}]\ndomains: [1]\n", "one level has no domains");
+    says(head + "levels: [{name: n, fabric: shm}, {name: r, fabric: ethernet, bandwidth: [1 GB/s]}]\ndomains: [1]\n",
+         "a bandwidth of their own");
+    says(networks + "domains: [{ranks: 3, hosts: \"n[1-2]\"}]\n", "2 host names for 3 nodes");
+    EXPECT_EQ(error_of(networks + "domains: [{name: r, hosts: \"n[1-2]\"}, {name: s, hosts: m}]\n"), "no error");
+}
+
+// A node whose description has links of its own for each child, in many places.
+TEST(cluster_yaml, unequal_links_inside_nodes_are_those_of_each_node) {
+    const hierarchy h = read(head + "torus: [4, 4]\nlinks: {fabric: infiniband}\n"
+                                    "levels: [{name: n, size: 2, fabric: shm, bandwidth: [1 GB/s, 2 GB/s]}]\n").machine;
+    EXPECT_EQ(h.levels[0].rates.size(), 32U);
+    EXPECT_EQ(h.rate(0, 31), 2e9);
+}
+
 TEST(cluster_yaml, hosts_are_named_at_the_nodes_or_above_them) {
     const std::string uneven = "{name: rack, fabric: ethernet}, {name: core, fabric: ethernet}]\ntree: [1, 2]\n";
     const topology t = read(head + node + "levels: [{hosts: \"n[09-10],x\", " + uneven.substr(1));
@@ -186,6 +321,7 @@ TEST(cluster_yaml, shipped_files) {
         {"three-racks", "2 x 2 x 3", 6},
         {"uneven-racks", "1-3 x 2-3 x 2", 5},
         {"unequal-uplinks", "2-4 x 3", 3},
+        {"two-kinds", "1-2 x 1-2 x 1-2 x 2-3 x 2", 5},
     };
     for (const row& r : table) {
         SCOPED_TRACE(r.directory);

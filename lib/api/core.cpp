@@ -24,6 +24,24 @@ namespace {
 
 constexpr std::size_t cached_programs = 32;
 
+// Whether the transport itself runs stages of a rule, in lane slots.
+bool takes_lane_slots(const rule& r) {
+    return std::any_of(r.stages.begin(), r.stages.end(), [](const stage& s) {
+        const algorithm& a = *find_algorithm(s.algorithm);
+        return a.native || a.library;
+    });
+}
+
+// The most lanes of any rule that a predicate holds of; two calls may be in flight where there is none.
+template <class Predicate>
+int most_lanes_of(const recipe& p, Predicate holds) {
+    int lanes = 2;
+    for (const auto& [what, rules] : p.rules)
+        for (const rule& r : rules)
+            if (holds(r)) lanes = std::max(lanes, r.lanes);
+    return lanes;
+}
+
 }  // namespace
 
 communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank, options o,
@@ -61,13 +79,15 @@ communicator::core::~core() {
     }
 }
 
-// A slot holds the longest chunk of any rule that says how long chunks are; there are enough for two calls in flight.
+// A slot holds the longest chunk of any rule that needs one; there are enough for two calls in flight. No more: all of it
+// is cleared here.
 void communicator::core::share_memory() {
     constexpr std::int64_t unbounded = 1 << 20;
     std::int64_t bytes = 1 << 16;
     for (const auto& [what, rules] : plan_.get().rules)
-        for (const rule& r : rules) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
-    net_ = add_shared_memory(std::move(net_), 2 * most_lanes(), static_cast<std::size_t>(bytes));
+        for (const rule& r : rules)
+            if (takes_lane_slots(r)) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
+    net_ = add_shared_memory(std::move(net_), lane_slots(), static_cast<std::size_t>(bytes));
 }
 
 // The groups are the same for all counts, but for those of so few elements that some have no part; and where they are
@@ -85,15 +105,14 @@ void communicator::core::prepare_library() {
         }
     std::sort(groups.begin(), groups.end());
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-    if (!groups.empty()) net_->prepare_library(groups, 2 * most_lanes());
+    if (!groups.empty()) net_->prepare_library(groups, lane_slots());
 }
 
 int communicator::core::most_lanes() const {
-    int lanes = 2;
-    for (const auto& [what, rules] : plan_.get().rules)
-        for (const rule& r : rules) lanes = std::max(lanes, r.lanes);
-    return lanes;
+    return most_lanes_of(plan_.get(), [](const rule&) { return true; });
 }
+
+int communicator::core::lane_slots() const { return 2 * most_lanes_of(plan_.get(), takes_lane_slots); }
 
 void communicator::core::number_ranks() {
     callers_rank_.resize(static_cast<std::size_t>(size()));
@@ -299,6 +318,7 @@ program communicator::core::bind(const shape_of_call& call, bool near) {
     schedule tail = schedule_of(chunks.tail);
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
     const int lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks));
+    const bool placed = net_->can().slots > 0 && takes_lane_slots(chosen);
     if (options_.log)
         options_.log(log_level::debug,
                      fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what),
@@ -310,7 +330,8 @@ program communicator::core::bind(const shape_of_call& call, bool near) {
                     .divisor = call.op == reduce_op::avg ? size() : 1,
                     .chunks = chunks,
                     .lanes = lanes,
-                    .in_slot = fits_slot(tail.count, call) && fits_slot(full.count, call),
+                    .placed = placed,
+                    .in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call),
                     .streams = streams(call)},
                    *net_);
 }

@@ -62,6 +62,7 @@ private:
     void prepare_library();
     void share_memory();
     int most_lanes() const;
+    int lane_slots() const;
     void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv);
     std::unique_ptr<progress_thread> make_thread();
     progress_thread::lock hold();

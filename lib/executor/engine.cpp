@@ -24,7 +24,7 @@ engine::engine(transport& net, int lanes, recorder& events)
 
 // Every rank gives the same slots to the same call, whether or not it has a use for them.
 std::uint64_t engine::issue(program& p, const void* send, void* recv) {
-    for (int l = 0; l < p.lanes() && !turns_.empty(); ++l) {
+    for (int l = 0; l < p.placed_lanes(); ++l) {
         std::uint64_t& turn = turns_[static_cast<std::size_t>(next_slot_)];
         p.place_lane(l, {next_slot_, turn});
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
@@ -49,7 +49,7 @@ bool engine::done(std::uint64_t call) const noexcept {
 // Messages of calls that are most_running apart have the same tags.
 bool engine::may_begin(const flight& f) const noexcept {
     if (f.call - flights_.front().call >= most_running) return false;
-    for (int l = 0; l < f.run->lanes() && !taken_.empty(); ++l)
+    for (int l = 0; l < f.run->placed_lanes(); ++l)
         if (taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)]) return false;
     return true;
 }
@@ -57,7 +57,7 @@ bool engine::may_begin(const flight& f) const noexcept {
 void engine::begin(flight& f) noexcept {
     f.berth = static_cast<int>(std::find(berths_.begin(), berths_.end(), nullptr) - berths_.begin());
     berths_[static_cast<std::size_t>(f.berth)] = f.run;
-    for (int l = 0; l < f.run->lanes() && !taken_.empty(); ++l)
+    for (int l = 0; l < f.run->placed_lanes(); ++l)
         taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = true;
     f.run->start(f.send, f.recv,
                  {.call = f.call, .window = most_running, .first_slot = f.berth * berth_slots_}, events_);
@@ -85,7 +85,7 @@ void engine::finish() noexcept {
     std::erase_if(flights_, [&](const flight& f) {
         if (f.berth < 0 || !f.run->done()) return false;
         berths_[static_cast<std::size_t>(f.berth)] = nullptr;
-        for (int l = 0; l < f.run->lanes() && !taken_.empty(); ++l)
+        for (int l = 0; l < f.run->placed_lanes(); ++l)
             taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = false;
         return true;
     });

@@ -39,6 +39,7 @@ public:
         int divisor = 1;           ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
+        bool placed = false;       ///< each lane takes a slot of the transport, for its stages
         bool in_slot = false;      ///< a vector at home in scratch lies in the lane's slot of the transport
         bool streams = false;      ///< stage_call::streams
     };
@@ -66,7 +67,9 @@ public:
     /// Chunks that run in a lane.
     std::int64_t chunks_of(int lane) const noexcept;
 
-    /// Where a lane is to run, if the transport has slots. Before start.
+    /// Lanes that take a slot of the transport: all or none.
+    int placed_lanes() const noexcept { return shape_.placed ? shape_.lanes : 0; }
+    /// Where such a lane is to run. Before start.
     void place_lane(int lane, place at) noexcept { lanes_[static_cast<std::size_t>(lane)].at = at; }
     place lane_place(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].at; }
 

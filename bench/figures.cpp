@@ -44,4 +44,15 @@ std::vector<double> paired_ratios(std::span<const double> values, std::span<cons
     return ratios;
 }
 
+std::vector<std::size_t> order_of_round(std::size_t entrants, int round) {
+    std::vector<std::size_t> order(entrants);
+    // 0, 1, n-1, 2, n-2, ...: all differences of neighbours are different, for even n.
+    for (std::size_t place = 0; place < entrants; ++place) {
+        const std::size_t step = (place + 1) / 2;
+        order[place] = ((place % 2 == 1 ? step : entrants - step) + static_cast<std::size_t>(round)) % entrants;
+    }
+    if (entrants % 2 == 1 && static_cast<std::size_t>(round) / entrants % 2 == 1) std::reverse(order.begin(), order.end());
+    return order;
+}
+
 }  // namespace terrace::bench

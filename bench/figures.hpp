@@ -25,4 +25,8 @@ double quantile(std::span<const double> values, double part);
 /// values[i] / reference[i]: what hits both of a pair alike drops out.
 std::vector<double> paired_ratios(std::span<const double> values, std::span<const double> reference);
 
+/// Who goes when in a round: a permutation of 0 ... entrants - 1. Over `entrants` rounds (twice as many where their
+/// number is odd) each has every place, and every other before it, equally often: Williams' design.
+std::vector<std::size_t> order_of_round(std::size_t entrants, int round);
+
 }  // namespace terrace::bench

@@ -96,7 +96,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
 
     // One call of each.
     const auto round = [&](bool checked, std::string_view stage, int number, int of, auto&& take) {
-        for (std::size_t i = 0; i < entrants_.size(); ++i) {
+        for (const std::size_t i : order_of_round(entrants_.size(), number)) {
             shown.show([&] {
                 return fmt::format("{} of {}: {} {} of {}, {}", to_string(what_), format_bytes(bytes), stage,
                                    number + 1, of, entrants_[i].name);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -32,6 +34,24 @@ TEST(bench_figures, counts_are_those_of_nccl_tests) {
     EXPECT_EQ(count_of(collective::allgather, 1024 + 64, 4, 8), 32);
     EXPECT_EQ(count_of(collective::allgather, 1024, 2, 7), 72);  // 146 bytes each would do
     EXPECT_EQ(count_of(collective::allgather, 64, 8, 8), 0);
+}
+
+TEST(bench_figures, each_follows_every_other_equally_often) {
+    for (const std::size_t n : {1u, 2u, 3u, 4u, 5u, 8u}) {
+        const int rounds = static_cast<int>(n % 2 == 0 ? n : 2 * n);
+        std::map<std::pair<std::size_t, std::size_t>, int> places, neighbours;
+        for (int r = 0; r < rounds; ++r) {
+            const std::vector<std::size_t> order = order_of_round(n, r);
+            ASSERT_EQ(order.size(), n);
+            for (std::size_t i = 0; i < n; ++i) ++places[{i, order[i]}];
+            for (std::size_t i = 1; i < n; ++i) ++neighbours[{order[i - 1], order[i]}];
+        }
+        EXPECT_EQ(places.size(), n * n);
+        EXPECT_EQ(neighbours.size(), n * (n - 1));
+        const int each = rounds / static_cast<int>(n);
+        for (const auto& [what, times] : places) EXPECT_EQ(times, each) << n;
+        for (const auto& [what, times] : neighbours) EXPECT_EQ(times, each) << n;
+    }
 }
 
 TEST(bench_figures, bytes_are_those_of_the_larger_buffer) {

@@ -26,6 +26,14 @@ plan plan_of(std::string_view name, const plan& chosen, collective what) {
     return finished_plan(std::move(r));
 }
 
+plan rule_alone(const plan& p, collective what, std::int64_t bytes) {
+    recipe r = p.get();
+    rule only = r.choose(what, bytes);
+    only.up_to = rule::no_bound;
+    r.rules = {{what, {std::move(only)}}};
+    return finished_plan(std::move(r));
+}
+
 plan in_one_piece(const plan& p, collective what) {
     recipe r = p.get();
     for (rule& each : r.rules.at(what)) each.lanes = 1, each.chunk = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include <terrace/plan.hpp>
@@ -13,6 +14,10 @@ namespace terrace::bench {
 /// @param name hierarchical (that is `chosen`), sequential, staged, flat-ring, two-level or central
 /// @throws usage_error if the collective has none of that name
 plan plan_of(std::string_view name, const plan& chosen, collective what);
+
+/// The plan with the rule for a message of `bytes` alone, for messages of any size.
+/// @throws plan_error if it has none for the collective
+plan rule_alone(const plan& p, collective what, std::int64_t bytes);
 
 /// The plan without its chunks: a stage begins when the one before is through.
 plan in_one_piece(const plan& p, collective what);

@@ -15,7 +15,6 @@
 #include <new>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -37,43 +36,42 @@
 
 namespace {
 
-// Large memory of all ranks is one block over and over: there is nothing to see in it, and no machine has enough of it.
-// As SMPI_SHARED_MALLOC does it, whose block is a file on a disk, though: writing to that takes nearly all of the time.
+// Large memory of all ranks is one and the same, a small block over and over: there is nothing to see in it, no machine has
+// enough of it, and what stays in the cache is soon copied and added up. SMPI_SHARED_MALLOC's block is a file on a disk.
 bool shares_memory = true;
-constexpr std::size_t large = 256 << 10, block = 32 << 20;
+constexpr std::size_t large = 256 << 10, block = 512 << 10;
 
-std::unordered_map<void*, std::size_t>& shared_pieces() {
-    static auto& pieces = *new std::unordered_map<void*, std::size_t>;
-    return pieces;
+// What was handed out, the largest last; never unmapped.
+std::vector<std::span<std::byte>>& shared() {
+    static auto& all = *new std::vector<std::span<std::byte>>;
+    return all;
 }
 
-void* map_shared(std::size_t bytes) {
+void* shared_memory(std::size_t bytes) {
     static const int memory = [] {
         const int made = memfd_create("terrace-smpi", 0);
         return made >= 0 && ftruncate(made, block) == 0 ? made : -1;
     }();
+    if (!shared().empty() && shared().back().size() >= bytes) return shared().back().data();
     void* all = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory < 0 || all == MAP_FAILED) return nullptr;
     for (std::size_t at = 0; at < bytes; at += block)
         if (mmap(static_cast<std::byte*>(all) + at, std::min(block, bytes - at), PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_FIXED, memory, 0) == MAP_FAILED)
             return nullptr;
-    shared_pieces()[all] = bytes;
-    return all;
+    return shared().emplace_back(static_cast<std::byte*>(all), bytes).data();
 }
 
 }  // namespace
 
 void* operator new[](std::size_t bytes) {
-    void* made = shares_memory && bytes >= large ? map_shared(bytes) : std::malloc(bytes);
+    void* made = shares_memory && bytes >= large ? shared_memory(bytes) : std::malloc(bytes);
     if (made == nullptr) throw std::bad_alloc();
     return made;
 }
 void operator delete[](void* memory) noexcept {
-    const auto piece = shared_pieces().find(memory);
-    if (piece == shared_pieces().end()) return std::free(memory);
-    munmap(memory, piece->second);
-    shared_pieces().erase(piece);
+    if (std::none_of(shared().begin(), shared().end(), [&](const auto& s) { return s.data() == memory; }))
+        std::free(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
 
@@ -122,7 +120,9 @@ const plan& made(const arguments& a, const task& t) {
     constexpr collective what = collective::allreduce;
     const plan& chosen = find("", [&] { return plan::load(a.plan_file); });
     const plan& whole = find(t.algorithm, [&] { return plan_of(t.algorithm, chosen, what); });
-    return t.pipelined ? whole : find(t.algorithm + " in one piece", [&] { return in_one_piece(whole, what); });
+    const std::string name = fmt::format("{}, {} B", t.algorithm, t.bytes);
+    const plan& one = find(name, [&] { return rule_alone(whole, what, t.bytes); });
+    return t.pipelined ? one : find(name + " in one piece", [&] { return in_one_piece(one, what); });
 }
 
 double maximum(double mine) {

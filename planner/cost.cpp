@@ -474,8 +474,8 @@ double stage_price::busiest_link(collective what) const {
 std::string key_of(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
-                           s.algorithm, fmt::join(s.weights, ":"));
+        key += fmt::format("{}-{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                           s.algorithm, to_string(s.over), fmt::join(s.weights, ":"));
     return key;
 }
 

@@ -31,7 +31,7 @@ struct backend {
 std::vector<backend> backends_by(std::span<const std::string> environment) {
     const char* module = value_in(environment, "TERRACE_GPU_MODULE");
     const gpu_info gpus = look_for_gpus(module != nullptr ? module : "");
-    return {{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION},
+    return {{"mpi", true, "built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION ", which " TERRACE_MPI_OF_GPUS},
             {"shm", true, "ranks of one node reduce in POSIX shared memory"},
             {"loopback", true, "ranks are threads of one process"},
             {"cuda", gpus.cuda.usable, gpus.cuda.detail},

@@ -182,7 +182,7 @@ std::uint64_t communicator::core::start_on_device(const shape_of_call& call, con
                                                   CUstream_st* stream) {
     const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
     const std::uint64_t signature = known ? *known : signature_of(call);
-    check_call(call, signature, send, recv);
+    check_call(call, signature, send, recv, device_calls_->objection_to(call, stream));
     if (binding_.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
     or_fail([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });
@@ -190,8 +190,8 @@ std::uint64_t communicator::core::start_on_device(const shape_of_call& call, con
 }
 
 void communicator::core::check_call(const shape_of_call& call, std::uint64_t signature, const void* send,
-                                    const void* recv) {
-    const std::string objection = objection_to(call, rank_, size(), send, recv);
+                                    const void* recv, std::string objection) {
+    if (objection.empty()) objection = objection_to(call, rank_, size(), send, recv);
     or_fail([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);

@@ -63,7 +63,8 @@ private:
     void share_memory();
     int most_lanes() const;
     int lane_slots() const;
-    void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv);
+    void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv,
+                    std::string objection = {});
     std::unique_ptr<progress_thread> make_thread();
     progress_thread::lock hold();
     void finish(std::uint64_t call);

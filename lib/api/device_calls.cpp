@@ -27,7 +27,9 @@ device_calls::device_calls(const binding& b, const device_setting& on, transport
                                 .rounds = native_groups(b.plan),
                                 .ways = most_stages(b.plan),
                                 .queues = lanes,
-                                .timeout = o.timeout})) {}
+                                .timeout = o.timeout,
+                                .mpi = any_over_mpi(b.plan),
+                                .callers_rank = b.callers_rank})) {}
 
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory
 
@@ -107,8 +109,27 @@ stream_program device_calls::bind(const call_shape& call) const {
                            .divisor = call.op == reduce_op::avg ? binding_.plan.machine.ranks() : 1,
                            .chunks = chunks,
                            .lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks)),
-                           .stages = static_cast<int>(chosen.stages.size())},
+                           .over_mpi = over_mpi(chosen)},
                           *net_);
+}
+
+// In words, those that do.
+std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
+    std::vector<std::string> all;
+    for (const stage& s : chosen.stages)
+        all.push_back(s.over == carrier::mpi ? fmt::format("{} of {}", all.size() + 1, describe(binding_.plan.machine, chosen.stages))
+                                             : "");
+    return all;
+}
+
+std::string device_calls::objection_to(const call_shape& call, CUstream_st* stream) const {
+    if (binding_.elements_of(call) == 0) return {};
+    const std::vector<stage>& stages = binding_.rule_of(call).stages;
+    const auto found = std::find_if(stages.begin(), stages.end(), [](const stage& s) { return s.over == carrier::mpi; });
+    if (found == stages.end() || !net_->captures(stream)) return {};
+    return fmt::format("the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
+                       "a graph cannot hold; make the call outside of the capture, or plan all stages over nccl",
+                       found - stages.begin() + 1, describe(binding_.plan.machine, stages));
 }
 
 // NCCL divides evenly or not at all: chunks are so long that every stage of an even machine does, and what is left over

@@ -5,6 +5,8 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <terrace/options.hpp>
 #include <terrace/request.hpp>
@@ -36,6 +38,8 @@ public:
 
     /// What signature_of says of the call, where it has been made before.
     std::optional<std::uint64_t> signature_of_known(const call_shape& call) const noexcept;
+    /// Why a call cannot go behind what is in the stream, with what to do; else empty.
+    std::string objection_to(const call_shape& call, CUstream_st* stream) const;
     /// Puts a call of at least one element in. @returns its number @throws as test()
     std::uint64_t enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
                           CUstream_st* stream);
@@ -58,6 +62,7 @@ private:
 
     bound& find(const call_shape& call, std::uint64_t signature);
     stream_program bind(const call_shape& call) const;
+    std::vector<std::string> over_mpi(const rule& chosen) const;
     slicing slice_call(const call_shape& call, const rule& chosen) const;
 
     const binding& binding_;

@@ -6,6 +6,7 @@
 #include "api/environment.hpp"
 #include "api/mpi_world.hpp"
 #include "api/stream_shape.hpp"
+#include "schedule/stage_groups.hpp"
 #include "transport/mpi/mpi_transport.hpp"
 #include "transport/nccl/module.hpp"
 
@@ -30,10 +31,23 @@ int device_of(transport& net, const gpu_runtime& gpu) {
 
 constexpr std::string_view also = ", device buffers";
 
+// A thread takes what goes over MPI, beside those of the caller. All ranks have the plan, and know of the least level.
+void expect_threads(const plan& p, transport& net) {
+    if (!any_over_mpi(p.get())) return;
+    int mine = MPI_THREAD_MULTIPLE;
+    MPI_Query_thread(&mine);
+    std::vector<int> all(static_cast<std::size_t>(net.size()));
+    net.gather_all(&mine, all.data(), sizeof mine);
+    if (*std::min_element(all.begin(), all.end()) < MPI_THREAD_MULTIPLE)
+        throw usage_error("the plan has stages over mpi between devices, which a thread moves along: ask MPI_Init_thread "
+                          "for MPI_THREAD_MULTIPLE, or plan all stages over nccl");
+}
+
 template <class Connect>
 communicator create_with(MPI_Comm world, int device, const options& o, Connect connect) {
     const gpu_runtime& gpu = mpi::or_tell_others(world, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
     mpi::planned with = connect();
+    expect_threads(with.by, *with.net);
     const device_setting on{&gpu, device == device_by_rank ? device_of(*with.net, gpu) : device};
     return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o, on));
 }

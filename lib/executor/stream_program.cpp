@@ -13,7 +13,7 @@ namespace terrace {
 
 namespace {
 
-constexpr int line = 64;  // elements: staged messages begin on cache lines
+constexpr int line = 64;  // elements, and bytes: staged messages begin on cache lines
 
 bool communicates(action a) { return a != action::copy && a != action::reduce; }
 
@@ -38,7 +38,8 @@ std::vector<bool> followers(const schedule& s) {
 
 }  // namespace
 
-queued::queued(schedule s, int stages) : code(std::move(s)), first(static_cast<std::size_t>(2 * stages) + 1) {
+queued::queued(schedule s, const std::vector<std::string>& over_mpi) : code(std::move(s)), first(2 * over_mpi.size() + 1) {
+    const int stages = static_cast<int>(over_mpi.size());
     const std::vector<bool> after = followers(code);
     const auto size = static_cast<std::uint32_t>(code.instrs.size());
     int slot = 0;
@@ -60,11 +61,12 @@ queued::queued(schedule s, int stages) : code(std::move(s)), first(static_cast<s
         if (entries.size() == opening + 1) {
             entries.pop_back();
         } else {
-            std::int64_t used = 0;
+            std::int64_t used = 0, passed = 0;
             const std::size_t closing = entries.size();
             entries.push_back({kind::close, begin});
             for (std::size_t e = opening + 1; e < closing; ++e) {
                 const instr& i = code.instrs[entries[e].instruction];
+                passed += round_up((i.what == action::send ? i.src : i.dst).part.count(), line);
                 if (i.what != action::recv_reduce) continue;
                 entries[e].staging = static_cast<std::size_t>(used);
                 entries.push_back({kind::received, entries[e].instruction, entries[e].staging});
@@ -72,6 +74,7 @@ queued::queued(schedule s, int stages) : code(std::move(s)), first(static_cast<s
             }
             entries[opening].instruction = entries[opening + 1].instruction;
             staging = std::max(staging, used);
+            if (!over_mpi[static_cast<std::size_t>(code.phases[head.phase].stage)].empty()) hosted = std::max(hosted, passed);
         }
         add(kind::stage, [](action a, bool) { return is_stage(a); });
         add(kind::local, [](action a, bool waits) { return !communicates(a) && waits; });
@@ -83,11 +86,12 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
     : net_(net),
       shape_(s),
       element_(size_of(s.type)),
-      full_(std::move(full), s.stages),
-      tail_(std::move(tail), s.stages),
+      full_(std::move(full), s.over_mpi),
+      tail_(std::move(tail), s.over_mpi),
       begun_(static_cast<std::size_t>(s.lanes)) {
     scratch_bytes_ = element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
     lane_bytes_ = scratch_bytes_ + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
+    host_bytes_ = element_ * static_cast<std::size_t>(std::max(full_.hosted, tail_.hosted));
     std::uint32_t inputs = 2;
     for (const queued* q : {&full_, &tail_})
         for (const instr& i : q->code.instrs) inputs = std::max(inputs, i.sources);
@@ -96,12 +100,13 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
                                      "stage, or use ring or halving there", inputs, inputs, most_gpu_sources));
     inputs_.resize(inputs);
     if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
+    if (host_bytes_ > 0) host_ = net.allocate_host(host_bytes_ * static_cast<std::size_t>(s.lanes));
 }
 
 void stream_program::enqueue(const void* send, void* recv) noexcept {
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
-    const std::int64_t chunks = shape_.chunks.chunks, slots = 2 * shape_.stages;
+    const std::int64_t chunks = shape_.chunks.chunks, slots = 2 * shape_.stages();
     const auto begun = [&](std::int64_t chunk) -> std::int64_t& {
         return begun_[static_cast<std::size_t>(chunk % shape_.lanes)];
     };
@@ -131,7 +136,7 @@ void stream_program::run(const queued& q, const queued::entry& e, int queue) noe
                     shape_.op, divisor);
     };
     switch (e.what) {
-        case queued::kind::open: return net_.open(queue, q.code.phases[i.phase].stage);
+        case queued::kind::open: return open(q.code.phases[i.phase].stage, queue);
         case queued::kind::close: return net_.close();
         case queued::kind::message: return run_message(q, e, queue);
         case queued::kind::stage: return run_stage(q, i, queue);
@@ -149,6 +154,12 @@ void stream_program::run(const queued& q, const queued::entry& e, int queue) noe
     std::size_t k = 0;
     for (const operand& o : q.code.sources_of(i)) inputs_[k++] = address(o, queue);
     reduce(k);
+}
+
+void stream_program::open(int stage, int queue) noexcept {
+    const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(stage)];
+    if (over_mpi.empty()) return net_.open(queue, stage);
+    net_.open_mpi(queue, over_mpi, host_ ? host_.get() + host_bytes_ * static_cast<std::size_t>(queue) : nullptr);
 }
 
 void stream_program::run_message(const queued& q, const queued::entry& e, int queue) noexcept {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "executor/stream_transport.hpp"
@@ -20,12 +21,14 @@ struct queued {
         std::size_t staging = 0;  ///< elements into the lane's staging memory, of recv_reduce
     };
 
-    queued(schedule s, int stages);
+    /// @param over_mpi by stage: in words, if it goes over MPI; else empty
+    queued(schedule s, const std::vector<std::string>& over_mpi);
 
     schedule code;
     std::vector<entry> entries;
     std::vector<std::size_t> first;  ///< by slot of the pipeline, up then down: its first entry; and the end
     std::int64_t staging = 0;        ///< elements
+    std::int64_t hosted = 0;         ///< elements of messages of one step over MPI
 };
 
 /// One call's shape in the enqueuing form: made once, put into queues many times.
@@ -42,7 +45,9 @@ public:
         int divisor = 1;  ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
-        int stages = 1;   ///< of the plan's rule
+        std::vector<std::string> over_mpi;  ///< by stage of the plan's rule, as in `queued`
+
+        int stages() const noexcept { return static_cast<int>(over_mpi.size()); }
     };
 
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
@@ -59,6 +64,7 @@ private:
     void run_stage(const queued& q, const instr& i, int queue) noexcept;
     std::byte* address(const operand& o, int queue) const noexcept;
     std::byte* staging(const queued::entry& e, int queue) const noexcept;
+    void open(int stage, int queue) noexcept;
     std::size_t bytes_of(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element_; }
 
     stream_transport& net_;
@@ -66,7 +72,8 @@ private:
     std::size_t element_;
     queued full_, tail_;
     std::size_t lane_bytes_, scratch_bytes_;  // of a lane's memory, and of the scratch that it begins with
-    std::shared_ptr<std::byte> memory_;
+    std::size_t host_bytes_;                   // of a lane's part of the host's
+    std::shared_ptr<std::byte> memory_, host_;
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began
     std::byte* base_[2] = {};          // of send and recv: the chunk's

@@ -29,11 +29,15 @@ public:
     virtual capabilities can(element_type type, reduce_op op) const = 0;
     /// Set-up: memory of the device. @throws transport_error
     virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
+    /// Set-up: memory of the host for what goes over MPI; null where MPI takes addresses of the device. @throws transport_error
+    virtual std::shared_ptr<std::byte> allocate_host(std::size_t bytes) = 0;
     /// Whether it is memory of this device.
     virtual bool holds(const void* memory) const noexcept = 0;
 
     /// A stream for callers that have none.
     virtual CUstream_st* own_stream() const noexcept = 0;
+    /// Whether a graph is being made of what the stream gets.
+    virtual bool captures(CUstream_st* stream) const noexcept = 0;
 
     /// A call begins: its queues go on when all that `stream` has got so far is done.
     virtual void begin(CUstream_st* stream, int queues) noexcept = 0;
@@ -43,6 +47,9 @@ public:
     /// Messages until close() run together, in the queue. Ways are independent: messages of one do not wait for those of
     /// another. Between two ranks, messages of a way arrive in the order sent.
     virtual void open(int queue, int way) noexcept = 0;
+    /// The same over MPI; not in a graph. @param stage in words, that lives as long as the call
+    /// @param host of allocate_host, room for all of the messages, each on a cache line
+    virtual void open_mpi(int queue, std::string_view stage, std::byte* host) noexcept = 0;
     virtual void send(int peer, const void* from, std::size_t bytes) noexcept = 0;
     virtual void recv(int peer, void* to, std::size_t bytes) noexcept = 0;
     virtual void close() noexcept = 0;

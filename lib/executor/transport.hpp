@@ -72,6 +72,8 @@ public:
         static const capabilities none;
         return none;
     }
+    /// Whether messages may lie in memory of a GPU.
+    virtual bool takes_device_memory() const noexcept { return false; }
     /// Messages longer than this [bytes] are cut into pieces of about equal length, since they would travel slower.
     virtual std::size_t segment() const noexcept = 0;
 

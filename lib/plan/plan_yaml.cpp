@@ -46,8 +46,9 @@ std::string write_stage(const hierarchy& machine, const stage& s, const std::vec
     std::vector<std::string> names;
     for (const int l : s.levels) names.push_back(yaml_scalar(machine.levels[static_cast<std::size_t>(l)].name));
     const std::string weights = s.weights.empty() ? "" : fmt::format(", weights: [{}]", fmt::join(s.weights, ", "));
-    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}}}", fmt::join(names, ", "),
-                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights);
+    const std::string over = s.over == carrier::nccl ? "" : fmt::format(", over: {}", to_string(s.over));
+    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}{}}}", fmt::join(names, ", "),
+                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights, over);
 }
 
 // One line for what holds of the whole rule, then one per stage.
@@ -101,8 +102,18 @@ std::vector<int> read_weights(const document& list) {
     return weights;
 }
 
+carrier read_carrier(const document& map) {
+    if (!map.has("over")) return carrier::nccl;
+    const document value = map.at("over");
+    const auto over = parse_carrier(value.text());
+    if (!over) value.fail(fmt::format("a stage cannot go over \"{}\"; it goes over nccl or mpi", value.text()));
+    if (over == carrier::mpi && map.at("algorithm").text() == "native")
+        value.fail("native is NCCL's own collective between devices; over mpi go ring, halving, direct and the others");
+    return *over;
+}
+
 stage read_stage(const document& map, const hierarchy& machine) {
-    map.allow_only({"levels", "group", "mode", "algorithm", "weights"});
+    map.allow_only({"levels", "group", "mode", "algorithm", "weights", "over"});
     const document group = map.at("group");
     const bool uneven = group.text().find("..") != std::string::npos;  // compared with the topology afterwards
     return {.levels = read_levels(map.at("levels"), machine),
@@ -110,6 +121,7 @@ stage read_stage(const document& map, const hierarchy& machine) {
             .how = read_mode(map.at("mode")),
             .algorithm = map.at("algorithm").text(),
             .weights = map.has("weights") ? read_weights(map.at("weights")) : std::vector<int>{},
+            .over = read_carrier(map),
             .written = {map.line(), map.column()}};
 }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 5> collective_names{"allreduce", "reduce_scatter", "allgather", "broadcast",
                                                            "reduce"};
 constexpr std::array<std::string_view, 3> mode_names{"scatter", "root", "replicate"};
+constexpr std::array<std::string_view, 2> carrier_names{"nccl", "mpi"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view text) noexcept {
@@ -149,6 +150,8 @@ std::optional<collective> parse_collective(std::string_view text) noexcept {
 }
 std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
 std::optional<mode> parse_mode(std::string_view text) noexcept { return find_name<mode>(mode_names, text); }
+std::string_view to_string(carrier c) noexcept { return carrier_names[static_cast<std::size_t>(c)]; }
+std::optional<carrier> parse_carrier(std::string_view text) noexcept { return find_name<carrier>(carrier_names, text); }
 
 const rule& recipe::choose(collective c, std::int64_t bytes) const {
     const auto found = rules.find(c);
@@ -180,6 +183,7 @@ std::string describe(const hierarchy& machine, std::span<const stage> stages) {
                               : fmt::format("{}:{}..{} ", level_names(machine, s), *low, *high);
         text += fmt::format("{} {}", to_string(s.how), s.algorithm);
         if (!s.weights.empty()) text += fmt::format(" {}", fmt::join(s.weights, ":"));
+        if (s.over != carrier::nccl) text += fmt::format(" over {}", to_string(s.over));
         ++number;
     }
     return text;

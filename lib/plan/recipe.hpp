@@ -45,6 +45,14 @@ constexpr bool can(mode m, collective c) noexcept {
     return has_blocks(c) ? m == mode::scatter : has_root(c) ? m == mode::root : true;
 }
 
+/// What carries a stage's data between buffers on devices. Buffers of the host take no notice of it.
+enum class carrier {
+    nccl,
+    mpi,  ///< messages, from the device or through memory of the host
+};
+std::string_view to_string(carrier c) noexcept;
+std::optional<carrier> parse_carrier(std::string_view text) noexcept;
+
 /// Where something stands in a plan file; zeros if it was made in memory. Takes no part in comparisons.
 struct origin {
     int line = 0, column = 0;
@@ -60,6 +68,7 @@ struct stage {
     /// How much of a segment each sibling gets, in mode scatter, where that is not the same; only of an allreduce's
     /// outermost stage. May be 0 for some.
     std::vector<int> weights{};
+    carrier over = carrier::nccl;
     origin written{};
 
     friend bool operator==(const stage&, const stage&) = default;

@@ -39,6 +39,14 @@ std::vector<disjoint_groups> native_groups(const recipe& r) {
     return all;
 }
 
+bool any_over_mpi(const recipe& r) {
+    const auto over_mpi = [](const stage& s) { return s.over == carrier::mpi; };
+    for (const auto& [what, rules] : r.rules)
+        for (const rule& each : rules)
+            if (std::any_of(each.stages.begin(), each.stages.end(), over_mpi)) return true;
+    return false;
+}
+
 int most_stages(const recipe& r) {
     std::size_t most = 1;
     for (const auto& [what, rules] : r.rules)

@@ -13,6 +13,9 @@ using disjoint_groups = std::vector<std::vector<int>>;
 /// groups are the same whatever the count and have no ranks in common, as those of even domains are. Each once.
 std::vector<disjoint_groups> native_groups(const recipe& r);
 
+/// Whether any stage goes over MPI between devices.
+bool any_over_mpi(const recipe& r);
+
 /// The most stages that any of its rules has.
 int most_stages(const recipe& r);
 

@@ -9,8 +9,8 @@ namespace terrace::test {
 
 std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
                                                 const std::function<void(communicator&)>& body, const options& o,
-                                                bool tells) {
-    loopback_world world(p.get().machine.node_sizes());
+                                                bool tells, bool device_memory) {
+    loopback_world world(p.get().machine.node_sizes(), device_memory);
     std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(p.ranks()));
     const auto rank_main = [&](int rank) {
         try {

@@ -3,6 +3,9 @@
 // that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. With TERRACE_TEST_WRONG set
 // its ncclAllReduce makes a mistake.
 
+#include <sched.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -88,6 +91,12 @@ int record(gpu_event e, gpu_stream s) {
 
 int wait(gpu_stream s, gpu_event e) {
     if (at(e).capturing != nullptr) at(s).capturing = at(e).capturing;
+    return 0;
+}
+
+// Somebody else writes it.
+int wait_value(gpu_stream, std::uint32_t* where, std::uint32_t least) {
+    while (static_cast<std::int32_t>(std::atomic_ref(*where).load(std::memory_order_acquire) - least) < 0) sched_yield();
     return 0;
 }
 
@@ -284,6 +293,11 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .copy = [](void* to, const void* from, std::size_t bytes, gpu_stream s) {
         return put(s, [=] { std::memmove(to, from, bytes); });
     },
+    .write_value = [](gpu_stream, std::uint32_t* where, std::uint32_t value) {
+        std::atomic_ref(*where).store(value, std::memory_order_release);
+        return 0;
+    },
+    .wait_value = wait_value,
     .capture_mode = [](int*) { return 0; },
     .make_timer = [](gpu_event* e) {
         *e = reinterpret_cast<gpu_event>(new event_state);

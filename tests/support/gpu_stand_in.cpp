@@ -1,6 +1,7 @@
 #include "support/gpu_stand_in.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
@@ -66,11 +67,13 @@ struct event_state {
 };
 
 struct stream_op {
-    enum class kind { work, record, wait, network } what = kind::work;
+    enum class kind { work, record, wait, wait_value, network } what = kind::work;
     std::function<void()> work = nullptr;
     std::shared_ptr<event_state> event = nullptr;
     std::uint64_t generation = 0;
     std::shared_ptr<network_op> network = nullptr;
+    std::uint32_t* value = nullptr;
+    std::uint32_t least = 0;
 };
 
 struct stream_state {
@@ -285,6 +288,10 @@ struct gpu_stand_in::state {
                 break;
             case stream_op::kind::wait:
                 if (op.event->done < op.generation) return false;
+                break;
+            case stream_op::kind::wait_value:
+                if (static_cast<std::int32_t>(std::atomic_ref(*op.value).load(std::memory_order_acquire) - op.least) < 0)
+                    return false;
                 break;
             case stream_op::kind::network:
                 if (!run_network(s, op.network)) return false;
@@ -589,6 +596,25 @@ int copy(void* to, const void* from, std::size_t bytes, gpu_stream stream) {
     return 0;
 }
 
+int write_value(gpu_stream stream, std::uint32_t* where, std::uint32_t value) {
+    ENTER("cuStreamWriteValue32");
+    stream_state* s = m.stream_of(stream);
+    m.rule(s->capturing == nullptr, "a value that a thread of the host waits for, in a graph");
+    m.put(s, {stream_op::kind::work, [=] { std::atomic_ref(*where).store(value, std::memory_order_release); }});
+    return 0;
+}
+
+int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
+    ENTER("cuStreamWaitValue32");
+    stream_state* s = m.stream_of(stream);
+    m.rule(s->capturing == nullptr, "a value that a thread of the host writes, in a graph");
+    stream_op op{stream_op::kind::wait_value};
+    op.value = where;
+    op.least = least;
+    m.put(s, std::move(op));
+    return 0;
+}
+
 int capture_mode(int* mode) {
     std::swap(capture_mode_here, *mode);
     return 0;
@@ -775,6 +801,8 @@ const gpu_runtime table{
     .wait = wait,
     .event_done = event_done,
     .copy = copy,
+    .write_value = write_value,
+    .wait_value = wait_value,
     .capture_mode = capture_mode,
     .make_timer = make_event,
     .seconds_between = seconds_between,

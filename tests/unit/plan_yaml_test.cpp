@@ -1,5 +1,6 @@
 // The plan file: what is written reads back equal, and what is wrong is refused at its place.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <terrace/error.hpp>
@@ -112,6 +113,22 @@ TEST(plan_yaml, holds_every_collective) {
     EXPECT_REFUSED(changed(text, "mode: root, algorithm: chain", "mode: replicate, algorithm: doubling"),
                    "mode is replicate, but stages of broadcast have mode root");
     EXPECT_REFUSED(changed(text, "6, mode: scatter", "6, mode: root"), "stages of reduce_scatter have mode scatter");
+}
+
+TEST(plan_yaml, says_which_stages_go_over_mpi) {
+    recipe r = even();
+    r.rules[collective::allreduce].back().stages.back().over = carrier::mpi;
+    const std::string text = write_plan(r);
+    EXPECT_EQ(text.find("over: mpi"), text.rfind("over: "));  // once; nccl goes without saying
+    const recipe again = parse_plan(text, "p.yaml");
+    EXPECT_EQ(again.rules, r.rules);
+    EXPECT_EQ(again.text, text);
+    const std::vector<stage>& stages = again.rules.at(collective::allreduce).back().stages;
+    EXPECT_TRUE(describe(again.machine, stages).ends_with(" over mpi"));
+    EXPECT_REFUSED(changed(text, "over: mpi", "over: tcp"), "cannot go over \"tcp\"; it goes over nccl or mpi");
+    EXPECT_EQ(parse_plan(changed(text, "over: mpi", "over: nccl"), "p.yaml").text, changed(text, ", over: mpi", ""));
+    const std::string by = fmt::format("algorithm: {}, over", stages.back().algorithm);
+    EXPECT_REFUSED(changed(text, by, "algorithm: native, over"), "native is NCCL's own");
 }
 
 // Written and read once more, every rounded time is the same.

@@ -44,8 +44,8 @@ struct mailbox {
 }  // namespace
 
 struct loopback_world::state {
-    explicit state(std::vector<int> nodes_of_ranks)
-        : ranks(static_cast<int>(nodes_of_ranks.size())), nodes(std::move(nodes_of_ranks)) {
+    state(std::vector<int> nodes_of_ranks, bool takes_devices)
+        : ranks(static_cast<int>(nodes_of_ranks.size())), nodes(std::move(nodes_of_ranks)), device_memory(takes_devices) {
         channels = std::vector<channel>(nodes.size() * nodes.size());
         for (channel& c : channels) c.waiting.reserve(64);
         mailboxes = std::vector<mailbox>(nodes.size());
@@ -58,6 +58,7 @@ struct loopback_world::state {
 
     int ranks;
     std::vector<int> nodes;  // by rank: the first rank of its node
+    bool device_memory;
     std::vector<channel> channels;
     std::vector<mailbox> mailboxes;  // by rank
     std::atomic<bool> failed{false};
@@ -84,7 +85,7 @@ struct loopback_world::state {
         for (const int r : members)
             nodes_of_members.push_back(
                 first.emplace(nodes[static_cast<std::size_t>(r)], nodes_of_members.size()).first->second);
-        made = std::make_shared<state>(std::move(nodes_of_members));
+        made = std::make_shared<state>(std::move(nodes_of_members), device_memory);
         std::erase_if(parts, [](const auto& p) { return p.expired(); });
         parts.push_back(made);
         return made;
@@ -117,6 +118,7 @@ public:
     std::string_view name() const noexcept override { return "loopback"; }
     // As on the wire, so that messages are cut as they are there.
     std::size_t segment() const noexcept override { return wire_segment; }
+    bool takes_device_memory() const noexcept override { return world_.device_memory; }
 
     void reserve(int slots) override {
         const auto n = static_cast<std::size_t>(slots);
@@ -323,7 +325,8 @@ std::vector<int> nodes_of(std::span<const int> sizes) {
 
 }  // namespace
 
-loopback_world::loopback_world(std::span<const int> node_sizes) : state_(std::make_shared<state>(nodes_of(node_sizes))) {}
+loopback_world::loopback_world(std::span<const int> node_sizes, bool device_memory)
+    : state_(std::make_shared<state>(nodes_of(node_sizes), device_memory)) {}
 loopback_world::~loopback_world() = default;
 
 std::unique_ptr<transport> loopback_world::join(int rank) {

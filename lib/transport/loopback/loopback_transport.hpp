@@ -14,7 +14,8 @@ namespace terrace {
 class loopback_world {
 public:
     /// @param node_sizes ranks of each node, in order: those of one node can share memory
-    explicit loopback_world(std::span<const int> node_sizes);
+    /// @param device_memory what transports say they take
+    explicit loopback_world(std::span<const int> node_sizes, bool device_memory = false);
     ~loopback_world();
     loopback_world(const loopback_world&) = delete;
     loopback_world& operator=(const loopback_world&) = delete;

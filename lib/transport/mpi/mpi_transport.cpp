@@ -1,5 +1,9 @@
 #include "transport/mpi/mpi_transport.hpp"
 
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
+
 #include <algorithm>
 #include <deque>
 #include <set>
@@ -88,6 +92,8 @@ public:
     std::string_view name() const noexcept override { return "mpi"; }
     // A simulated network has no eager limit, and every piece takes a simulator's time.
     std::size_t segment() const noexcept override { return sleeps ? 1 << 20 : wire_segment; }
+
+    bool takes_device_memory() const noexcept override { return mpi_takes_device_memory(); }
 
     void reserve(int slots) override {
         const auto n = static_cast<std::size_t>(slots);
@@ -283,6 +289,17 @@ std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mi
     net->gather_all(mine.data(), all.data(), sizeof(identity));
     require_agreement(all);
     return net;
+}
+
+bool mpi_takes_device_memory() noexcept {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    int is = 0;
+    return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is) == MPI_SUCCESS && is != 0;
+#else
+    return false;
+#endif
 }
 
 int mpi_rank(MPI_Comm world) {

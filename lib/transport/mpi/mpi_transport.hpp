@@ -14,6 +14,9 @@ namespace terrace {
 /// @throws plan_error where the ranks differ (on every rank), transport_error
 std::unique_ptr<transport> make_mpi_transport(MPI_Comm world, const identity& mine);
 
+/// What MPI itself says, asked now: whether messages may lie in memory of a GPU. No MPI that cannot be asked does.
+bool mpi_takes_device_memory() noexcept;
+
 /// rank of the caller in `world`
 int mpi_rank(MPI_Comm world);
 

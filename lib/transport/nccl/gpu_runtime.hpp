@@ -58,6 +58,9 @@ struct gpu_runtime {
     int (*wait)(gpu_stream stream, gpu_event event);  ///< the stream does
     int (*event_done)(gpu_event event, bool* done);
     int (*copy)(void* to, const void* from, std::size_t bytes, gpu_stream stream);
+    // Between a stream and a thread of the host, by a number in pinned memory.
+    int (*write_value)(gpu_stream stream, std::uint32_t* where, std::uint32_t value);
+    int (*wait_value)(gpu_stream stream, std::uint32_t* where, std::uint32_t least);  ///< sees what arrived before, too
     int (*capture_mode)(int* mode);  ///< exchanges what this thread may do while streams are captured
     // For who measures.
     int (*make_timer)(gpu_event* event);              ///< an event that knows when it was reached

@@ -7,13 +7,18 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+
+#include "base/partition.hpp"
+#include "transport/nccl/courier.hpp"
 
 namespace terrace {
 
@@ -76,18 +81,10 @@ public:
     }
 
     std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
-        here();
-        void* memory = nullptr;
-        const int code = [&] {
-            const relaxed_capture here(gpu_);
-            return gpu_.allocate(&memory, bytes);
-        }();
-        require("cudaMalloc", code);
-        return {static_cast<std::byte*>(memory),
-                [gpu = &gpu_, device = setting_.device](std::byte* p) {
-                    gpu->use_device(device);
-                    gpu->release(p);
-                }};
+        return memory_of("cudaMalloc", gpu_.allocate, gpu_.release, bytes);
+    }
+    std::shared_ptr<std::byte> allocate_host(std::size_t bytes) override {
+        return direct_ ? nullptr : memory_of("cudaMallocHost", gpu_.allocate_pinned, gpu_.release_pinned, bytes);
     }
 
     bool holds(const void* memory) const noexcept override {
@@ -128,18 +125,29 @@ public:
     }
 
     void open(int queue, int way) noexcept override {
+        over_mpi_ = false;
         to_ = &ways_[static_cast<std::size_t>(std::min(way, setting_.ways - 1))];
         queue_ = queue;
         claim(*to_, queue);
         check_nccl("ncclGroupStart", gpu_.group_start());
     }
+    void open_mpi(int queue, std::string_view stage, std::byte* host) noexcept override {
+        over_mpi_ = true;
+        queue_ = queue;
+        host_ = host;
+        arriving_.clear();
+        if (!fault_) courier_->open(queue, stage);
+    }
     void send(int peer, const void* from, std::size_t bytes) noexcept override {
+        if (over_mpi_) return send_over_mpi(peer, static_cast<const std::byte*>(from), bytes);
         if (!fault_) check_nccl("ncclSend", gpu_.send(from, bytes, peer, to_->comm, at(queue_).stream));
     }
     void recv(int peer, void* to, std::size_t bytes) noexcept override {
+        if (over_mpi_) return recv_over_mpi(peer, static_cast<std::byte*>(to), bytes);
         if (!fault_) check_nccl("ncclRecv", gpu_.recv(to, bytes, peer, to_->comm, at(queue_).stream));
     }
     void close() noexcept override {
+        if (over_mpi_) return close_mpi();
         const bool failed = fault_.has_value();
         const int code = gpu_.group_end();  // what has been started is ended, whatever became of it
         if (failed) return;
@@ -207,6 +215,11 @@ public:
 
     gpu_stream own_stream() const noexcept override { return own_; }
 
+    bool captures(gpu_stream stream) const noexcept override {
+        bool captured = false;
+        return gpu_.stream_captured(stream, &captured) == 0 && captured;
+    }
+
     void abandon() noexcept override {
         const std::lock_guard lock(guard_);
         if (!fault_) fail({"nccl", "ncclCommAbort", 1, "given up"});
@@ -255,7 +268,30 @@ private:
     queue& at(int q) noexcept { return queues_[static_cast<std::size_t>(q)]; }
     void here() noexcept { gpu_.use_device(setting_.device); }
 
+    // What messages over MPI bring, to be copied to where it belongs.
+    struct arrival {
+        std::byte *to, *host;
+        std::size_t bytes;
+    };
+
     // -- set-up
+
+    template <class Allocate, class Release>
+    std::shared_ptr<std::byte> memory_of(const char* call, Allocate allocate, Release release, std::size_t bytes) {
+        here();
+        void* memory = nullptr;
+        const int code = [&] {
+            const relaxed_capture here(gpu_);
+            return allocate(&memory, bytes);
+        }();
+        require(call, code);
+        return {static_cast<std::byte*>(memory),
+                [gpu = &gpu_, release, device = setting_.device, kept = kept_](std::byte* p) {
+                    if (*kept) return;
+                    gpu->use_device(device);
+                    release(p);
+                }};
+    }
 
     transport_fault cuda_fault(const char* call, int code) const { return {"cuda", call, code, gpu_.cuda_error(code)}; }
     transport_fault nccl_fault(const char* call, int code) const { return {"nccl", call, code, gpu_.nccl_error(code)}; }
@@ -296,6 +332,34 @@ private:
         }
         groups_ = std::move(known);
         agree(net, [&] { return make_queues(); });
+        if (setting_.mpi) open_mpi(net);
+    }
+
+    void open_mpi(transport& net) {
+        const int mine = net.takes_device_memory();
+        std::vector<int> all(static_cast<std::size_t>(net.size()));
+        net.gather_all(&mine, all.data(), sizeof mine);
+        direct_ = std::find(all.begin(), all.end(), 0) == all.end();
+        agree(net, [&] { return make_counters(); });
+        std::vector<courier::counters*> at;
+        for (int q = 0; q < setting_.queues; ++q) at.push_back(counters_ + q);
+        courier_ = std::make_unique<courier>(net.split(0, net.rank()), std::move(at), direct_, setting_.callers_rank);
+        name_ += direct_ ? ", mpi from and to devices" : ", mpi through host memory";
+    }
+
+    // And tries whether streams can use them.
+    std::optional<transport_fault> make_counters() {
+        const auto n = static_cast<std::size_t>(setting_.queues);
+        void* memory = nullptr;
+        if (const int code = gpu_.allocate_pinned(&memory, n * sizeof(courier::counters)); code != 0)
+            return cuda_fault("cudaMallocHost", code);
+        counters_ = static_cast<courier::counters*>(memory);
+        std::uninitialized_default_construct_n(counters_, n);
+        if (const int code = gpu_.write_value(own_, &counters_->ready, 0); code != 0)
+            return cuda_fault("cuStreamWriteValue32", code);
+        if (const int code = gpu_.wait_value(own_, &counters_->delivered, 0); code != 0)
+            return cuda_fault("cuStreamWaitValue32", code);
+        return {};
     }
 
     std::optional<transport_fault> make_queues() {
@@ -407,6 +471,37 @@ private:
         c.captured = captured_;
     }
 
+    // A message has its place in the host's memory, on a cache line, unless MPI takes it from the device.
+    std::byte* host_place(std::size_t bytes) noexcept {
+        constexpr std::size_t line = 64;
+        return std::exchange(host_, host_ + round_up(bytes, line));
+    }
+
+    void send_over_mpi(int peer, const std::byte* from, std::size_t bytes) noexcept {
+        if (fault_) return;
+        if (direct_) return courier_->send(peer, from, bytes);
+        std::byte* host = host_place(bytes);
+        copy(queue_, host, from, bytes);
+        if (!fault_) courier_->send(peer, host, bytes);
+    }
+
+    void recv_over_mpi(int peer, std::byte* to, std::size_t bytes) noexcept {
+        if (fault_) return;
+        if (direct_) return courier_->recv(peer, to, bytes);
+        arriving_.push_back({to, host_place(bytes), bytes});
+        courier_->recv(peer, arriving_.back().host, bytes);
+    }
+
+    // All that the stream will do is in it at once, so that nothing that comes later is needed for it to go on.
+    void close_mpi() noexcept {
+        if (fault_) return;
+        const std::uint32_t number = courier_->close();
+        courier::counters& c = counters_[queue_];
+        check("cuStreamWriteValue32", gpu_.write_value(at(queue_).stream, &c.ready, number));
+        if (!fault_) check("cuStreamWaitValue32", gpu_.wait_value(at(queue_).stream, &c.delivered, number));
+        for (const arrival& a : arriving_) copy(queue_, a.to, a.host, a.bytes);
+    }
+
     void check(const char* call, int code) noexcept {
         if (code != 0 && !fault_) fail(cuda_fault(call, code));
     }
@@ -420,6 +515,7 @@ private:
         fault_ = std::move(f);
         for (const nccl_comm comm : comms_) gpu_.abort(comm);
         comms_.clear();
+        if (courier_) courier_->give_up();
     }
 
     spare_events take_events() noexcept {
@@ -469,13 +565,20 @@ private:
             if (gpu_.status(comm, &code) != 0 || code == 0 || code == gpu_runtime::in_progress) continue;
             return fail(nccl_fault("ncclCommGetAsyncError", code));
         }
+        if (courier_)
+            if (auto f = courier_->fault(); f && !fault_) return fail(std::move(*f));
         if (fault_ || flights_.empty()) return;
         flight& oldest = flights_.front();
         if (oldest.since == clock::time_point{} && is_done(oldest.events.begun)) oldest.since = clock::now();
         if (oldest.since != clock::time_point{} && is_late(oldest.since))
             fail({"nccl", fmt::format("call {}", oldest.call), took_too_long,
-                  fmt::format("not through after {} s (options::timeout) on the device; another rank did not make the "
-                              "call, or is gone", setting_.timeout.count())});
+                  fmt::format("not through after {} s (options::timeout) on the device; {}", setting_.timeout.count(),
+                              why_late())});
+    }
+
+    std::string why_late() const {
+        const std::string awaited = courier_ ? courier_->awaited() : "";
+        return awaited.empty() ? "another rank did not make the call, or is gone" : awaited;
     }
 
     // -- the end
@@ -497,6 +600,9 @@ private:
 
     void release() noexcept {
         here();
+        if (courier_ && courier_->stop()) *kept_ = true;
+        courier_.reset();
+        if (counters_ != nullptr && !*kept_) gpu_.release_pinned(counters_);
         // Innermost last: parts before what they were split from.
         for (auto c = comms_.rbegin(); c != comms_.rend() && !fault_; ++c) {
             const int code = gpu_.finalize(*c);
@@ -526,6 +632,11 @@ private:
     std::map<std::vector<int>, communicator> of_group_;
     std::vector<queue> queues_;
     gpu_stream own_ = nullptr;
+    bool direct_ = false;  // MPI takes addresses of devices, on all ranks
+    courier::counters* counters_ = nullptr;
+    std::unique_ptr<courier> courier_;  // null where nothing goes over MPI
+    // Whether MPI may still use the memory of programs, which then is never freed.
+    std::shared_ptr<bool> kept_ = std::make_shared<bool>(false);
 
     mutable std::mutex guard_;  // of all below; held from begin() to end()
     std::unique_lock<std::mutex> held_;
@@ -542,6 +653,9 @@ private:
     bool captured_ = false;
     communicator* to_ = nullptr;
     int queue_ = 0;
+    bool over_mpi_ = false;
+    std::byte* host_ = nullptr;
+    std::vector<arrival> arriving_;
 
     std::jthread watcher_;
 };

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -99,6 +100,44 @@ int end_capture(gpu_stream stream, gpu_graph* ready) {
     return code;
 }
 
+// The driver's, found at run time: the module then needs no libcuda.so.1 to be loaded. Its codes are the runtime's.
+template <class Function>
+int driver_function(const char* name, Function* found) {
+    void* at = nullptr;
+    cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+#if CUDART_VERSION >= 12050
+    constexpr unsigned since = 12000;
+    const cudaError_t code = cudaGetDriverEntryPointByVersion(name, &at, since, cudaEnableDefault, &result);
+#else
+    const cudaError_t code = cudaGetDriverEntryPoint(name, &at, cudaEnableDefault, &result);
+#endif
+    if (code != cudaSuccess) return code;
+    if (result != cudaDriverEntryPointSuccess) return cudaErrorSymbolNotFound;
+    *found = reinterpret_cast<Function>(at);
+    return 0;
+}
+
+using value_function = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+
+int write_value(gpu_stream stream, std::uint32_t* where, std::uint32_t value) {
+    static value_function call = nullptr;
+    static const int found = driver_function("cuStreamWriteValue32", &call);
+    if (found != 0) return found;
+    return call(stream, reinterpret_cast<CUdeviceptr>(where), value, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
+// What a network adapter wrote to the device before is flushed where the device can be asked to.
+int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
+    static value_function call = nullptr;
+    static const int found = driver_function("cuStreamWaitValue32", &call);
+    if (found != 0) return found;
+    int device = 0, flushes = 0;
+    if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&flushes, cudaDevAttrCanFlushRemoteWrites, device);
+    unsigned flags = CU_STREAM_WAIT_VALUE_GEQ;
+    if (flushes != 0) flags |= CU_STREAM_WAIT_VALUE_FLUSH;
+    return call(stream, reinterpret_cast<CUdeviceptr>(where), least, flags);
+}
+
 int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank) {
     ncclUniqueId unique;
     std::memcpy(&unique, id, sizeof unique);
@@ -149,6 +188,8 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .copy = [](void* to, const void* from, std::size_t bytes, gpu_stream s) -> int {
         return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s);
     },
+    .write_value = write_value,
+    .wait_value = wait_value,
     .capture_mode = capture_mode,
     .make_timer = [](gpu_event* e) -> int { return cudaEventCreate(e); },
     .seconds_between = seconds_between,

@@ -72,6 +72,7 @@ public:
     std::string_view name() const noexcept override { return name_; }
     const capabilities& can() const noexcept override { return can_; }
     std::size_t segment() const noexcept override { return net_->segment(); }
+    bool takes_device_memory() const noexcept override { return net_->takes_device_memory(); }
 
     void reserve(int slots) override {
         net_->reserve(slots);

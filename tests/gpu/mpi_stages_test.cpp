@@ -1,0 +1,274 @@
+// Device buffers by plans of which some stages, or all, go over MPI: over the stand-in for CUDA and NCCL, with messages
+// between threads for MPI's. No result of a GPU.
+
+#include <terrace/nccl.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "api/core.hpp"
+#include "gpu/stand_in_buffers.hpp"
+
+namespace terrace::test {
+
+namespace {
+
+// NCCL inside, MPI above; or MPI everywhere.
+plan mixed(const hierarchy& m, const char* inside, const char* above, bool all = false, mode how = mode::scatter) {
+    std::vector<stage> stages = stages_of(m, how, inside);
+    stages.back().algorithm = above;
+    stages.back().over = carrier::mpi;
+    if (all)
+        for (stage& s : stages) s.over = carrier::mpi;
+    return plan_of(m, stages, 3, 4096);
+}
+
+hierarchy uneven_above() {
+    hierarchy m = machine_of(tree({{3, 1, 2}, {2, 1}, {2}}));
+    m.levels[1].medium = m.levels[2].medium = fabric::ethernet;
+    return m;
+}
+
+void allreduce_turns(gpu_stand_in& gpus, communicator& comm, std::size_t count, int turns) {
+    const gpu_runtime& gpu = gpus.runtime();
+    device_buffer data(gpus, count), out(gpus, count * static_cast<std::size_t>(turns)), in(gpus, count * static_cast<std::size_t>(turns));
+    const gpu_stream stream = gpus.make_stream(comm.rank());
+    const auto part = [&](device_buffer& of, int turn) { return of.data() + count * static_cast<std::size_t>(turn); };
+    for (int turn = 0; turn < turns; ++turn) fill(part(in, turn), comm.rank(), count, turn);
+    for (int turn = 0; turn < turns; ++turn) {
+        gpu.copy(data.data(), part(in, turn), count * sizeof(float), stream);
+        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+        gpu.copy(part(out, turn), data.data(), count * sizeof(float), stream);
+    }
+    gpus.wait_for(stream);
+    for (int turn = 0; turn < turns; ++turn)
+        EXPECT_EQ(wrong(part(out, turn), comm.size(), count, turn), 0) << "turn " << turn;
+}
+
+}  // namespace
+
+// The caller only puts calls in: what goes over MPI does so while nobody of the caller's waits.
+TEST(mpi_stages, run_between_what_is_before_and_behind_them) {
+    for (const hierarchy& m : {machine({2, 2}), uneven(), uneven_above()})
+        for (const auto& [inside, above] : {std::pair("native", "ring"), std::pair("ring", "direct"), std::pair("direct", "halving")})
+            for (const bool direct : {false, true}) {
+                gpu_stand_in gpus({.seed = 7});
+                const auto thrown = run_on_stand_in(gpus, mixed(m, inside, above), [&](communicator& comm) {
+                    allreduce_turns(gpus, comm, 5003, 3);
+                    const std::string said = comm.inside().transports();
+                    EXPECT_NE(said.find(direct ? "mpi from and to devices" : "mpi through host memory"), std::string::npos)
+                        << said;
+                }, patient(), true, direct);
+                expect_well(gpus, thrown);
+            }
+}
+
+TEST(mpi_stages, may_be_all) {
+    for (const hierarchy& m : {machine({3}), machine({2, 2}), uneven()})
+        for (const bool direct : {false, true}) {
+            gpu_stand_in gpus({.seed = 2});
+            const auto thrown = run_on_stand_in(gpus, mixed(m, "ring", "direct", true), [&](communicator& comm) {
+                allreduce_turns(gpus, comm, 3001, 2);
+            }, patient(), true, direct);
+            expect_well(gpus, thrown);
+            auto calls = gpus.calls();
+            EXPECT_EQ(calls["ncclSend"] + calls["ncclReduceScatter"], 0);
+            EXPECT_GT(calls["combine"], 0);
+        }
+}
+
+// Messages longer than a piece of the wire, and than the window of pieces that is under way.
+TEST(mpi_stages, cut_long_messages) {
+    const hierarchy m = machine({2, 2});
+    std::vector<stage> stages = stages_of(m, mode::scatter, "direct");
+    stages.back().over = carrier::mpi;
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, plan_of(m, stages), [&](communicator& comm) {
+        allreduce_turns(gpus, comm, 1'000'003, 1);
+    }, patient());
+    expect_well(gpus, thrown);
+}
+
+TEST(mpi_stages, every_collective) {
+    constexpr std::size_t n = 301;
+    const hierarchy m = machine({2, 2});
+    recipe both = mixed(m, "native", "ring").get();
+    const plan rooted = mixed(m, "native", "tree", false, mode::root);
+    for (const auto& [what, rules] : rooted.get().rules)
+        if (has_root(what)) both.rules[what] = rules;
+    for (const bool direct : {false, true}) {
+        gpu_stand_in gpus({});
+        const auto thrown = run_on_stand_in(gpus, plan(std::make_shared<const recipe>(both)), [&](communicator& comm) {
+            const int me = comm.rank(), ranks = comm.size();
+            const auto all = static_cast<std::size_t>(ranks);
+            const gpu_stream stream = gpus.make_stream(me);
+            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n), reduced(gpus, n), shared(gpus, n);
+            fill(whole.data(), me, all * n);
+            nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
+            nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
+            nccl::reduce(comm, device_span<const float>(own.span()), reduced.span(), 2, reduce_op::max, stream);
+            gpus.runtime().copy(shared.data(), own.data(), n * sizeof(float), stream);
+            nccl::broadcast(comm, shared.span(), 1, stream);
+            nccl::synchronize(comm);
+            EXPECT_EQ(wrong(gathered.data(), ranks, all * n), 0);
+            for (std::size_t i = 0; i < n; ++i) {
+                float most = 0;
+                for (std::size_t r = 0; r < all; ++r) most = std::max(most, sum(ranks, r * n + i));
+                if (me == 2) {
+                    EXPECT_EQ(reduced.data()[i], most);
+                }
+                EXPECT_EQ(shared.data()[i], sum(ranks, n + i));
+            }
+        }, patient(), true, direct);
+        expect_well(gpus, thrown);
+    }
+}
+
+// Host and device buffers take turns, and calls without a stream overlap; nothing is made after the first of a shape.
+TEST(mpi_stages, share_a_communicator_with_host_buffers) {
+    gpu_stand_in gpus({});
+    const auto made = [&] {
+        std::map<std::string, int> calls = gpus.calls();
+        return calls["cudaMalloc"] + calls["cudaStreamCreateWithFlags"];
+    };
+    std::atomic<int> before{0}, through{0};
+    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
+        constexpr std::size_t count = 2000;
+        device_buffer there(gpus, count);
+        std::vector<float> here(count);
+        for (int turn = 0; turn < 4; ++turn) {
+            fill(there.data(), comm.rank(), count, turn);
+            fill(here.data(), comm.rank(), count, turn + 1);
+            request device = comm.allreduce_async(std::span(there.data(), count));
+            comm.allreduce(std::span(here));
+            device.wait();
+            EXPECT_EQ(wrong(there.data(), comm.size(), count, turn), 0);
+            EXPECT_EQ(wrong(here.data(), comm.size(), count, turn + 1), 0);
+            if (turn == 0 && ++through == comm.size()) before = made();
+            while (through < comm.size()) std::this_thread::yield();
+        }
+    }, patient());
+    EXPECT_EQ(made(), before);
+    expect_well(gpus, thrown);
+}
+
+TEST(mpi_stages, are_refused_by_a_graph_on_all_ranks) {
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
+        device_buffer data(gpus, 500);
+        fill(data.data(), comm.rank(), 500);
+        const gpu_stream stream = gpus.make_stream(comm.rank());
+        gpus.begin_capture(stream);
+        try {
+            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+            ADD_FAILURE() << "captured";
+        } catch (const usage_error& e) {
+            EXPECT_NE(std::string_view(e.what()).find("stage 2 of its plan"), std::string_view::npos) << e.what();
+            EXPECT_NE(std::string_view(e.what()).find("outside of the capture"), std::string_view::npos) << e.what();
+        }
+        gpus.end_capture(stream);
+        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // it goes on
+        nccl::synchronize(comm);
+        EXPECT_EQ(wrong(data.data(), comm.size(), 500), 0);
+    }, patient());
+    expect_well(gpus, thrown);
+}
+
+// A rank that does not come: the others' calls end, and say where, and for whom they waited.
+TEST(mpi_stages, that_nobody_answers_time_out_by_name) {
+    for (const bool direct : {false, true}) {
+        gpu_stand_in gpus({.remote_errors = false});
+        std::atomic<int> through{0};
+        options o = patient(0.3);
+        o.check = options::checking::off;
+        const auto thrown = run_on_stand_in(gpus, mixed(machine({1, 3}), "ring", "ring"), [&](communicator& comm) {
+            device_buffer data(gpus, 256);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            if (comm.rank() != 1) {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                try {
+                    nccl::synchronize(comm);
+                    ADD_FAILURE() << "through";
+                } catch (const timeout_error& e) {
+                    const std::string_view said = e.what();
+                    EXPECT_NE(said.find("scatter ring over mpi waits for rank "), std::string_view::npos) << said;
+                    if (comm.rank() == 2) {
+                        EXPECT_NE(said.find("waits for rank 1"), std::string_view::npos) << said;
+                    }
+                }
+                gpus.wait_for(stream);  // which nothing holds up any more
+                EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);
+            }
+            ++through;
+            while (through < comm.size()) std::this_thread::yield();
+        }, o, false, direct);
+        expect_well(gpus, thrown);
+    }
+}
+
+TEST(mpi_stages, failures_end_the_calls_of_all) {
+    for (const char* function :
+         {"cuStreamWriteValue32", "cuStreamWaitValue32", "cudaMemcpyAsync", "ncclAllGather", "ncclReduceScatter"}) {
+        gpu_stand_in gpus({});
+        std::atomic<int> ready{0};
+        const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
+            device_buffer data(gpus, 3000);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            comm.broadcast(std::span<float>(), 0);
+            if (++ready == comm.size()) gpus.fail(function, 5, 2);
+            for (int n = 0; n < 8; ++n) {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                nccl::synchronize(comm);
+            }
+        }, patient(1), false);
+        for (const std::exception_ptr& t : thrown) {
+            const std::string why = text_of(t);
+            EXPECT_TRUE(why.starts_with("transport: ") || why.starts_with("timeout: ")) << function << ": " << why;
+        }
+        for (const std::string& what : gpus.violations()) ADD_FAILURE() << function << ": " << what;
+        EXPECT_EQ(gpus.left(), "") << function;
+    }
+}
+
+TEST(mpi_stages, are_refused_where_streams_cannot_wait_for_the_host) {
+    gpu_stand_in gpus({});
+    gpus.fail("cuStreamWaitValue32", 2, 801);
+    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"),
+                                        [](communicator&) { ADD_FAILURE() << "created"; }, patient(1));
+    for (const std::exception_ptr& t : thrown)
+        EXPECT_TRUE(text_of(t).starts_with("transport: cuda cuStreamWaitValue32: ")) << text_of(t);
+    EXPECT_EQ(gpus.left(), "");
+}
+
+// MPI's own failure names the stage and the ranks; the streams go on, and nothing is left behind.
+TEST(mpi_stages, an_error_of_mpi_names_stage_and_ranks) {
+    gpu_stand_in gpus({.remote_errors = false});
+    std::atomic<int> waiting{0};
+    options o = patient(20);
+    o.check = options::checking::off;
+    const auto thrown = run_on_stand_in(gpus, mixed(machine({1, 2}), "ring", "ring"), [&](communicator& comm) {
+        device_buffer data(gpus, 256);
+        const gpu_stream stream = gpus.make_stream(comm.rank());
+        if (comm.rank() == 1) {
+            while (waiting == 0) std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            throw std::runtime_error("gone");  // by which messages fail
+        }
+        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+        ++waiting;
+        nccl::synchronize(comm);
+    }, o);
+    const std::string why = text_of(thrown[0]);
+    EXPECT_NE(why.find("transport: loopback poll"), std::string::npos) << why;
+    EXPECT_NE(why.find("ring over mpi waits for rank 1"), std::string::npos) << why;
+    EXPECT_EQ(text_of(thrown[1]), "other: gone");
+    for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
+    EXPECT_EQ(gpus.left(), "");
+}
+
+}  // namespace terrace::test

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+#include <terrace/nccl.hpp>
+
+#include "gpu/stand_in_ranks.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+// What tests of device buffers over the stand-in have in common.
+namespace terrace::test {
+
+inline hierarchy machine(std::vector<int> sizes) {
+    hierarchy m = machine_of(tree::uniform(sizes));
+    m.levels.back().medium = fabric::ethernet;
+    return m;
+}
+
+inline std::vector<stage> stages_of(const hierarchy& m, mode how, const char* algorithm) {
+    std::vector<stage> all;
+    for (int l = 0; l < m.depth(); ++l) all.push_back({{l}, m.shape.uniform_size(l).value_or(0), how, algorithm});
+    return all;
+}
+
+inline plan all_stages(const hierarchy& m, const char* algorithm, int lanes = 1, std::int64_t chunk = 0,
+                       mode how = mode::scatter) {
+    return plan_of(m, stages_of(m, how, algorithm), lanes, chunk);
+}
+
+// A rank's buffer on its device.
+class device_buffer {
+public:
+    device_buffer(const gpu_stand_in& on, std::size_t count) : gpu_(on.runtime()), count_(count) {
+        void* memory = nullptr;
+        gpu_.allocate(&memory, count * sizeof(float));
+        data_ = static_cast<float*>(memory);
+    }
+    device_buffer(const device_buffer&) = delete;
+    device_buffer& operator=(const device_buffer&) = delete;
+    ~device_buffer() { gpu_.release(data_); }
+
+    float* data() { return data_; }
+    device_span<float> span() { return {data_, count_}; }
+
+private:
+    const gpu_runtime& gpu_;
+    std::size_t count_;
+    float* data_;
+};
+
+inline float input(int rank, std::size_t i, int turn = 0) {
+    return static_cast<float>((rank * 7 + static_cast<int>(i % 97) * 3 + turn) % 64);
+}
+
+inline float sum(int ranks, std::size_t i, int turn = 0) {
+    float total = 0;
+    for (int r = 0; r < ranks; ++r) total += input(r, i, turn);
+    return total;
+}
+
+inline void fill(float* data, int rank, std::size_t count, int turn = 0) {
+    for (std::size_t i = 0; i < count; ++i) data[i] = input(rank, i, turn);
+}
+
+inline std::int64_t wrong(const float* data, int ranks, std::size_t count, int turn = 0) {
+    std::int64_t n = 0;
+    for (std::size_t i = 0; i < count; ++i) n += data[i] != sum(ranks, i, turn);
+    return n;
+}
+
+// Fails the test with what ranks threw, and rules that were broken.
+inline void expect_well(const gpu_stand_in& gpus, const std::vector<std::exception_ptr>& thrown) {
+    for (std::size_t r = 0; r < thrown.size(); ++r) {
+        if (!thrown[r]) continue;
+        try {
+            std::rethrow_exception(thrown[r]);
+        } catch (const std::exception& e) {
+            ADD_FAILURE() << "rank " << r << ": " << e.what();
+        }
+    }
+    for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
+    EXPECT_EQ(gpus.left(), "");
+}
+
+inline std::string text_of(const std::exception_ptr& thrown) {
+    if (!thrown) return "nothing";
+    try {
+        std::rethrow_exception(thrown);
+    } catch (const timeout_error& e) {
+        return std::string("timeout: ") + e.what();
+    } catch (const transport_error& e) {
+        return "transport: " + e.library() + " " + e.call() + ": " + e.what();
+    } catch (const usage_error& e) {
+        return std::string("usage: ") + e.what();
+    } catch (const std::exception& e) {
+        return std::string("other: ") + e.what();
+    }
+}
+
+inline options patient(double seconds = 30) {
+    options o;
+    o.timeout = std::chrono::duration<double>(seconds);
+    return o;
+}
+
+inline hierarchy uneven() {
+    hierarchy m = machine_of(tree({{3, 1, 2}, {3}}));
+    m.levels.back().medium = fabric::ethernet;
+    return m;
+}
+
+}  // namespace terrace::test

@@ -7,6 +7,7 @@ usage: device_bench_test.py TERRACE TERRACE_BENCH MODULE MPIRUN [MPIRUN_OPTION .
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -81,6 +82,15 @@ class DeviceBench(Scratch):
         bus, n = found["bus"], row["bytes"] / 1e9
         limit = max(n / bus["from_device"], n / bus["to_device"], 2 * n / bus["both"])
         self.assertAlmostEqual(row["percent_of_bus"], 100 * limit / (row["time_us"] * 1e-6), places=6)
+
+    # Over MPI itself: the rest of the call is in the stream, and a thread sends and receives.
+    def test_stages_over_mpi(self):
+        text = self.read("plan.yaml")
+        self.write("plan.yaml", re.sub(r"(algorithm: (?!native)\w+)", r"\1, over: mpi", text))
+        _, found = self.measure("--collective", "all", "-b", "4K", "-e", "1M", "-f", "16", "--async", "2", "--algorithms",
+                                "hierarchical")
+        self.assertEqual({r["wrong"] for r in found["results"]}, {0})
+        self.assertEqual(len(found["results"]), 5 * 3)
 
     def test_mistakes_on_the_device_show(self):
         text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1, TERRACE_TEST_WRONG="1")

@@ -29,7 +29,8 @@ using clock = std::chrono::steady_clock;
 // What one rank found, for the others.
 struct finding {
     int code = 0;
-    std::array<char, 16> library{}, call{};
+    std::array<char, 16> library{};
+    std::array<char, 32> call{};
     std::array<char, 200> message{};
 };
 

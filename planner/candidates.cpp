@@ -223,6 +223,7 @@ private:
                     chosen = i;
             best.push_back(chosen);
             stages[s].algorithm = list[chosen].by->name;
+            stages[s].over = list[chosen].over;
             costs.push_back(list[chosen].cost);
         }
         if (!picked.insert(best).second || !seen_.insert(key_of(stages)).second) return;
@@ -255,6 +256,7 @@ void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collectiv
         if (time >= best * (1 - 1e-6)) continue;
         best = time;
         stages.front().algorithm = o.by->name;
+        stages.front().over = o.over;
     }
 }
 

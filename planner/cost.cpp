@@ -12,6 +12,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/hierarchy_yaml.hpp"
 #include "base/partition.hpp"
 
 namespace terrace {
@@ -63,10 +64,11 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
 // its own latency and its own busiest links.
 class phase_meter {
 public:
-    phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, bool down,
-                const std::vector<int>& blocks, pattern_book& book)
-        : machine_(machine), samples_(samples), layout_(l), by_(by), down_(down), blocks_(blocks), book_(book),
-          loads_(l.places.size()) {
+    phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, carrier over,
+                bool down, const std::vector<int>& blocks, pattern_book& book)
+        : machine_(machine), samples_(samples), layout_(l), by_(by), over_(over), down_(down), blocks_(blocks),
+          book_(book), loads_(l.places.size()) {
+        for (const level& each : machine.levels) made_.slowness.push_back(each.bandwidth / moved_by(each).bandwidth);
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
     }
@@ -79,7 +81,8 @@ public:
             if (any.positions == 1) continue;
             start(samples);
             const pattern& p = book_.of(by_, layout_.how, down_, any.positions, blocks_);
-            if (p.native) meet_in_memory();
+            if (p.native && on_gpus(machine_)) meet_in_nccl();
+            else if (p.native) meet_in_memory();
             else if (p.circulant) turn_around(p);
             else go_through(p);
             for (std::size_t i : *here_) add_reductions(i, p);
@@ -162,7 +165,7 @@ private:
                     add_message(i, true, m.part, there, e.times);
                     add_message(i, false, m.part, back, e.times);
                     for (const int level : {there, back})
-                        latency = std::max(latency, machine_.levels[at(level)].latency);
+                        latency = std::max(latency, moved_by(machine_.levels[at(level)]).step);
                     if (m.part > largest || (m.part == largest && there > largest_level))
                         largest = m.part, largest_level = there;
                 }
@@ -249,7 +252,7 @@ private:
                     step[h][at(domain[h][at(m.to)])].second += m.part;
                 }
                 const int level = layout_.rungs[at(layout_.from) + h - 1].level;
-                latency = std::max(latency, machine_.levels[at(level)].latency);
+                latency = std::max(latency, moved_by(machine_.levels[at(level)]).step);
                 add(m.from, true, m.part, level, e.times);
                 add(m.to, false, m.part, level, e.times);
                 if (m.part > largest || (m.part == largest && level > largest_level))
@@ -262,7 +265,7 @@ private:
                 const int level = layout_.rungs[at(height)].level;
                 if (h == 0 && !ring(height)) slowest = std::max(slowest, busier * inner[at(d)]);
                 else if (layout_.rungs[at(height)].linked())
-                    slowest = std::max(slowest, busier * held / machine_.rate(level, first_domain[h] + d));
+                    slowest = std::max(slowest, busier * held * made_.slowness[at(level)] / machine_.rate(level, first_domain[h] + d));
                 all[h][at(d)].first += w.first * e.times;
                 all[h][at(d)].second += w.second * e.times;
                 w = {};
@@ -318,6 +321,32 @@ private:
         now_.data = busiest;
     }
 
+    // A native stage between GPUs: a ring, of two rounds where all get all, or a chain of many pieces where one has all;
+    // one start-up, and what arrives is reduced as it passes through.
+    void meet_in_nccl() {
+        const bool has_root = layout_.how == mode::root;
+        const int outermost = layout_.rungs[at(layout_.to - 1)].level;
+        for (int l = layout_.rungs[at(layout_.from)].level; l <= outermost; ++l)
+            now_.latency = std::max(now_.latency, nccl_rates(machine_.levels[at(l)]).stage);
+        double busiest = 0;
+        for (const std::size_t i : *here_) {
+            const place& q = layout_.places[i];
+            const double size = q.positions, once = (size - 1) / size;
+            const double through = has_root ? 1 : layout_.how == mode::replicate ? 2 * once : once;
+            if (!down_) loads_[i].memory += (has_root ? 1 : once) * q.share * reduce_time(machine_);
+            made_.largest_part = std::max(made_.largest_part, q.largest / (has_root ? 1 : size));
+            if (between_nodes(machine_.levels[at(outermost)].medium))
+                made_.network_part = std::max(made_.network_part, q.largest / (has_root ? 1 : size));
+            for (int h = 0; h < layout_.to; ++h) {
+                if (!layout_.rungs[at(h)].linked()) continue;
+                const double held = through * q.below[at(std::min(h, layout_.from))];
+                pass(i, h, {held, held});
+                busiest = std::max(busiest, held / rate(i, h));
+            }
+        }
+        now_.data = busiest;
+    }
+
     // ---- one sampled rank ----
 
     void add_message(std::size_t sample, bool sends, double part, int level, int steps) {
@@ -339,7 +368,8 @@ private:
 
     void count(std::vector<message_load>& messages, double load, int level, double steps) const {
         const terrace::level& met = machine_.levels[at(level)];
-        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), between_gpus(met.medium), steps};
+        const bool whole = over_ == carrier::nccl && (between_gpus(met.medium) || (on_gpus(machine_) && met.nccl));
+        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), whole, steps};
         for (message_load& m : messages)
             if (m.part == added.part && m.overhead == added.overhead && m.whole == added.whole) {
                 m.count += steps;
@@ -374,7 +404,13 @@ private:
     // Of the link of the sample's domain of a height.
     double rate(std::size_t sample, int height) const {
         const int level = layout_.rungs[at(height)].level;
-        return machine_.rate(level, machine_.shape.domain_of(level - 1, samples_.ranks()[sample]));
+        return machine_.rate(level, machine_.shape.domain_of(level - 1, samples_.ranks()[sample])) / made_.slowness[at(level)];
+    }
+
+    // What the stage's data takes on a level's links.
+    device_rates moved_by(const level& l) const {
+        if (!on_gpus(machine_)) return {.step = l.latency, .bandwidth = l.bandwidth};
+        return over_ == carrier::mpi ? mpi_rates(l) : nccl_rates(l);
     }
 
     // The transport copies a message in at one end and out at the other [s/B].
@@ -413,6 +449,7 @@ private:
     const sampler& samples_;
     const layout& layout_;
     const algorithm& by_;
+    carrier over_;
     bool down_;
     const std::vector<int>& blocks_;
     pattern_book& book_;
@@ -434,16 +471,18 @@ private:
 
 bool between_gpus(fabric f) noexcept { return f == fabric::nvlink || f == fabric::pcie; }
 
+bool on_gpus(const hierarchy& machine) noexcept { return between_gpus(machine.levels.front().medium); }
+
 bool through_memory(const hierarchy& machine, int l) noexcept {
     const fabric f = machine.levels[at(l)].medium;
-    return !between_gpus(machine.levels.front().medium) && (f == fabric::shm || f == fabric::bus);
+    return !on_gpus(machine) && (f == fabric::shm || f == fabric::bus);
 }
 
 double access_time(const hierarchy& machine) noexcept { return reduce_time(machine) / 3; }
 
 double reduce_time(const hierarchy& machine) noexcept {
     if (machine.reduction > 0) return 1 / machine.reduction;
-    return between_gpus(machine.levels.front().medium) ? 1 / 200e9 : 1 / 8e9;
+    return on_gpus(machine) ? 1 / 200e9 : 1 / 8e9;
 }
 
 double cpu_load::time(double bytes) const {
@@ -485,18 +524,33 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
     const bool rings = s.levels.back() >= machine.torus_level();
     if (a.name == "biring" && !rings) return false;
     if (rings && s.levels.size() > 1 && a.name != "ring" && a.name != "chain") return false;
-    return a.name != "native" || std::all_of(s.levels.begin(), s.levels.end(), [&](int l) {
-        return through_memory(machine, l);
-    });
+    if (a.name != "native") return true;
+    if (!on_gpus(machine))
+        return std::all_of(s.levels.begin(), s.levels.end(), [&](int l) { return through_memory(machine, l); });
+    for (int l = 0; l <= s.levels.back(); ++l)
+        if (!machine.shape.uniform_size(l)) return false;
+    return !rings && s.weights.empty() &&
+           std::all_of(s.levels.begin(), s.levels.end(), [&](int l) { return machine.levels[at(l)].nccl.has_value(); });
 }
+
+namespace {
+
+// Whether plans may run a stage over MPI by an algorithm.
+bool over_mpi(const hierarchy& machine, const stage& s, const algorithm& a) {
+    return on_gpus(machine) && a.name != "native" &&
+           std::all_of(s.levels.begin(), s.levels.end(), [&](int l) { return machine.levels[at(l)].mpi.has_value(); });
+}
+
+}  // namespace
 
 pricer::pricer(const hierarchy& machine) : machine_(machine), samples_(machine) {}
 
-std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a) {
+std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a,
+                                                       carrier over) {
     const layout& l = samples_.lay_out(up_to_it);
     const auto priced = [&](const std::vector<int>& blocks) {
         const auto phase = [&](bool down) {
-            return phase_meter(machine_, samples_, l, a, down, blocks, book_).measure();
+            return phase_meter(machine_, samples_, l, a, over, down, blocks, book_).measure();
         };
         return stage_price{phase(false), phase(true), nullptr};
     };
@@ -518,7 +572,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < stages.size(); ++s)
-        prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s].algorithm)));
+        prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s].algorithm), stages[s].over));
     return price_together(what, std::move(prices));
 }
 
@@ -529,9 +583,11 @@ std::vector<pricer::option> pricer::options_of(std::span<const stage> up_to_it) 
     const int size = std::max_element(places.begin(), places.end(), fewer)->positions;
     const stage& s = up_to_it.back();
     std::vector<option> able;
-    for (const algorithm& a : algorithms())
-        if (!a.library && available(machine_, s, a) && book_.worth_a_look(a, s.how, size))
-            able.push_back({&a, price_stage(up_to_it, a)});
+    for (const algorithm& a : algorithms()) {
+        if (a.library || !available(machine_, s, a) || !book_.worth_a_look(a, s.how, size)) continue;
+        able.push_back({&a, carrier::nccl, price_stage(up_to_it, a, carrier::nccl)});
+        if (over_mpi(machine_, s, a)) able.push_back({&a, carrier::mpi, price_stage(up_to_it, a, carrier::mpi)});
+    }
     return able;
 }
 
@@ -552,20 +608,23 @@ price::price(const hierarchy& machine, const sampler& samples, collective what,
     for (const auto& s : stages_)
         for (const phase_cost* p : s->phases(what)) phases_.push_back(p);
     const std::size_t depth = at(machine.depth());
-    std::vector<double> loads(samples.ranks().size() * depth * 2);
+    std::vector<double> loads(samples.ranks().size() * depth * 2), busy(loads.size());  // vectors, and at the rate
     double network_part = 0, largest_part = 0;
     for (const phase_cost* p : phases_) {
-        for (std::size_t link = 0; link < loads.size(); ++link) loads[link] += p->links[link];
+        for (std::size_t link = 0; link < loads.size(); ++link) {
+            loads[link] += p->links[link];
+            busy[link] += p->links[link] * p->slowness[link / 2 % depth];
+        }
         network_part = std::max(network_part, p->network_part);
         largest_part = std::max(largest_part, p->largest_part);
     }
     for (int l = 0; l < machine.depth(); ++l) {
         link_cost& worst = links_.emplace_back(link_cost{.level = l});
         for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
-            const double* link = &loads[(i * depth + at(l)) * 2];
-            const double load = std::max(link[0], link[1]);
+            const std::size_t link = (i * depth + at(l)) * 2;
+            const double load = std::max(loads[link], loads[link + 1]);
             const int child = machine.shape.domain_of(l - 1, samples.ranks()[i]);
-            const double time = load / machine.rate(l, child);
+            const double time = std::max(busy[link], busy[link + 1]) / machine.rate(l, child);
             if (time <= worst.time * (1 + 1e-9)) continue;
             worst = {.level = l, .child = child, .bytes = load, .time = time};
         }

@@ -31,6 +31,8 @@ inline constexpr double flag = 1.0 / 3;
 
 /// Messages go whole there.
 bool between_gpus(fabric f) noexcept;
+/// Whether ranks are GPUs.
+bool on_gpus(const hierarchy& machine) noexcept;
 /// Ranks that meet at the level are processor cores that copy through memory they share.
 bool through_memory(const hierarchy& machine, int l) noexcept;
 
@@ -67,6 +69,7 @@ struct phase_cost {
     std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
     double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
     bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
+    std::vector<double> slowness;      ///< by level: times as long as its rate says that a link takes
     double network_part = 0;           ///< the largest message between nodes, of the vector
     double largest_part = 0;           ///< the largest message
 };
@@ -129,10 +132,11 @@ private:
     bool crosses_network_ = false;
 };
 
-/// "0-1:8:scatter:ring;": the same text for equal stages and for no others.
+/// "0-1:8:scatter:ring:nccl:;": the same text for equal stages and for no others.
 std::string key_of(std::span<const stage> stages);
 
-/// Whether plans may run a stage by it. A native stage runs where ranks share memory.
+/// Whether plans may run a stage by it. A native stage runs where ranks share memory; and between GPUs, over NCCL, where
+/// domains are even, so that NCCL knows the groups, and the file says what NCCL takes there (`nccl:`).
 bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 
 /// Prices stages on one machine. Section 6 of docs/architecture.md: every message is charged to each physical link that
@@ -143,9 +147,11 @@ public:
     pricer(const hierarchy& machine, sampler samples) : machine_(machine), samples_(std::move(samples)) {}
 
     price price_stages(std::span<const stage> stages, collective what);
-    /// For each stage, whatever its algorithm is, all that could run it. Each is priced once.
+    /// For each stage, whatever its algorithm is, all that could run it: between GPUs also over MPI, where the file says
+    /// what that takes (`mpi:`). Each is priced once.
     struct option {
         const algorithm* by;
+        carrier over;
         std::shared_ptr<const stage_price> cost;
     };
     std::vector<std::span<const option>> price_options(std::span<const stage> stages);
@@ -153,7 +159,7 @@ public:
     const hierarchy& machine() const noexcept { return machine_; }
 
 private:
-    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a);
+    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, carrier over);
     std::vector<option> options_of(std::span<const stage> up_to_it);
 
     const hierarchy& machine_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/hierarchy_yaml.hpp"
 #include "base/units.hpp"
 #include "tools/table.hpp"
 
@@ -50,7 +51,13 @@ std::string rates_text(const hierarchy& machine) {
         rows.add({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""), marked(bandwidth_text(l), l.bandwidth_assumed),
                   marked(format_duration(l.latency), l.latency_assumed),
                   marked(format_duration(l.overhead), l.overhead_assumed)});
-    return rows.text() +
+    std::string devices;
+    for (const level& l : machine.levels)
+        if (const std::string text = device_rates_text(l); !text.empty()) {
+            devices += fmt::format("  buffers on GPUs, {}: {}\n", l.name, text);
+            any |= text.find('*') != std::string::npos;
+        }
+    return rows.text() + devices +
            (any ? "  * assumed: not in the cluster file, taken from the table in docs/topology.md\n" : "");
 }
 

@@ -20,6 +20,13 @@ std::string fabric_names();
 /// Whether the fabric connects machines (infiniband, ethernet) rather than parts of one.
 bool between_nodes(fabric f) noexcept;
 
+/// What moves buffers on GPUs over a level's links, NCCL or MPI. 0: not given, and assumed.
+struct device_rates {
+    double stage = 0;      ///< start-up of one collective of its own among a domain's children [s]
+    double step = 0;       ///< start-up of one step's messages [s]
+    double bandwidth = 0;  ///< of the link, as it uses it [B/s]
+};
+
 /// One level of a machine, as one of its links sees it.
 struct level {
     std::string name;
@@ -31,6 +38,7 @@ struct level {
     bool latency_assumed = false;
     bool overhead_assumed = true;
     std::vector<double> rates = {};  ///< the links' bandwidths by child, where they differ; `bandwidth` is the fastest
+    std::optional<device_rates> nccl = {}, mpi = {};  ///< what may move buffers on GPUs, as far as the file says what it takes
     bool ring = false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
     std::vector<std::string> names = {};  ///< of its domains, in order; empty where the file names none
 };

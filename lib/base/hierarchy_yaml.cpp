@@ -46,6 +46,30 @@ constexpr std::array<rate_field, 3> rate_fields{{
 constexpr rate_field reduction{
     "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, 1, 1e15};
 
+// What NCCL or MPI takes for buffers on GPUs: a map in a level's.
+struct device_field {
+    std::string_view key;
+    double device_rates::*value;
+    double (document::*read)() const;
+    std::string (*format)(double);
+    double low, high;
+};
+
+constexpr std::array<device_field, 3> device_fields{{
+    {"stage", &device_rates::stage, &document::duration, format_duration, 1e-9, 1e3},
+    {"step", &device_rates::step, &document::duration, format_duration, 1e-9, 1e3},
+    {"bandwidth", &device_rates::bandwidth, &document::bandwidth, format_bandwidth, 1, 1e15},
+}};
+
+struct device_key {
+    std::string_view name;
+    std::optional<device_rates> level::*given;
+    device_rates (*resolved)(const level& l) noexcept;
+    std::size_t first;  // of its fields: MPI has no stages of its own here
+};
+
+constexpr std::array<device_key, 2> device_keys{{{"nccl", &level::nccl, nccl_rates, 0}, {"mpi", &level::mpi, mpi_rates, 1}}};
+
 double as_printed(double bandwidth) {
     return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
 }
@@ -56,6 +80,25 @@ double checked_rate(const document& entry, const rate_field& field) {
         entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
                                field.format(field.low), field.format(field.high)));
     return rate;
+}
+
+std::optional<device_rates> read_device_rates(const document& map, const device_key& key) {
+    if (!map.has(key.name)) return {};
+    const document given = map.at(key.name);
+    if (key.first == 0) given.allow_only({"stage", "step", "bandwidth"});
+    else given.allow_only({"step", "bandwidth"});
+    device_rates r;
+    for (std::size_t f = key.first; f < device_fields.size(); ++f) {
+        const device_field& field = device_fields[f];
+        if (!given.has(field.key)) continue;
+        const document entry = given.at(field.key);
+        const double value = (entry.*field.read)();
+        if (value < field.low || value > field.high)
+            entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
+                                   field.format(field.low), field.format(field.high)));
+        r.*field.value = value;
+    }
+    return r;
 }
 
 std::string level_name(const document& map) {
@@ -130,7 +173,8 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
 }
 
 level read_level(const document& map) {
-    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts"});
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts", "nccl",
+                    "mpi"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -144,6 +188,7 @@ level read_level(const document& map) {
         else l.*field.value = given ? checked_rate(map.at(field.key), field) : fallback.*field.fallback;
         l.*field.assumed = !given || std::find(assumed.begin(), assumed.end(), field.key) != assumed.end();
     }
+    for (const device_key& key : device_keys) l.*key.given = read_device_rates(map, key);
     return normalised(std::move(l));
 }
 
@@ -279,6 +324,14 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
     }
     if (l.ring) text += ", links: ring";
+    for (const device_key& key : device_keys) {
+        if (!(l.*key.given)) continue;
+        std::vector<std::string> given;
+        for (const device_field& field : device_fields)
+            if ((*(l.*key.given)).*field.value > 0)
+                given.push_back(fmt::format("{}: {}", field.key, field.format((*(l.*key.given)).*field.value)));
+        text += fmt::format(", {}: {{{}}}", key.name, fmt::join(given, ", "));
+    }
     if (!assumed.empty()) text += fmt::format(", assumed: [{}]", fmt::join(assumed, ", "));
     if (!l.names.empty()) text += fmt::format(", names: {}", yaml_scalar(fold_hosts(l.names)));
     if (!hosts.empty()) text += fmt::format(", hosts: {}", yaml_scalar(hosts));
@@ -357,7 +410,48 @@ level normalised(level l) {
     for (double& rate : l.rates) rate = as_printed(rate);
     for (double* seconds : {&l.latency, &l.overhead})
         *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
+    for (const device_key& key : device_keys) {
+        if (!(l.*key.given)) continue;
+        device_rates& r = *(l.*key.given);
+        r.bandwidth = r.bandwidth > 0 ? as_printed(r.bandwidth) : 0;
+        for (double* seconds : {&r.stage, &r.step}) *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
+    }
     return l;
+}
+
+// A kernel of NCCL's takes so long to begin and to end, on any fabric; a step over MPI has a copy on each side and two
+// looks of a thread, and copies go over PCIe.
+device_rates nccl_rates(const level& l) noexcept {
+    constexpr double kernel = 8e-6;
+    device_rates r = l.nccl.value_or(device_rates{});
+    if (r.step == 0) r.step = l.latency + (l.nccl ? kernel : 0);
+    if (r.stage == 0) r.stage = l.latency + kernel;
+    if (r.bandwidth == 0) r.bandwidth = l.bandwidth;
+    return r;
+}
+
+device_rates mpi_rates(const level& l) noexcept {
+    constexpr double copies = 20e-6;
+    device_rates r = l.mpi.value_or(device_rates{});
+    if (r.step == 0) r.step = l.latency + copies;
+    if (r.bandwidth == 0) r.bandwidth = std::min(l.bandwidth, default_rates(fabric::pcie).bandwidth);
+    return r;
+}
+
+std::string device_rates_text(const level& l) {
+    std::vector<std::string> texts;
+    for (const device_key& key : device_keys) {
+        if (!(l.*key.given)) continue;
+        const device_rates resolved = key.resolved(l);
+        std::vector<std::string> values;
+        for (std::size_t f = key.first; f < device_fields.size(); ++f) {
+            const device_field& field = device_fields[f];
+            const bool assumed = (*(l.*key.given)).*field.value == 0;
+            values.push_back(fmt::format("{} {}{}", field.key, field.format(resolved.*field.value), assumed ? " *" : ""));
+        }
+        texts.push_back(fmt::format("{}: {}", key.name, fmt::join(values, ", ")));
+    }
+    return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 rates default_rates(fabric f) noexcept {

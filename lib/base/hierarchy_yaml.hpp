@@ -40,4 +40,11 @@ struct rates {
 };
 rates default_rates(fabric f) noexcept;
 
+/// What a level's links take for buffers on GPUs, with what its file leaves out assumed (docs/topology.md). NCCL's steps
+/// take the level's latency where the file does not speak of NCCL.
+device_rates nccl_rates(const level& l) noexcept;
+device_rates mpi_rates(const level& l) noexcept;
+/// "nccl: stage 12 us, step 9 us *, bandwidth 450 GB/s *", assumed values marked; empty where the file says nothing.
+std::string device_rates_text(const level& l);
+
 }  // namespace terrace

@@ -12,6 +12,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
 #include "base/units.hpp"
 
@@ -50,6 +51,13 @@ std::string level_table(const hierarchy& h) {
         for (std::size_t c = 0; c + 1 < row.size(); ++c) text += fmt::format("{:<{}}  ", row[c], widths[c]);
         text += row.back() + "\n";
     }
+    bool assumed = false;
+    for (const level& l : h.levels)
+        if (const std::string devices = device_rates_text(l); !devices.empty()) {
+            text += fmt::format("buffers on GPUs, {}: {}\n", l.name, devices);
+            assumed |= devices.find('*') != std::string::npos;
+        }
+    if (assumed) text += "* assumed\n";
     return text;
 }
 

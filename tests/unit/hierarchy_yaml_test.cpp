@@ -46,6 +46,38 @@ TEST(hierarchy_yaml, reads_a_rate_for_each_child) {
     EXPECT_NE(listed("[]").find("empty"), std::string::npos);
 }
 
+TEST(hierarchy_yaml, reads_what_nccl_and_mpi_take_for_buffers_on_gpus) {
+    const std::string text =
+        "levels:\n"
+        "  - {name: node, size: 8, fabric: nvlink, bandwidth: 450 GB/s, latency: 2 us, nccl: {stage: 12 us, bandwidth: 380 "
+        "GB/s}, assumed: [overhead]}\n"
+        "  - {name: pod, size: 2, fabric: infiniband, bandwidth: 50 GB/s, latency: 3 us, nccl: {}, mpi: {step: 25 us}, "
+        "assumed: [overhead]}\n";
+    const hierarchy h = read(text);
+    EXPECT_EQ(write_hierarchy(h, 0), text);
+    EXPECT_EQ(nccl_rates(h.levels[0]).stage, 12e-6);
+    EXPECT_DOUBLE_EQ(nccl_rates(h.levels[0]).step, 10e-6);  // the latency, and a kernel
+    EXPECT_EQ(nccl_rates(h.levels[0]).bandwidth, 380e9);
+    EXPECT_EQ(nccl_rates(h.levels[1]).bandwidth, 50e9);
+    EXPECT_EQ(mpi_rates(h.levels[1]).step, 25e-6);
+    EXPECT_EQ(mpi_rates(h.levels[1]).bandwidth, default_rates(fabric::pcie).bandwidth);  // through the host
+    EXPECT_EQ(device_rates_text(h.levels[0]), "nccl: stage 12 us, step 10 us *, bandwidth 380 GB/s");
+    EXPECT_EQ(device_rates_text(h.levels[1]),
+              "nccl: stage 11 us *, step 11 us *, bandwidth 50 GB/s *; mpi: step 25 us, bandwidth 12 GB/s *");
+    // A file that says nothing of NCCL: its messages take what messages take.
+    level plain = h.levels[0];
+    plain.nccl.reset();
+    EXPECT_EQ(nccl_rates(plain).step, plain.latency);
+    EXPECT_EQ(device_rates_text(plain), "");
+    const auto given = [](const std::string& what) {
+        return error_of("levels: [{name: a, size: 2, fabric: nvlink, " + what + "}]");
+    };
+    EXPECT_EQ(given("nccl: {step: 9 us}"), "no error");
+    EXPECT_NE(given("mpi: {stage: 9 us}").find("stage"), std::string::npos);
+    EXPECT_NE(given("nccl: {step: 0 s}").find("out of range"), std::string::npos);
+    EXPECT_NE(given("nccl: {rate: 1 GB/s}").find("rate"), std::string::npos);
+}
+
 TEST(hierarchy_yaml, reads_sizes_and_rates) {
     const hierarchy h = read(
         "levels:\n"

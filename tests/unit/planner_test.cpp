@@ -41,7 +41,7 @@ hierarchy network(int ranks) {
     return {{link("net", fabric::ethernet, 1e9, 10e-6, 2e-6)}, tree::uniform(std::vector{ranks})};
 }
 
-constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
 
 std::vector<hierarchy> machines() {
     return {two_nodes(), two_racks(), uneven(), network(1), network(7), machine(tree::uniform(std::vector{1, 1})),
@@ -363,6 +363,70 @@ TEST(candidates, are_native_inside_nodes_of_processors_only) {
         for (const rule& r : rules)
             for (const stage& s : r.stages) EXPECT_EQ(s.algorithm, "native") << to_string(what) << ' ' << r.at;
     }
+}
+
+namespace {
+
+// Nodes of 8 GPUs over NVLink, and a network of which NCCL and MPI may take different times.
+hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<device_rates> mpi) {
+    hierarchy h{{link("node", fabric::nvlink, 450e9, 2e-6, 1e-6), link("pod", fabric::ethernet, 10e9, 20e-6, 1e-6)},
+                tree::uniform(std::vector{8, nodes})};
+    h.reduction = 10e12;
+    h.levels[0].nccl = device_rates{.stage = 12e-6, .step = 10e-6, .bandwidth = 400e9};
+    h.levels[1].nccl = nccl;
+    h.levels[1].mpi = mpi;
+    return h;
+}
+
+}  // namespace
+
+// NCCL's own collective has one start-up and the time of its busiest link, and what it reduces it does meanwhile.
+TEST(predict, between_gpus_what_nccl_and_mpi_take) {
+    hierarchy h = gpu_nodes(1, {}, {});
+    h.levels.pop_back();
+    h.shape = tree::uniform(std::vector{8});
+    constexpr double bytes = 64 * mib;
+    const auto time = [&](mode how, const char* by, collective what = collective::allreduce) {
+        return predict(h, {{{0}, 8, how, by}}, static_cast<std::int64_t>(bytes), 1, 0, what).time;
+    };
+    const double round = 7.0 / 8 * bytes / 400e9;
+    EXPECT_NEAR(time(mode::scatter, "native"), 2 * (12e-6 + round), 1e-9);
+    EXPECT_NEAR(time(mode::replicate, "native"), 12e-6 + 2 * round, 1e-9);
+    EXPECT_NEAR(time(mode::root, "native", collective::broadcast), 12e-6 + bytes / 400e9, 1e-9);
+    // Messages pay for each step, and reduce after it.
+    EXPECT_GT(time(mode::scatter, "ring"), 2 * (7 * 10e-6 + round));
+    EXPECT_LT(time(mode::scatter, "ring"), 2 * (7 * 11e-6 + round) + bytes / 10e12);
+    // Over MPI.
+    h.levels[0].mpi = device_rates{.step = 30e-6, .bandwidth = 10e9};
+    std::vector<stage> over_mpi{{{0}, 8, mode::scatter, "direct"}};
+    over_mpi[0].over = carrier::mpi;
+    const prediction p = predict(h, over_mpi, 8 << 10, 1, 0);
+    EXPECT_NEAR(p.stages[0].latency, 2 * 30e-6, 1e-12);
+    EXPECT_NEAR(p.links[0].time, 2 * 7.0 / 8 * (8 << 10) / 10e9, 1e-12);
+    EXPECT_NEAR(p.links[0].bytes, 2 * 7.0 / 8 * (8 << 10), 1e-6);
+}
+
+TEST(plan, gives_each_stage_between_gpus_to_what_is_faster_there) {
+    const device_rates sockets{.stage = 90e-6, .step = 60e-6, .bandwidth = 3e9};
+    const device_rates verbs{.stage = 25e-6, .step = 22e-6, .bandwidth = 10e9};
+    const device_rates mpi{.step = 25e-6, .bandwidth = 9e9};
+    const auto outermost = [](const hierarchy& h, std::int64_t bytes) { return make_plan("x", h).choose(collective::allreduce, bytes).stages; };
+    for (const std::int64_t bytes : {8 * kib, 64 * mib}) {
+        const std::vector<stage> slow = outermost(gpu_nodes(4, sockets, mpi), bytes);
+        EXPECT_EQ(slow.front().algorithm, "native");
+        EXPECT_EQ(slow.front().over, carrier::nccl);
+        EXPECT_EQ(slow.back().over, carrier::mpi) << bytes;
+        const std::vector<stage> fast = outermost(gpu_nodes(4, verbs, mpi), bytes);
+        EXPECT_EQ(fast.back().over, carrier::nccl) << bytes;
+        EXPECT_EQ(fast.front().algorithm, "native");
+        // What the file does not speak of is left alone.
+        for (const stage& s : outermost(gpu_nodes(4, verbs, {}), bytes)) EXPECT_EQ(s.over, carrier::nccl);
+    }
+    // NCCL's own stages only where it knows the groups beforehand.
+    hierarchy uneven = gpu_nodes(2, verbs, mpi);
+    uneven.shape = tree({{8, 6}, {2}});
+    for (const candidate& c : candidates(uneven))
+        for (const stage& s : c.stages) EXPECT_NE(s.algorithm, "native");
 }
 
 TEST(candidates, merge_split_and_reorder_levels) {

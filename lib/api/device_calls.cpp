@@ -17,6 +17,7 @@ namespace terrace {
 namespace {
 
 constexpr std::size_t cached_programs = 32;
+constexpr std::size_t most_roots = 16;  // other than rank 0: their groups take the device's memory for good
 
 }  // namespace
 
@@ -53,6 +54,7 @@ std::optional<std::uint64_t> device_calls::signature_of_known(const call_shape& 
 std::uint64_t device_calls::enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
                                     CUstream_st* stream) {
     check();
+    prepare_root(call, stream);
     bound& b = find(call, signature);
     net_->begin(stream, b.run.lanes());
     b.run.enqueue(send, recv);
@@ -80,6 +82,21 @@ void device_calls::check() const {
     if (!f) return;
     if (net_->timed_out()) throw timeout_error(fmt::format("{}: {}", f->call, f->message));
     throw transport_error(f->library, f->call, f->code, f->message);
+}
+
+// Native stages of what has a root have other groups for other roots. All ranks meet a root in the same call, so that it
+// is then that the groups are made; a stream that is captured can do with messages.
+void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
+    if (!has_root(call.what) || roots_.size() == most_roots) return;
+    const std::vector<int>& all = binding_.callers_rank;
+    const auto root = static_cast<int>(std::find(all.begin(), all.end(), call.root) - all.begin());
+    if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
+    roots_.insert({call.what, root});
+    const std::vector<disjoint_groups> rounds = native_groups(binding_.plan, call.what, root);
+    if (rounds.empty()) return;
+    wait_for_all();
+    net_->prepare(rounds);
+    check();
 }
 
 // Queues keep the calls of a program apart by themselves: it needs no second one.

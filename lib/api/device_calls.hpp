@@ -5,6 +5,8 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <string>
 #include <vector>
 
@@ -60,6 +62,7 @@ private:
         std::uint64_t call = 0;  // the last one
     };
 
+    void prepare_root(const call_shape& call, CUstream_st* stream);
     bound& find(const call_shape& call, std::uint64_t signature);
     stream_program bind(const call_shape& call) const;
     std::vector<std::string> over_mpi(const rule& chosen) const;
@@ -67,6 +70,7 @@ private:
 
     const binding& binding_;
     std::unique_ptr<stream_transport> net_;
+    std::set<std::pair<collective, int>> roots_;  // that have been prepared, of the plan's ranks
     std::list<bound> cache_;  // most recently used first
     std::uint64_t last_ = 0;  // call
 };

@@ -20,6 +20,11 @@ bool communicates(action a) { return a != action::copy && a != action::reduce; }
 // Of the pipeline: up from the innermost stage, then down to it.
 int slot_of(const phase& p, int stages) { return p.down ? 2 * stages - 1 - p.stage : p.stage; }
 
+place place_of(const schedule& s, const instr& i, std::int64_t chunk) {
+    const phase& p = s.phases[i.phase];
+    return {.stage = p.stage, .down = p.down, .step = i.step, .chunk = chunk};
+}
+
 // Which instructions wait for something that this step's messages bring.
 std::vector<bool> followers(const schedule& s) {
     std::vector<bool> after(s.instrs.size());
@@ -125,10 +130,10 @@ void stream_program::run_slot(std::int64_t chunk, int slot) noexcept {
     base_[static_cast<int>(buffer::recv)] = recv_ + begin;
     const int queue = static_cast<int>(chunk % shape_.lanes);
     for (std::size_t e = q.first[static_cast<std::size_t>(slot)]; e < q.first[static_cast<std::size_t>(slot) + 1]; ++e)
-        run(q, q.entries[e], queue);
+        run(q, q.entries[e], chunk, queue);
 }
 
-void stream_program::run(const queued& q, const queued::entry& e, int queue) noexcept {
+void stream_program::run(const queued& q, const queued::entry& e, std::int64_t chunk, int queue) noexcept {
     const instr& i = q.code.instrs[e.instruction];
     const int divisor = i.completes ? shape_.divisor : 1;
     const auto reduce = [&](std::size_t inputs) {
@@ -136,10 +141,10 @@ void stream_program::run(const queued& q, const queued::entry& e, int queue) noe
                     shape_.op, divisor);
     };
     switch (e.what) {
-        case queued::kind::open: return open(q.code.phases[i.phase].stage, queue);
+        case queued::kind::open: return open(place_of(q.code, i, chunk), queue);
         case queued::kind::close: return net_.close();
         case queued::kind::message: return run_message(q, e, queue);
-        case queued::kind::stage: return run_stage(q, i, queue);
+        case queued::kind::stage: return run_stage(q, i, chunk, queue);
         case queued::kind::received:
             inputs_[0] = address(i.src, queue);
             inputs_[1] = staging(e, queue);
@@ -156,9 +161,9 @@ void stream_program::run(const queued& q, const queued::entry& e, int queue) noe
     reduce(k);
 }
 
-void stream_program::open(int stage, int queue) noexcept {
-    const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(stage)];
-    if (over_mpi.empty()) return net_.open(queue, stage);
+void stream_program::open(const place& where, int queue) noexcept {
+    const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(where.stage)];
+    if (over_mpi.empty()) return net_.open(queue, where);
     net_.open_mpi(queue, over_mpi, host_ ? host_.get() + host_bytes_ * static_cast<std::size_t>(queue) : nullptr);
 }
 
@@ -168,19 +173,20 @@ void stream_program::run_message(const queued& q, const queued::entry& e, int qu
     net_.recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue), bytes_of(i.dst.part));
 }
 
-void stream_program::run_stage(const queued& q, const instr& i, int queue) noexcept {
+void stream_program::run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept {
     const auto first = [&](buffer where) { return address({where, {0, 0}}, queue); };
     const buffer own = i.sources > 0 ? q.code.sources_of(i).front().where : i.src.where;
-    net_.stage(queue, {.what = i.what,
-                       .group = &q.code.groups[static_cast<std::size_t>(i.peer)],
-                       .src = first(i.src.where),
-                       .own = first(own),
-                       .dst = first(i.dst.where),
-                       .sharded = i.sources > 0,
-                       .element = element_,
-                       .divisor = i.completes ? shape_.divisor : 1,
-                       .type = shape_.type,
-                       .op = shape_.op});
+    net_.stage(queue, place_of(q.code, i, chunk),
+               {.what = i.what,
+                .group = &q.code.groups[static_cast<std::size_t>(i.peer)],
+                .src = first(i.src.where),
+                .own = first(own),
+                .dst = first(i.dst.where),
+                .sharded = i.sources > 0,
+                .element = element_,
+                .divisor = i.completes ? shape_.divisor : 1,
+                .type = shape_.type,
+                .op = shape_.op});
 }
 
 std::byte* stream_program::address(const operand& o, int queue) const noexcept {

@@ -59,12 +59,12 @@ public:
 
 private:
     void run_slot(std::int64_t chunk, int slot) noexcept;
-    void run(const queued& q, const queued::entry& e, int queue) noexcept;
+    void run(const queued& q, const queued::entry& e, std::int64_t chunk, int queue) noexcept;
     void run_message(const queued& q, const queued::entry& e, int queue) noexcept;
-    void run_stage(const queued& q, const instr& i, int queue) noexcept;
+    void run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept;
     std::byte* address(const operand& o, int queue) const noexcept;
     std::byte* staging(const queued::entry& e, int queue) const noexcept;
-    void open(int stage, int queue) noexcept;
+    void open(const place& where, int queue) noexcept;
     std::size_t bytes_of(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element_; }
 
     stream_transport& net_;

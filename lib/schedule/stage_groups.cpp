@@ -22,20 +22,28 @@ std::optional<disjoint_groups> groups_of(const composed_stage& s) {
     return disjoint_groups(groups.begin(), groups.end());
 }
 
+void add(std::vector<disjoint_groups>& all, const disjoint_groups& groups) {
+    if (!groups.empty() && std::find(all.begin(), all.end(), groups) == all.end()) all.push_back(groups);
+}
+
 }  // namespace
 
-std::vector<disjoint_groups> native_groups(const recipe& r) {
+std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int root) {
     // Enough that every rank has a part of it.
     const std::int64_t count = std::int64_t{r.machine.ranks()} << 10;
     std::vector<disjoint_groups> all;
+    const auto rules = r.rules.find(what);
+    if (rules == r.rules.end()) return all;
+    for (const rule& each : rules->second)
+        for (const composed_stage& s : compose(r.machine, each.stages, count, 1, has_root(what) ? root : -1).stages)
+            if (s.by->native) add(all, groups_of(s).value_or(disjoint_groups{}));
+    return all;
+}
+
+std::vector<disjoint_groups> native_groups(const recipe& r) {
+    std::vector<disjoint_groups> all;
     for (const auto& [what, rules] : r.rules)
-        for (const rule& each : rules)
-            for (const composed_stage& s : compose(r.machine, each.stages, count, 1, has_root(what) ? 0 : -1).stages) {
-                if (!s.by->native) continue;
-                const std::optional<disjoint_groups> groups = groups_of(s);
-                if (groups && !groups->empty() && std::find(all.begin(), all.end(), *groups) == all.end())
-                    all.push_back(*groups);
-            }
+        for (const disjoint_groups& groups : native_groups(r, what, 0)) add(all, groups);
     return all;
 }
 

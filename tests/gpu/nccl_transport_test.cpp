@@ -283,7 +283,18 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
             device_buffer data(gpus, 256);
             if (comm.rank() != 1) {
                 nccl::allreduce(comm, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
-                EXPECT_THROW(nccl::synchronize(comm), timeout_error);
+                try {
+                    nccl::synchronize(comm);
+                    ADD_FAILURE() << "through";
+                } catch (const timeout_error& e) {
+                    // Rank 0 in its node, the others for the other node.
+                    const std::string_view where = comm.rank() == 0   ? "chunk 0 waits for rank 1; "
+                                                   : comm.rank() == 2 ? "chunk 0 waits for rank 0; "
+                                                                      : "chunk 0 waits for rank 1; ";
+                    EXPECT_NE(std::string(e.what()).find(", step "), std::string::npos) << e.what();
+                    EXPECT_NE(std::string(e.what()).find(where), std::string::npos) << comm.rank() << ": " << e.what();
+                    EXPECT_EQ(std::string(e.what()).find("stage 1 up") == std::string::npos, comm.rank() == 0) << e.what();
+                }
                 EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);  // broken for good
             }
             ++through;
@@ -291,6 +302,37 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
         }, o, false);
         expect_well(gpus, thrown);
     }
+}
+
+// -- roots
+
+// Groups of a root's own, made when it is first met.
+TEST(gpu_roots, have_native_stages_each) {
+    const hierarchy m = machine({2, 2});
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(gpus, all_stages(m, "native", 1, 0, mode::root), [&](communicator& comm) {
+        device_buffer data(gpus, 256), result(gpus, 256);
+        const gpu_stream stream = gpus.make_stream(comm.rank());
+        for (int turn = 0; turn < 2; ++turn)
+            for (int root = 0; root < comm.size(); ++root) {
+                fill(data.data(), comm.rank(), 256, turn);
+                nccl::broadcast(comm, data.span(), root, stream);
+                gpus.wait_for(stream);
+                for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(data.data()[i], input(root, i, turn));
+                fill(data.data(), comm.rank(), 256, turn);
+                nccl::reduce(comm, device_span<const float>(data.span()), result.span(), root, reduce_op::sum, stream);
+                gpus.wait_for(stream);
+                if (comm.rank() == root) {
+                    EXPECT_EQ(wrong(result.data(), comm.size(), 256, turn), 0);
+                }
+            }
+    }, patient());
+    expect_well(gpus, thrown);
+    const auto calls = gpus.calls();
+    // Two ranks of each node, and one of each between nodes, in each of eight calls.
+    EXPECT_EQ(calls.at("ncclBroadcast"), 8 * (4 + 2));
+    EXPECT_EQ(calls.at("ncclReduce"), 8 * (4 + 2));
+    EXPECT_EQ(calls.count("ncclSend"), 0u);
 }
 
 // -- the module

@@ -19,6 +19,7 @@
 
 #include "base/partition.hpp"
 #include "transport/nccl/courier.hpp"
+#include "transport/nccl/trail.hpp"
 
 namespace terrace {
 
@@ -81,6 +82,16 @@ public:
         return {.native = nccl_reduces(type, op) ? ~0u : moves, .groups = groups_};
     }
 
+    void prepare(std::span<const std::vector<std::vector<int>>> rounds) noexcept override {
+        const std::lock_guard lock(guard_);
+        const auto is_known = [&](const std::vector<int>& group) { return groups_->contains(group); };
+        here();
+        for (const auto& round : rounds) {
+            if (fault_ || std::all_of(round.begin(), round.end(), is_known)) continue;
+            if (auto f = join(round)) fail(std::move(*f));
+        }
+    }
+
     std::shared_ptr<std::byte> allocate(std::size_t bytes) override {
         return memory_of("cudaMalloc", gpu_.allocate, gpu_.release, bytes);
     }
@@ -102,6 +113,7 @@ public:
         captured_ = false;
         check("cudaStreamIsCapturing", gpu_.stream_captured(stream, &captured_));
         const spare_events e = take_events();
+        trail_.begin_call(flights_.empty(), !captured_ && setting_.timeout.count() > 0);
         flights_.push_back({calls_, e, {}});
         check("cudaEventRecord", gpu_.record(e.begun, stream));
         for (int q = 0; q < queues; ++q) check("cudaStreamWaitEvent", gpu_.wait(at(q).stream, e.begun));
@@ -125,10 +137,11 @@ public:
         return calls_;
     }
 
-    void open(int queue, int way) noexcept override {
+    void open(int queue, const place& where) noexcept override {
         over_mpi_ = false;
-        to_ = &ways_[static_cast<std::size_t>(std::min(way, setting_.ways - 1))];
+        to_ = &ways_[static_cast<std::size_t>(std::min(where.stage, setting_.ways - 1))];
         queue_ = queue;
+        trail_.begin(where);
         claim(*to_, queue);
         check_nccl("ncclGroupStart", gpu_.group_start());
     }
@@ -141,10 +154,12 @@ public:
     }
     void send(int peer, const void* from, std::size_t bytes) noexcept override {
         if (over_mpi_) return send_over_mpi(peer, static_cast<const std::byte*>(from), bytes);
+        trail_.meets(peer);
         if (!fault_) check_nccl("ncclSend", gpu_.send(from, bytes, peer, to_->comm, at(queue_).stream));
     }
     void recv(int peer, void* to, std::size_t bytes) noexcept override {
         if (over_mpi_) return recv_over_mpi(peer, static_cast<std::byte*>(to), bytes);
+        trail_.meets(peer);
         if (!fault_) check_nccl("ncclRecv", gpu_.recv(to, bytes, peer, to_->comm, at(queue_).stream));
     }
     void close() noexcept override {
@@ -156,7 +171,7 @@ public:
         leave(*to_, queue_);
     }
 
-    void stage(int queue, const stage_call& c) noexcept override {
+    void stage(int queue, const place& where, const stage_call& c) noexcept override {
         const auto found = of_group_.find(c.group->members);
         communicator& to = found->second;
         claim(to, queue);
@@ -176,6 +191,8 @@ public:
         const auto dst = [&](range part) { return c.dst + offset(part); };
         range got = whole;
         if (fault_) return;
+        trail_.begin(where);
+        for (const int member : g.members) trail_.meets(member);
         switch (c.what) {
             case action::stage_reduce_scatter:
                 got = mine;
@@ -318,22 +335,27 @@ private:
                 return gpu_.make_comm(comm, net.size(), all.data(), net.rank());
             });
         });
-        auto known = std::make_shared<std::set<std::vector<int>>>();
         for (std::size_t way = 1; way < ways_.size(); ++way) agree(net, [&] { return part(ways_[way], 0, net.rank()); });
-        for (const auto& round : setting_.rounds) {
-            int color = -1, key = 0;
-            for (std::size_t g = 0; g < round.size(); ++g) {
-                const auto me = std::find(round[g].begin(), round[g].end(), net.rank());
-                if (me != round[g].end()) color = static_cast<int>(g), key = static_cast<int>(me - round[g].begin());
-                known->insert(round[g]);
-            }
-            communicator made;
-            agree(net, [&] { return part(made, color, key); });
-            if (color >= 0) of_group_[round[static_cast<std::size_t>(color)]] = made;
-        }
-        groups_ = std::move(known);
+        rank_ = net.rank();
+        for (const auto& round : setting_.rounds) agree(net, [&] { return join(round); });
         agree(net, [&] { return make_queues(); });
         if (setting_.mpi) open_mpi(net);
+    }
+
+    // The caller's group among these, if there is one.
+    std::optional<transport_fault> join(const std::vector<std::vector<int>>& round) {
+        int color = -1, key = 0;
+        for (std::size_t g = 0; g < round.size(); ++g) {
+            const auto me = std::find(round[g].begin(), round[g].end(), rank_);
+            if (me != round[g].end()) color = static_cast<int>(g), key = static_cast<int>(me - round[g].begin());
+        }
+        communicator made;
+        if (auto f = part(made, color, key)) return f;
+        if (color >= 0) of_group_[round[static_cast<std::size_t>(color)]] = made;
+        auto known = std::make_shared<std::set<std::vector<int>>>(*groups_);  // who has asked can() keeps the old ones
+        known->insert(round.begin(), round.end());
+        groups_ = std::move(known);
+        return {};
     }
 
     void open_mpi(transport& net) {
@@ -467,6 +489,7 @@ private:
         if (fault_) return;
         check_nccl("ncclCommGetAsyncError", settled(c.comm));
         check("cudaEventRecord", gpu_.record(c.last, at(queue).stream));
+        check("cudaEventRecord", trail_.end(at(queue).stream));
         c.queue = queue;
         c.call = calls_;
         c.captured = captured_;
@@ -577,9 +600,10 @@ private:
                               why_late())});
     }
 
-    std::string why_late() const {
-        const std::string awaited = courier_ ? courier_->awaited() : "";
-        return awaited.empty() ? "another rank did not make the call, or is gone" : awaited;
+    std::string why_late() {
+        if (std::string awaited = courier_ ? courier_->awaited() : ""; !awaited.empty()) return awaited;
+        const std::string stuck = trail_.stuck([this](gpu_event e) { return is_done(e); }, rank_, setting_.callers_rank);
+        return fmt::format("{}{}another rank did not make the call, or is gone", stuck, stuck.empty() ? "" : "; ");
     }
 
     // -- the end
@@ -626,7 +650,8 @@ private:
     const gpu_runtime& gpu_;
     nccl_setting setting_;
     std::string name_;
-    std::shared_ptr<const std::set<std::vector<int>>> groups_;
+    int rank_ = 0;
+    std::shared_ptr<const std::set<std::vector<int>>> groups_ = std::make_shared<std::set<std::vector<int>>>();
     std::vector<nccl_comm> comms_;  // all that have not been aborted
     std::vector<gpu_event> comm_events_;
     std::vector<communicator> ways_;
@@ -647,6 +672,8 @@ private:
     std::vector<spare_events> spare_;
     std::uint64_t calls_ = 0;
     bool graphs_ = false;  // that may run without a call
+
+    trail trail_{gpu_};
 
     // Of the call that is put in.
     gpu_stream caller_ = nullptr;

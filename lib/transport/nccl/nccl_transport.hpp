@@ -18,7 +18,7 @@ struct nccl_setting {
     int queues = 1;
     std::chrono::duration<double> timeout{};  ///< of creation and of each call; 0: none
     bool mpi = false;  ///< whether any stage goes over MPI
-    std::vector<int> callers_rank{};  ///< by rank, for messages; of those over MPI
+    std::vector<int> callers_rank{};  ///< by rank: what messages to people call it
 };
 
 /// Stages and messages over NCCL, and messages over MPI, between the devices of `net`'s ranks, one each. Collective over `net`, by which ranks

@@ -17,7 +17,7 @@ namespace terrace {
 namespace {
 
 constexpr std::size_t cached_programs = 32;
-constexpr std::size_t most_roots = 16;  // other than rank 0: their groups take the device's memory for good
+constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
 
 }  // namespace
 

@@ -37,14 +37,17 @@ constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * 
 constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
-// chunk is in one or two places at a time, and many are needed to fill a long chain.
-int max_lanes(collective what) noexcept { return has_root(what) ? 16 : 3; }
+// chunk is in one or two places at a time, and as many as it has places are needed to fill a long chain: all that a plan
+// may have, where a lane takes no slot of shared memory.
+int max_lanes(const hierarchy& machine, collective what) noexcept {
+    return !has_root(what) ? 3 : through_memory(machine, 0) ? 16 : 64;
+}
 
 // Gains below this are not worth another lane or a less usual chunk.
 constexpr double tie = 1.01;
 
 // One rule for every candidate, so that comparisons are of algorithms and nothing else.
-tuning tune(const price& cost, std::int64_t bytes) {
+tuning tune(const hierarchy& machine, const price& cost, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;
     const std::span<const std::int64_t> lengths =
@@ -57,7 +60,7 @@ tuning tune(const price& cost, std::int64_t bytes) {
     std::vector<tuning> options;
     const bool cached = !cost.crosses_network() && !chunked.empty() && 2 * chunked.front().first <= bytes;
     if (!cached) options.push_back({1, 0, cost.time(size, 1, 0)});
-    for (int lanes = 2; lanes <= max_lanes(cost.what()); ++lanes)
+    for (int lanes = 2; lanes <= max_lanes(machine, cost.what()); ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
     const double best = std::min_element(options.begin(), options.end(), faster)->time;
@@ -104,7 +107,7 @@ private:
 
     void tune_all(std::int64_t bytes) {
         how_.clear();
-        for (const priced_candidate& c : list_) how_.push_back(tune(c.cost, bytes));
+        for (const priced_candidate& c : list_) how_.push_back(tune(machine_, c.cost, bytes));
     }
 
     // The rule for more than `low` and at most `high` bytes.
@@ -240,14 +243,14 @@ double limit(const hierarchy& machine, std::int64_t bytes, const std::function<d
 }
 
 rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
-    return rule_of(machine, c, tune(pricer(machine).price_stages(c.stages, what), bytes), bytes, what);
+    return rule_of(machine, c, tune(machine, pricer(machine).price_stages(c.stages, what), bytes), bytes, what);
 }
 
 std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
     pricer prices(machine);
     std::vector<ranked> result;
     for (priced_candidate& c : search(prices, what)) {
-        rule how = rule_of(machine, c.what, tune(c.cost, bytes), bytes, what);
+        rule how = rule_of(machine, c.what, tune(machine, c.cost, bytes), bytes, what);
         result.push_back({std::move(c.what), std::move(how)});
     }
     std::stable_sort(result.begin(), result.end(),

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <terrace/error.hpp>
+
+#include "base/partition.hpp"
 
 namespace terrace {
 
@@ -33,7 +36,8 @@ public:
                            "\"https://simgrid.org/simgrid.dtd\">\n"
                            "<!-- {}: ranks are the hosts rank0 to rank{}. -->\n<platform version=\"4.1\">\n",
                            escaped(name), machine_.ranks() - 1);
-        zone(machine_.depth() - 1, 0, 1);
+        if (machine_.torus_level() < machine_.depth()) torus();
+        else zone(machine_.depth() - 1, 0, 1);
         return std::move(out_) + "</platform>\n";
     }
 
@@ -48,19 +52,54 @@ private:
         return std::max(0.0, machine_.levels[at(level)].latency - below) / 2;
     }
 
+    // What is below a level: a zone, and by what it is reached.
+    static std::string inner_zone(int level, int child) {
+        return level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
+    }
+    static std::string inner_gate(int level, int child) {
+        return level == 0 ? fmt::format("rank{}", child) : router_id(level - 1, child);
+    }
+
+    void child_zone(int level, int child, int depth) {
+        if (level > 0) return zone(level - 1, child, depth);
+        out_ += fmt::format("{:{}}<zone id=\"zone_rank{}\" routing=\"None\"><host id=\"rank{}\" speed=\"1Gf\"/></zone>\n", "",
+                            2 * depth, child, child);
+    }
+
+    // One zone of all nodes, each with a link to the next one of every dimension. Messages go the shortest way, and
+    // pay the start-up on each link.
+    void torus() {
+        const int first = machine_.torus_level(), nodes = machine_.shape.members(first);
+        const double inside = first == 0 ? 0 : machine_.levels[at(first - 1)].latency;
+        out_ += "  <zone id=\"torus\" routing=\"Floyd\">\n";
+        for (int n = 0; n < nodes; ++n) child_zone(first, n, 2);
+        std::string routes;
+        for (int l = first, stride = 1; l < machine_.depth(); stride *= machine_.shape.children(l, 0), ++l) {
+            const int size = machine_.shape.children(l, 0);
+            const double rate = machine_.levels[at(l)].bandwidth * machine_.ring_share(l) / stride;
+            for (int n = 0; n < nodes; ++n) {
+                const int place = wrap(n / stride, size), next = n + stride * (wrap(place + 1, size) - place);
+                if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two
+                const std::string id = fmt::format("link{}_{}", l, n);
+                out_ += fmt::format("    <link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" sharing_policy=\"SPLITDUPLEX\"/>\n",
+                                    id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside));
+                for (const auto& [from, to, direction] : {std::tuple(n, next, "UP"), std::tuple(next, n, "DOWN")})
+                    routes += fmt::format("    <zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
+                                          "<link_ctn id=\"{}\" direction=\"{}\"/></zoneRoute>\n",
+                                          inner_zone(first, from), inner_zone(first, to), inner_gate(first, from),
+                                          inner_gate(first, to), id, direction);
+            }
+        }
+        out_ += routes + "  </zone>\n";
+    }
+
     void zone(int level, int domain, int depth) {
         const std::string indent(at(2 * depth), ' ');
         const auto line = [&](const std::string& text) { out_ += indent + "  " + text + "\n"; };
         out_ += fmt::format("{}<zone id=\"{}\" routing=\"Floyd\">\n", indent, zone_id(level, domain));
         const int first = machine_.shape.first_child(level, domain);
         const int last = machine_.shape.first_child(level, domain + 1);
-        for (int child = first; child < last; ++child) {
-            if (level == 0)
-                line(fmt::format("<zone id=\"zone_rank{0}\" routing=\"None\"><host id=\"rank{0}\" speed=\"1Gf\"/>"
-                                 "</zone>",
-                                 child));
-            else zone(level - 1, child, depth + 1);
-        }
+        for (int child = first; child < last; ++child) child_zone(level, child, depth + 1);
         line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", hub_id(level, domain),
                          router_id(level, domain)));
         for (int child = first; child < last; ++child)
@@ -68,8 +107,7 @@ private:
                              "sharing_policy=\"SPLITDUPLEX\"/>",
                              level, child, machine_.rate(level, child), link_latency(level)));
         for (int child = first; child < last; ++child) {
-            const std::string inner = level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
-            const std::string gate = level == 0 ? fmt::format("rank{}", child) : router_id(level - 1, child);
+            const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
             const std::string hub = hub_id(level, domain), router = router_id(level, domain);
             const auto route = [&](const std::string& from, const std::string& gate_from, const std::string& to,
                                    const std::string& gate_to, const char* direction) {
@@ -128,8 +166,6 @@ std::string hostfile(const hierarchy& machine) {
 }
 
 std::string simgrid_platform(const hierarchy& machine, const std::string& name) {
-    if (machine.torus_level() < machine.depth())
-        throw usage_error("--simgrid: platforms are written of trees, not of a torus");
     return platform(machine).write(name);
 }
 

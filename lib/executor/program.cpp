@@ -6,6 +6,7 @@
 #include <terrace/error.hpp>
 
 #include "base/partition.hpp"
+#include "schedule/follow_ups.hpp"
 
 namespace terrace {
 
@@ -16,7 +17,7 @@ bool is_receive(action a) { return a == action::recv || a == action::recv_reduce
 
 }  // namespace
 
-compiled::compiled(schedule s) : code(std::move(s)) {
+compiled::compiled(schedule s) : code(std::move(s)), follows(follow_ups(code)) {
     for (std::uint32_t n = 0; n < code.instrs.size(); ++n) {
         const instr& i = code.instrs[n];
         waits.push_back(i.waits);
@@ -157,7 +158,7 @@ bool program::issue(lane& l, bool receiving) noexcept {
     bool issued = false;
     while (at.message < messages.size() && !at.free.empty()) {
         const std::uint32_t n = messages[at.message];
-        if (l.waits[n] > 0) break;
+        if (l.waits[n] > 0 || (l.code->follows[n] && at.offset == 0 && at.free.size() < std::size_t{slots_each_way})) break;
         const instr& i = l.code->code.instrs[n];
         const operand& what = receiving ? i.dst : i.src;
         const std::size_t total = static_cast<std::size_t>(what.part.count()) * shape_.element;

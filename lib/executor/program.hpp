@@ -23,13 +23,15 @@ struct compiled {
     schedule code;
     std::vector<std::uint32_t> waits;  ///< by instruction: how many others it still waits for at the start
     std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
+    std::vector<bool> follows;  ///< by instruction: follow_ups
 };
 
 /// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
 ///
 /// A chunk's instructions run in a lane: chunk k in lane k mod lanes, one after the other. Within a lane sends take the
 /// lane's send slots in program order, and receives its receive slots; each kind has slots of its own, so neither can
-/// starve the other, and the verifier's proof for one slot of each holds for any number. Stages of the transport run
+/// starve the other, and the verifier's proof for one slot of each holds for any number. The first send of a step that
+/// passes on what came to other ranks waits for those before it (follow_ups). Stages of the transport run
 /// one at a time, in program order. Lanes share nothing: they need no order among themselves.
 class program {
 public:

@@ -10,6 +10,7 @@
 
 #include "planner/cost.hpp"
 #include "schedule/compose.hpp"
+#include "schedule/follow_ups.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/slice.hpp"
 
@@ -33,6 +34,7 @@ public:
         p.successors = s.successors;
         p.phases = s.phases;
         p.of_phase.resize(s.phases.size());
+        const std::vector<bool> follows = follow_ups(s);
         for (const instr& i : s.instrs) {
             const auto number = static_cast<std::uint32_t>(p.instrs.size());
             (i.what == action::send                                            ? p.sends
@@ -42,6 +44,7 @@ public:
                 .push_back(number);
             ++p.of_phase[i.phase];
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(s, i));
+            p.instrs.back().follows = follows[number];
         }
         made_.instructions += static_cast<std::int64_t>(p.instrs.size());
         const auto so_far = static_cast<std::int64_t>(made_.of_rank.size());
@@ -56,7 +59,7 @@ public:
 
 private:
     static sim_instr base(const instr& i) {
-        return {i.what, i.phase, i.peer, 0, 0, i.waits, i.first_successor, i.successors};
+        return {i.what, i.phase, false, i.peer, 0, 0, i.waits, i.first_successor, i.successors};
     }
 
     static sim_instr small(const schedule&, const instr& i) {

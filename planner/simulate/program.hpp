@@ -14,6 +14,7 @@ namespace terrace {
 struct sim_instr {
     action what = action::copy;
     std::uint16_t phase = 0;
+    bool follows = false;    ///< a send that waits for those before it (follow_ups)
     std::int32_t peer = -1;  ///< of messages a rank, of stages an index into sim_programs::meetings
     double bytes = 0;        ///< of a message; of anything else, that a processor reads and writes
     double again = 0;        ///< of a stage in two rounds, those of the second

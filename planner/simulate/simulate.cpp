@@ -209,6 +209,7 @@ private:
         while (c.message < messages.size() && c.free > 0 && l.waits[messages[c.message]] == 0) {
             const std::uint32_t n = messages[c.message];
             const sim_instr& i = l.code->instrs[n];
+            if (i.follows && c.done == 0 && c.free < slots_each_way) return;
             const int number = receiving ? way_between(i.peer, p.rank) : way_between(p.rank, i.peer);
             way& w = ways_[at(number)];
             const double pieces =

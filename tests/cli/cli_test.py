@@ -294,6 +294,21 @@ class Export(Command):
             self.assertAlmostEqual(sum(p[1] for p in passed), latency, 12)
             self.assertEqual(min(p[0] for p in passed), bandwidth)
 
+    def test_simgrid_links_the_nodes_of_a_torus(self):
+        torus = ("terrace_topology: 1\nname: t\ntorus: [4, 2]\n"
+                 "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, {fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
+                 "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
+        platform = xml.etree.ElementTree.fromstring(self.export(torus, "--simgrid"))
+        links = {l.get("id"): (l.get("bandwidth"), l.get("latency")) for l in platform.iter("link")}
+        ways = {(r.get("gw_src"), r.get("gw_dst")): links[r[0].get("id")] for r in platform.iter("zoneRoute")
+                if r.get("gw_src").startswith("router0") and r.get("gw_dst").startswith("router0")}
+        near = {(a, b) for a in range(8) for b in range(8)
+                if a // 4 == b // 4 and (a - b) % 4 in (1, 3) or a % 4 == b % 4 and a != b}
+        self.assertEqual({(int(a[8:]), int(b[8:])) for a, b in ways if "hub" not in a + b}, near)
+        self.assertEqual(ways["router0_3", "router0_0"], ("8e+09Bps", "5e-07s"))
+        self.assertEqual(ways["router0_2", "router0_6"], ("2e+09Bps", "2.5e-06s"))
+        self.assertEqual(len({h.get("id") for h in platform.iter("host")}), 16)
+
     def test_json_has_all_rules(self):
         plan = json.loads(self.export(UNEVEN, "--json"))
         self.assertEqual((plan["ranks"], plan["nodes"]), (13, [4, 2, 3, 3, 1]))

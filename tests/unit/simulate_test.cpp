@@ -176,6 +176,18 @@ TEST(simulate, agrees_with_the_closed_form) {
             }
 }
 
+// Ranks of an exchange that goes on from rank to rank do not get out of step (follow_ups): what one sends early would
+// hold up what others wait for.
+TEST(simulate, halving_keeps_step) {
+    for (const int nodes : {8, 12, 16})
+        for (const int ranks : {1, 4}) {
+            hierarchy h = network(tree::uniform(std::vector{ranks, nodes}));
+            const rule r = rule_of({{{0}, ranks, mode::scatter, "direct"}, {{1}, nodes, mode::scatter, "halving"}});
+            const double closed = predict(h, r.stages, 8 * mib, 1, 0).time;
+            EXPECT_NEAR(simulate(h, r, collective::allreduce, 8 * mib).time, closed, 0.06 * closed) << ranks << " x " << nodes;
+        }
+}
+
 TEST(simulate, says_what_every_chunk_did) {
     const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
     rule r = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});

@@ -1,6 +1,6 @@
 #include "transport/mpi/mpi_transport.hpp"
 
-#if __has_include(<mpi-ext.h>)
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif
 

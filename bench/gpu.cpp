@@ -28,14 +28,7 @@ const gpu_runtime& need_runtime(const options& o, std::string& description) {
 
 class on_device final : public memory {
 public:
-    explicit on_device(const gpu& on) : gpu_(on) {
-        for (gpu_event* e : {&begin_, &end_}) gpu_.check(gpu_.runtime().make_timer(e), "cudaEventCreate");
-    }
-    on_device(const on_device&) = delete;
-    on_device& operator=(const on_device&) = delete;
-    ~on_device() override {
-        for (const gpu_event e : {begin_, end_}) gpu_.runtime().drop_event(e);
-    }
+    explicit on_device(const gpu& on) : gpu_(on), watch_(on) {}
 
     std::shared_ptr<std::byte> allocate(std::int64_t bytes) override {
         void* memory = nullptr;
@@ -56,15 +49,12 @@ public:
     }
 
     double time(contender& what, std::span<const call> calls) override {
-        const gpu_runtime& r = gpu_.runtime();
-        gpu_.check(r.record(begin_, gpu_.stream()), "cudaEventRecord");
+        watch_.start();
         what.run(calls);
-        gpu_.check(r.record(end_, gpu_.stream()), "cudaEventRecord");
+        watch_.stop();
         what.settle();
         gpu_.wait();
-        double seconds = 0;
-        gpu_.check(r.seconds_between(&seconds, begin_, end_), "cudaEventElapsedTime");
-        return seconds;
+        return watch_.seconds();
     }
 
 private:
@@ -87,7 +77,7 @@ private:
     }
 
     const gpu& gpu_;
-    gpu_event begin_ = nullptr, end_ = nullptr;
+    stopwatch watch_;
     std::shared_ptr<std::byte> host_;
     std::int64_t room_ = 0;
 };
@@ -117,6 +107,23 @@ void gpu::wait() const {
         check(runtime_.stream_done(stream_, &done), "cudaStreamQuery");
         if (done) return;
     }
+}
+
+stopwatch::stopwatch(const gpu& on) : gpu_(on) {
+    for (gpu_event* e : {&begin_, &end_}) gpu_.check(gpu_.runtime().make_timer(e), "cudaEventCreate");
+}
+
+stopwatch::~stopwatch() {
+    for (const gpu_event e : {begin_, end_}) gpu_.runtime().drop_event(e);
+}
+
+void stopwatch::start() const { gpu_.check(gpu_.runtime().record(begin_, gpu_.stream()), "cudaEventRecord"); }
+void stopwatch::stop() const { gpu_.check(gpu_.runtime().record(end_, gpu_.stream()), "cudaEventRecord"); }
+
+double stopwatch::seconds() const {
+    double found = 0;
+    gpu_.check(gpu_.runtime().seconds_between(&found, begin_, end_), "cudaEventElapsedTime");
+    return found;
 }
 
 std::unique_ptr<memory> device_memory(const gpu& on) { return std::make_unique<on_device>(on); }

@@ -41,6 +41,25 @@ private:
     gpu_stream stream_ = nullptr;
 };
 
+/// Two events in the GPU's stream, and the time between them.
+class stopwatch {
+public:
+    /// @throws transport_error, as its functions do
+    explicit stopwatch(const gpu& on);
+    stopwatch(const stopwatch&) = delete;
+    stopwatch& operator=(const stopwatch&) = delete;
+    ~stopwatch();
+
+    void start() const;
+    void stop() const;
+    /// Once both are through [s].
+    double seconds() const;
+
+private:
+    const gpu& gpu_;
+    gpu_event begin_ = nullptr, end_ = nullptr;
+};
+
 /// Buffers on the device, timed by events in its stream.
 std::unique_ptr<memory> device_memory(const gpu& on);
 

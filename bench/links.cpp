@@ -13,6 +13,7 @@
 #include "bench/arguments.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
+#include "bench/partners.hpp"
 #include "kernels/reduce.hpp"
 #include "tools/table.hpp"
 
@@ -30,55 +31,6 @@ constexpr double time_of_run = 0.25;     // [s]; four of them are run
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// ---- who talks to whom ----------------------------------------------------------------------------------------------
-
-// The pairs of a level: rank i of each child sends to rank i of the next child of the same domain, round and round.
-struct partners {
-    std::vector<int> to, from;  // by rank of the world; MPI_PROC_NULL
-    std::vector<int> child;     // that it is in, by rank of the world
-    bool any = false;
-
-    partners(const tree& shape, int l, const std::vector<int>& ranks)
-        : to(at(shape.ranks()), MPI_PROC_NULL), from(to), child(to.size()) {
-        for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
-    }
-
-    void add(int sender, int receiver) {
-        to[at(sender)] = receiver;
-        from[at(receiver)] = sender;
-        any = true;
-    }
-};
-
-partners all_pairs(const tree& shape, int l, const std::vector<int>& ranks) {
-    partners found(shape, l, ranks);
-    for (int d = 0; d < shape.domains(l); ++d) {
-        const int first = shape.first_child(l, d), n = shape.children(l, d);
-        if (n < 2) continue;
-        for (int c = 0; c < n; ++c) {
-            const int from = first + c, to = first + (c + 1) % n;
-            const int senders = shape.first_rank(l - 1, from), receivers = shape.first_rank(l - 1, to);
-            const int pairs = std::min(shape.first_rank(l - 1, from + 1) - senders,
-                                       shape.first_rank(l - 1, to + 1) - receivers);
-            for (int i = 0; i < pairs; ++i) found.add(ranks[at(senders + i)], ranks[at(receivers + i)]);
-        }
-    }
-    return found;
-}
-
-// The first two children of the level that have a sibling, one rank of each, both ways.
-partners one_pair(const tree& shape, int l, const std::vector<int>& ranks) {
-    partners found(shape, l, ranks);
-    for (int d = 0; d < shape.domains(l) && !found.any; ++d) {
-        if (shape.children(l, d) < 2) continue;
-        const int child = shape.first_child(l, d);
-        const int a = ranks[at(shape.first_rank(l - 1, child))], b = ranks[at(shape.first_rank(l - 1, child + 1))];
-        found.add(a, b);
-        found.add(b, a);
-    }
-    return found;
-}
-
 // ---- measuring ------------------------------------------------------------------------------------------------------
 
 class link_meter {
@@ -95,11 +47,7 @@ public:
         const int messages = static_cast<int>(std::clamp(fit, fewest_messages * 1.0, 4000.0));
         const std::vector<double> times = streamed(wire_segment, messages);
         const double end = -world_.maximum(times.empty() ? std::numeric_limits<double>::lowest() : -times.back());
-        std::vector<double> arrived(rates_.size());
-        const int child = p_.child[at(world_.rank())];
-        arrived[at(child)] = arrival_rate(times, end) * static_cast<double>(wire_segment) / rates_[at(child)];
-        sum(arrived);
-        return *std::max_element(arrived.begin(), arrived.end());
+        return largest_part(world_, p_, rates_, arrival_rate(times, end) * static_cast<double>(wire_segment));
     }
 
     double overhead() const { return world_.maximum(timed(small_message, messages_for_overhead)); }
@@ -135,11 +83,6 @@ private:
     }
     double timed(std::size_t bytes, int messages) const { return alone(bytes, messages, time_of_message); }
     std::vector<double> streamed(std::size_t bytes, int messages) const { return alone(bytes, messages, arrivals); }
-
-    void sum(std::vector<double>& mine) const {
-        check(MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_SUM,
-                            world_.comm()), "MPI_Allreduce");
-    }
 
     const world& world_;
     const partners& p_;
@@ -181,11 +124,14 @@ std::variant<links_settings, answer> parse_links_settings(int argc, const char* 
     app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
         ->required()->type_name("FILE");
     app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
+    add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
+        ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
     app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
     app.footer(R"(
 Examples:
   mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
+  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
   tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
   terrace plan measured.yaml
 
@@ -203,11 +149,10 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
         auto& found = m.levels.emplace_back();
         const partners pair = one_pair(machine.shape, l, ranks), all = all_pairs(machine.shape, l, ranks);
         if (!pair.any) continue;
-        std::vector<double> rates;
-        for (int c = 0; c < machine.shape.members(l); ++c) rates.push_back(machine.rate(l, c));
+        const std::vector<double> rates = rates_of(machine, l);
         const auto measured = [&](const partners& p, std::string_view who) {
             const auto step = [&](std::string_view what) {
-                shown.now(fmt::format("level {} of {}, {}: {} of {}", l + 1, machine.depth(), link.name, what, who));
+                shown.now(fmt::format("{}: {} of {}", name_of(machine, l), what, who));
             };
             const link_meter meter(w, p, rates);
             link_figures f;

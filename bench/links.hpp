@@ -18,6 +18,7 @@ struct links_settings {
     std::filesystem::path topology_file;
     std::filesystem::path output_file;  ///< empty: only print
     options::placement place = options::placement::by_node;
+    bool device = false;                ///< what NCCL and MPI take between GPUs, not what the links give
     bool progress = false;
 };
 std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv);

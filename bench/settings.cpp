@@ -90,34 +90,6 @@ CLI::Validator known_algorithm() {
         "");
 }
 
-// "a, b, c"
-template <class Value>
-std::string words_of(const std::map<std::string, Value>& choices) {
-    std::vector<std::string> words;
-    for (const auto& [word, value] : choices) words.push_back(word);
-    return fmt::format("{}", fmt::join(words, ", "));
-}
-
-template <class Value>
-CLI::Validator one_of(const std::map<std::string, Value>& choices) {
-    return CLI::Validator(
-        [choices](std::string& text) -> std::string {
-            if (choices.contains(text)) return {};
-            return fmt::format("{} is none of: {}", text, words_of(choices));
-        },
-        "");
-}
-
-// An option whose value is one of a few words.
-template <class Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
-                        const std::map<std::string, Value>& choices) {
-    return app
-        .add_option_function<std::string>(
-            names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
-        ->check(one_of(choices))->type_name("NAME")->default_str(usual);
-}
-
 // By the names of nccl-tests too.
 std::map<std::string, element_type> element_types() {
     std::map<std::string, element_type> types{

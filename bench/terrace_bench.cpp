@@ -19,6 +19,7 @@
 #include "base/document.hpp"
 #include "bench/contender.hpp"
 #include "bench/detect.hpp"
+#include "bench/device_links.hpp"
 #include "bench/flow.hpp"
 #include "bench/goodput.hpp"
 #include "bench/gpu.hpp"
@@ -29,6 +30,7 @@
 #include "bench/suite.hpp"
 #include "bench/world.hpp"
 #include "plan/recipe.hpp"
+#include "planner/cost.hpp"
 #include "schedule/compose.hpp"
 #include "tools/import_child.hpp"
 #include "topology/cluster_yaml.hpp"
@@ -164,18 +166,26 @@ void expect_ranks(const world& w, const links_settings& s, const hierarchy& mach
                          fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
 }
 
-int measure_links(const world& w, const links_settings& s) {
-    const topology before = w.together([&] {
-        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
-        topology t = read_cluster(s.topology_file, read_node_in_child);
-        expect_ranks(w, s, t.machine);
-        return t;
-    });
-    progress shown(w.first(), s.progress);
-    const measured_machine found = measure_machine(w, before.machine, ranks_by_place(w, s.place), shown);
+// NCCL and MPI move what lies on GPUs where the cost model takes the ranks to be on some.
+std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hierarchy& machine) {
+    if (!s.device) return nullptr;
+    if (!on_gpus(machine))
+        throw input_error(s.topology_file.string(), 0, 0,
+                          fmt::format("ranks on GPUs meet over nvlink or pcie, but the first level is {}; correct its "
+                                      "fabric, or leave out --device", to_string(machine.levels.front().medium)));
+    int threads = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&threads), "MPI_Query_thread");
+    if (threads < MPI_THREAD_MULTIPLE)
+        throw usage_error("terrace-bench: --device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
+    return std::make_unique<gpu>(w, options::from_environment());
+}
+
+template <class Measured>
+int report_links(const world& w, const links_settings& s, const topology& before, const std::string& how,
+                 const Measured& found) {
     const topology after{before.name, calibrated(before.machine, found)};
-    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}.\n", version(),
-                                           now_text(), w.library(), w.host_count());
+    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}{}.\n", version(),
+                                           now_text(), w.library(), w.host_count(), how);
     say(w, origin + links_text(before.machine, found, after.machine));
     w.together([&] {
         if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, origin + write_cluster(after));
@@ -183,6 +193,21 @@ int measure_links(const world& w, const links_settings& s) {
     });
     if (!s.output_file.empty()) say(w, fmt::format("written: {}\n", s.output_file.string()));
     return fine;
+}
+
+int measure_links(const world& w, const links_settings& s) {
+    const topology before = w.together([&] {
+        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
+        topology t = read_cluster(s.topology_file, read_node_in_child);
+        expect_ranks(w, s, t.machine);
+        return t;
+    });
+    const auto device = w.together([&] { return open_gpu(w, s, before.machine); });
+    const std::vector<int> ranks = ranks_by_place(w, s.place);
+    progress shown(w.first(), s.progress);
+    if (!device) return report_links(w, s, before, "", measure_machine(w, before.machine, ranks, shown));
+    const measured_devices found = measure_devices(w, before.machine, ranks, *device, shown);
+    return report_links(w, s, before, fmt::format("; {}; {}", device->description(), found.by), found);
 }
 
 int describe(const world& w, const detect_settings& s) {

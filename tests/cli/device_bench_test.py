@@ -27,7 +27,8 @@ class DeviceBench(Scratch):
                        stdout=subprocess.DEVNULL)
 
     def bench(self, *arguments, status=0, module=MODULE, **environment):
-        words = ["--plan", "plan.yaml", "--placement", "anywhere", "--device", "cuda", *arguments]
+        plan = [] if "--links" in arguments else ["--plan", "plan.yaml", "--placement", "anywhere", "--device", "cuda"]
+        words = [*plan, *arguments]
         done = subprocess.run([*MPIRUN, "-np", str(RANKS), BENCH, *words], cwd=self.directory, text=True,
                               capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
                               env={**os.environ, "TERRACE_GPU_MODULE": str(module), **environment})
@@ -96,6 +97,44 @@ class DeviceBench(Scratch):
         text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1, TERRACE_TEST_WRONG="1")
         self.assertIn("WRONG ELEMENTS", text)
         self.assertEqual({r["algorithm"]: r["wrong"] for r in found["results"]}, {"flat-ring": 0, "nccl": 2 * RANKS})  # two iterations are checked
+
+    # The rack joins nothing, and keeps what it had.
+    GPUS = """terrace_topology: 1
+name: gpus
+levels:
+  - {name: node, size: 2, fabric: nvlink, bandwidth: 300 GB/s, latency: 2 us, nccl: {step: 3 s}}
+  - {name: rack, size: 1, fabric: infiniband, bandwidth: 50 GB/s, latency: 2 us, nccl: {step: 4 s}}
+  - {name: core, size: 2, fabric: infiniband, bandwidth: 25 GB/s, latency: 2 us}
+"""
+
+    def test_links(self):
+        self.write("gpus.yaml", self.GPUS)
+        text = self.bench("--links", "--device=cuda", "--topology", "gpus.yaml", "--anywhere", "-o", "new.yaml")
+        for word in ("stand-in (memory of the host, no GPU)", "mpi through host memory", "one pair", "all pairs",
+                     "3 s ", "10 us (assumed)", "written: new.yaml"):
+            self.assertIn(word, text)
+        node, rack, core = re.findall(r"  - {.*}\n", self.read("new.yaml"))
+        self.assertIn("nccl: {step: 4 s}", rack)
+        self.assertNotIn("mpi:", rack)
+        time, rate = r"([\d.]+) [num]?s", r"([\d.]+) [kMGT]?(?:B|bit)/s"
+        for level in (node, core):
+            self.assertIn(" GB/s, latency: 2 us, nccl", level)
+            found = re.search(f"nccl: {{stage: {time}, step: {time}, bandwidth: {rate}}}, "
+                              f"mpi: {{step: {time}, bandwidth: {rate}}}", level)
+            self.assertIsNotNone(found, level)
+            self.assertGreater(min(map(float, found.groups())), 0)
+        planned = subprocess.run([TERRACE, "plan", "new.yaml", "-o", "new.plan.yaml"], cwd=self.directory, check=True,
+                                 text=True, capture_output=True).stdout
+        for name in ("node", "core"):
+            self.assertNotIn("*", re.search(f"buffers on GPUs, {name}: .*", planned).group())
+
+    def test_links_refuses(self):
+        self.write("gpus.yaml", self.GPUS)
+        links = ["--links", "--device", "cuda", "--anywhere", "--topology"]
+        self.assertRegex(self.bench(*links, "gpus.yaml", module="/nowhere/terrace-nccl.so", status=2),
+                         r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
+        self.assertRegex(self.bench(*links, "cluster.yaml", status=2), "^cluster.yaml: .* nvlink or pcie, .* is shm; ")
+        self.assertIn("gpu is none of: cuda, host", self.bench("--links", "--device", "gpu", status=2))
 
     def test_without_a_gpu_it_says_what_to_do(self):
         text = self.bench("--json", "out.json", module="/nowhere/terrace-nccl.so", status=2)

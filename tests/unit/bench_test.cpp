@@ -12,10 +12,12 @@
 
 #include "base/hierarchy_yaml.hpp"
 #include "bench/bus.hpp"
+#include "bench/device_links.hpp"
 #include "bench/exact.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
 #include "bench/links.hpp"
+#include "bench/partners.hpp"
 #include "bench/settings.hpp"
 #include "kernels/reduce.hpp"
 
@@ -225,6 +227,49 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;
     EXPECT_NE(text.find("3 GB/s"), text.npos) << text;
     EXPECT_NE(text.find("reduction"), text.npos) << text;
+}
+
+// Two nodes of three and one rank in a rack, one of two in another; the world has them backwards.
+TEST(bench_links, partners_are_in_neighbouring_children) {
+    const tree shape({{3, 1, 2}, {2, 1}, {2}});
+    const std::vector<int> ranks{5, 4, 3, 2, 1, 0};
+    using all = std::vector<std::vector<int>>;
+    EXPECT_EQ(fellows(shape, 0, ranks), (all{{5, 4, 3}, {1, 0}}));
+    EXPECT_EQ(fellows(shape, 1, ranks), (all{{5, 2}}));
+    EXPECT_EQ(fellows(shape, 2, ranks), (all{{5, 1}, {4, 0}}));
+    constexpr int none = MPI_PROC_NULL;
+    EXPECT_EQ(all_pairs(shape, 0, ranks).to, (std::vector<int>{1, 0, none, 5, 3, 4}));
+    EXPECT_EQ(all_pairs(shape, 1, ranks).to, (std::vector<int>{none, none, 5, none, none, 2}));
+    EXPECT_EQ(all_pairs(shape, 2, ranks).to, (std::vector<int>{4, 5, none, none, 0, 1}));
+    EXPECT_EQ(all_pairs(shape, 0, ranks).from, (std::vector<int>{1, 0, none, 4, 5, 3}));
+    EXPECT_EQ(one_pair(shape, 2, ranks).to, (std::vector<int>{none, 5, none, none, none, 1}));
+    EXPECT_FALSE(one_pair(tree({{1, 1}, {2}}), 0, {0, 1}).any);
+}
+
+TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
+    const hierarchy before = read_hierarchy(document::parse(
+        "levels:\n"
+        "  - {name: node, size: 2, fabric: nvlink, nccl: {stage: 12 us}}\n"
+        "  - {name: shelf, size: 1, fabric: infiniband, nccl: {step: 7 us}}\n"
+        "  - {name: core, size: 3, fabric: infiniband, overhead: 500 ns}\n", "f"));
+    const measured_device_level node{{{0, 5e-6, 400e9}, {0, 9e-6, 20e9}}, {{14e-6, 6e-6, 300e9}, {0, 0.5e-6, 10e9}}};
+    const measured_device_level core{{{0, 8e-6, 24e9}, {0, 12e-6, 12e9}}, {{30e-6, 9e-6, 22e9}, {0, 13e-6, 11e9}}};
+    const measured_devices found{{node, {}, core}, "by hand"};
+    const hierarchy after = calibrated(before, found);
+    EXPECT_DOUBLE_EQ(after.levels[0].nccl->stage, 14e-6);
+    EXPECT_DOUBLE_EQ(after.levels[0].nccl->step, 5e-6);  // without the overhead of nvlink, 1 us
+    EXPECT_DOUBLE_EQ(after.levels[0].nccl->bandwidth, 300e9);
+    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);   // less than that
+    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, before.levels[0].bandwidth);
+    EXPECT_DOUBLE_EQ(after.levels[1].nccl->step, 7e-6);  // joins nothing
+    EXPECT_FALSE(after.levels[1].mpi);
+    EXPECT_DOUBLE_EQ(after.levels[2].mpi->step, 12.5e-6);
+    EXPECT_DOUBLE_EQ(after.levels[2].mpi->bandwidth, 11e9);
+    EXPECT_EQ(after.levels[2].mpi->stage, 0);
+
+    const std::string text = links_text(before, found, after);
+    for (const char* part : {"12 us", "14 us", "400 GB/s", "22 us (assumed)", "core", "-"})
+        EXPECT_NE(text.find(part), text.npos) << part << '\n' << text;
 }
 
 // Four streams share a link; the one that ends first ends the time that counts.

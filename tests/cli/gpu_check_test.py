@@ -12,6 +12,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -97,9 +98,13 @@ class Parts(Scratch):
         check.environment["TERRACE_GPU_MODULE"] = str(module)
         self.tool.SIZES = self.tool.STAGING_SIZES = ["-b", "4K", "-e", "4K", "-n", "1"]
         self.assertEqual(check.result()["bench"]["bench 4 ranks"], None)
+        self.assertIsNone(check.result()["links"])
         check.benches()
         self.assertEqual([p for p in check.parts if p["outcome"] != "passed"], [])
-        result = json.loads(json.dumps(check.result()))["bench"]
+        result = json.loads(json.dumps(check.result()))
+        self.assertEqual(len(re.findall("nccl: {stage: .*}, mpi: {step: .*}", result["links"])), 2)
+        self.assertIn(self.tool.LINKS, [p["part"] for p in check.parts])
+        result = result["bench"]
         self.assertEqual(list(result), [name for name, _, _ in self.tool.BENCH])
         for name, sizes, options in self.tool.BENCH:
             found = result[name]

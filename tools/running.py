@@ -11,7 +11,8 @@ sys.dont_write_bytecode = True
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
-BENCH = os.environ.get("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
+# Taken out: what this starts would take it for a variable of the library that it does not know.
+BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 

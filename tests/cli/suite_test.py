@@ -23,6 +23,7 @@ class Tool(Scratch):
                               capture_output=True, stdin=subprocess.DEVNULL,
                               env={**os.environ, "TERRACE": str(TERRACE), "TERRACE_BENCH": str(BENCH)})
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        self.assertNotIn("is no variable of Terrace", done.stdout + done.stderr)
         return done.stdout if status == 0 else done.stderr
 
 

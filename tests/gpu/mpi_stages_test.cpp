@@ -95,36 +95,12 @@ TEST(mpi_stages, cut_long_messages) {
 }
 
 TEST(mpi_stages, every_collective) {
-    constexpr std::size_t n = 301;
     const hierarchy m = machine({2, 2});
-    recipe both = mixed(m, "native", "ring").get();
-    const plan rooted = mixed(m, "native", "tree", false, mode::root);
-    for (const auto& [what, rules] : rooted.get().rules)
-        if (has_root(what)) both.rules[what] = rules;
+    const plan both = with_roots(mixed(m, "native", "ring"), mixed(m, "native", "tree", false, mode::root));
     for (const bool direct : {false, true}) {
         gpu_stand_in gpus({});
-        const auto thrown = run_on_stand_in(gpus, plan(std::make_shared<const recipe>(both)), [&](communicator& comm) {
-            const int me = comm.rank(), ranks = comm.size();
-            const auto all = static_cast<std::size_t>(ranks);
-            const gpu_stream stream = gpus.make_stream(me);
-            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n), reduced(gpus, n), shared(gpus, n);
-            fill(whole.data(), me, all * n);
-            nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
-            nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
-            nccl::reduce(comm, device_span<const float>(own.span()), reduced.span(), 2, reduce_op::max, stream);
-            gpus.runtime().copy(shared.data(), own.data(), n * sizeof(float), stream);
-            nccl::broadcast(comm, shared.span(), 1, stream);
-            nccl::synchronize(comm);
-            EXPECT_EQ(wrong(gathered.data(), ranks, all * n), 0);
-            for (std::size_t i = 0; i < n; ++i) {
-                float most = 0;
-                for (std::size_t r = 0; r < all; ++r) most = std::max(most, sum(ranks, r * n + i));
-                if (me == 2) {
-                    EXPECT_EQ(reduced.data()[i], most);
-                }
-                EXPECT_EQ(shared.data()[i], sum(ranks, n + i));
-            }
-        }, patient(), true, direct);
+        const auto thrown = run_on_stand_in(gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); },
+                                            patient(), true, direct);
         expect_well(gpus, thrown);
     }
 }

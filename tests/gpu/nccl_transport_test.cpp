@@ -56,38 +56,14 @@ TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
 }
 
 TEST(gpu_streams, every_collective) {
-    constexpr std::size_t n = 301;
     for (const char* algorithm : {"direct", "native"}) {
         const hierarchy m = machine({2, 2});
         const bool native = std::string_view(algorithm) == "native";
-        const plan rooted = all_stages(m, native ? "native" : "tree", 2, 1024, mode::root);
-        recipe both = all_stages(m, algorithm, 2, 1024).get();
-        for (const auto& [what, rules] : rooted.get().rules)
-            if (has_root(what)) both.rules[what] = rules;
+        const plan both = with_roots(all_stages(m, algorithm, 2, 1024),
+                                     all_stages(m, native ? "native" : "tree", 2, 1024, mode::root));
         gpu_stand_in gpus({});
-        const auto thrown = run_on_stand_in(gpus, plan(std::make_shared<const recipe>(both)), [&](communicator& comm) {
-            const int me = comm.rank(), ranks = comm.size();
-            const auto all = static_cast<std::size_t>(ranks);
-            const gpu_stream stream = gpus.make_stream(me);
-            device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n);
-            device_buffer reduced(gpus, n), shared(gpus, n);
-            fill(whole.data(), me, all * n);
-            nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
-            nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
-            nccl::reduce(comm, device_span<const float>(own.span()), reduced.span(), 2, reduce_op::max, stream);
-            gpus.runtime().copy(shared.data(), own.data(), n * sizeof(float), stream);
-            nccl::broadcast(comm, shared.span(), 1, stream);
-            nccl::synchronize(comm);
-            EXPECT_EQ(wrong(gathered.data(), ranks, all * n), 0);
-            for (std::size_t i = 0; i < n; ++i) {
-                float most = 0;
-                for (std::size_t r = 0; r < all; ++r) most = std::max(most, sum(ranks, r * n + i));
-                if (me == 2) {
-                    EXPECT_EQ(reduced.data()[i], most);
-                }
-                EXPECT_EQ(shared.data()[i], sum(ranks, n + i));
-            }
-        }, patient());
+        const auto thrown = run_on_stand_in(gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); },
+                                            patient());
         expect_well(gpus, thrown);
     }
 }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -87,6 +90,38 @@ inline void expect_well(const gpu_stand_in& gpus, const std::vector<std::excepti
     }
     for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
     EXPECT_EQ(gpus.left(), "");
+}
+
+// Reduce-scatter, allgather, reduce to rank 2 and broadcast from rank 1, one after the other, with parts of `n` elements.
+inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
+    const int me = comm.rank(), ranks = comm.size();
+    const auto all = static_cast<std::size_t>(ranks);
+    const gpu_stream stream = gpus.make_stream(me);
+    device_buffer whole(gpus, all * n), own(gpus, n), gathered(gpus, all * n), reduced(gpus, n), shared(gpus, n);
+    fill(whole.data(), me, all * n);
+    nccl::reduce_scatter(comm, device_span<const float>(whole.span()), own.span(), reduce_op::sum, stream);
+    nccl::allgather(comm, device_span<const float>(own.span()), gathered.span(), stream);
+    nccl::reduce(comm, device_span<const float>(own.span()), reduced.span(), 2, reduce_op::max, stream);
+    gpus.runtime().copy(shared.data(), own.data(), n * sizeof(float), stream);
+    nccl::broadcast(comm, shared.span(), 1, stream);
+    nccl::synchronize(comm);
+    EXPECT_EQ(wrong(gathered.data(), ranks, all * n), 0);
+    for (std::size_t i = 0; i < n; ++i) {
+        float most = 0;
+        for (std::size_t r = 0; r < all; ++r) most = std::max(most, sum(ranks, r * n + i));
+        if (me == 2) {
+            EXPECT_EQ(reduced.data()[i], most);
+        }
+        EXPECT_EQ(shared.data()[i], sum(ranks, n + i));
+    }
+}
+
+// The scattering plan's rules, with those of another for collectives that have a root.
+inline plan with_roots(const plan& scattering, const plan& rooted) {
+    recipe both = scattering.get();
+    for (const auto& [what, rules] : rooted.get().rules)
+        if (has_root(what)) both.rules[what] = rules;
+    return plan(std::make_shared<const recipe>(both));
 }
 
 inline std::string text_of(const std::exception_ptr& thrown) {

@@ -16,6 +16,7 @@
 #include "api/log_line.hpp"
 #include "base/partition.hpp"
 #include "schedule/compose.hpp"
+#include "schedule/stage_groups.hpp"
 #include "transport/shm/shm_transport.hpp"
 
 namespace terrace {
@@ -26,10 +27,7 @@ constexpr std::size_t cached_programs = 32;
 
 // Whether the transport itself runs stages of a rule, in lane slots.
 bool takes_lane_slots(const rule& r) {
-    return std::any_of(r.stages.begin(), r.stages.end(), [](const stage& s) {
-        const algorithm& a = *find_algorithm(s.algorithm);
-        return a.native || a.library;
-    });
+    return any_stage(r, &algorithm::native) || any_stage(r, &algorithm::library);
 }
 
 // The most lanes of any rule that a predicate holds of; two calls may be in flight where there is none.
@@ -96,8 +94,7 @@ void communicator::core::prepare_library() {
     std::vector<std::vector<int>> groups;
     for (const auto& [what, rules] : plan_.get().rules)
         for (const rule& r : rules) {
-            const auto by_library = [](const stage& s) { return find_algorithm(s.algorithm)->library; };
-            if (std::none_of(r.stages.begin(), r.stages.end(), by_library)) continue;
+            if (!any_stage(r, &algorithm::library)) continue;
             const composition c = compose(plan_.get().machine, r.stages, std::int64_t{size()} << 20, 1);
             for (const composed_stage& s : c.stages)
                 for (const cohort& k : s.cohorts)
@@ -339,10 +336,8 @@ program communicator::core::bind(const shape_of_call& call, bool near) {
 slicing communicator::core::slice_call(const shape_of_call& call, const rule& chosen) const {
     // Blocks of different counts have no common part; they go in one chunk.
     if (!call.counts.empty()) return {};
-    const bool native = std::any_of(chosen.stages.begin(), chosen.stages.end(),
-                                    [](const stage& s) { return find_algorithm(s.algorithm)->native; });
     return slice(call.count, size_of(call.type), chosen, has_blocks(call.what) ? size() : 1,
-                 native ? net_->can().slot_bytes : 0);
+                 any_stage(chosen, &algorithm::native) ? net_->can().slot_bytes : 0);
 }
 
 // Whether what is written is out of the cache again before anybody reads it.

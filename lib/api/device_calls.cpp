@@ -153,12 +153,10 @@ std::string device_calls::objection_to(const call_shape& call, CUstream_st* stre
 // is a last chunk of its own, shorter than a cache line for each rank.
 slicing device_calls::slice_call(const call_shape& call, const rule& chosen) const {
     if (!call.counts.empty()) return {};
-    const bool native = std::any_of(chosen.stages.begin(), chosen.stages.end(),
-                                    [](const stage& s) { return find_algorithm(s.algorithm)->native; });
     const std::size_t element = size_of(call.type);
     const slicing plain = slice(call.count, element, chosen, has_blocks(call.what) ? binding_.plan.machine.ranks() : 1);
     const std::int64_t even = quantum_of(element) * binding_.plan.machine.ranks();
-    if (!native || has_blocks(call.what) || call.count < even) return plain;
+    if (!any_stage(chosen, &algorithm::native) || has_blocks(call.what) || call.count < even) return plain;
     const std::int64_t chunk = std::max(even, round_down(plain.chunk, even));
     const std::int64_t chunks = div_ceil(call.count, chunk);
     return {.chunk = chunk, .chunks = chunks, .tail = call.count - (chunks - 1) * chunk};

@@ -47,6 +47,10 @@ std::vector<disjoint_groups> native_groups(const recipe& r) {
     return all;
 }
 
+bool any_stage(const rule& r, bool algorithm::*is) {
+    return std::any_of(r.stages.begin(), r.stages.end(), [is](const stage& s) { return find_algorithm(s.algorithm)->*is; });
+}
+
 bool any_over_mpi(const recipe& r) {
     const auto over_mpi = [](const stage& s) { return s.over == carrier::mpi; };
     for (const auto& [what, rules] : r.rules)

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "plan/recipe.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace {
 
@@ -16,6 +17,8 @@ std::vector<disjoint_groups> native_groups(const recipe& r);
 /// Those of one collective, with that root where it has one.
 std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int root);
 
+/// Whether any stage's algorithm has a property: any_stage(r, &algorithm::native).
+bool any_stage(const rule& r, bool algorithm::*is);
 /// Whether any stage goes over MPI between devices.
 bool any_over_mpi(const recipe& r);
 

@@ -14,20 +14,12 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from scratch import Scratch, cluster
+from scratch import Scratch, cluster, uneven
 
 TERRACE, ROOT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 
 CLUSTER = cluster("cluster", 4, 2)
-UNEVEN = """\
-terrace_topology: 1
-name: uneven
-levels:
-  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
-  - {name: rack, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
-  - {name: core, fabric: ethernet, bandwidth: 500 Mbit/s, latency: 40 us}
-tree: [[4, 2], [3, 3, 1]]
-"""
+UNEVEN = uneven([[4, 2], [3, 3, 1]])
 ONE_RANK = """\
 terrace_topology: 1
 name: one

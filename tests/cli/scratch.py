@@ -15,6 +15,19 @@ levels:
 """
 
 
+def uneven(tree):
+    """The text of a cluster file of three levels and that tree."""
+    return f"""\
+terrace_topology: 1
+name: uneven
+levels:
+  - {{name: node, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}}
+  - {{name: rack, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}}
+  - {{name: core, fabric: ethernet, bandwidth: 500 Mbit/s, latency: 40 us}}
+tree: {tree}
+"""
+
+
 class Scratch(unittest.TestCase):
     CLUSTER = cluster("pair", 2, 2)
 

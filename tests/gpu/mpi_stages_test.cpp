@@ -118,13 +118,7 @@ TEST(mpi_stages, share_a_communicator_with_host_buffers) {
         device_buffer there(gpus, count);
         std::vector<float> here(count);
         for (int turn = 0; turn < 4; ++turn) {
-            fill(there.data(), comm.rank(), count, turn);
-            fill(here.data(), comm.rank(), count, turn + 1);
-            request device = comm.allreduce_async(std::span(there.data(), count));
-            comm.allreduce(std::span(here));
-            device.wait();
-            EXPECT_EQ(wrong(there.data(), comm.size(), count, turn), 0);
-            EXPECT_EQ(wrong(here.data(), comm.size(), count, turn + 1), 0);
+            allreduce_both(comm, there, here, turn);
             if (turn == 0 && ++through == comm.size()) before = made();
             while (through < comm.size()) std::this_thread::yield();
         }

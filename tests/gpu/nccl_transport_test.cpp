@@ -103,13 +103,7 @@ TEST(gpu_calls, host_and_device_buffers_share_a_communicator) {
         device_buffer there(gpus, count);
         std::vector<float> here(count);
         for (int turn = 0; turn < 3; ++turn) {
-            fill(there.data(), comm.rank(), count, turn);
-            fill(here.data(), comm.rank(), count, turn + 1);
-            request device = comm.allreduce_async(std::span(there.data(), count));
-            comm.allreduce(std::span(here));
-            device.wait();
-            EXPECT_EQ(wrong(there.data(), comm.size(), count, turn), 0);
-            EXPECT_EQ(wrong(here.data(), comm.size(), count, turn + 1), 0);
+            allreduce_both(comm, there, here, turn);
         }
         EXPECT_THROW(comm.allreduce(std::span<const float>(here), std::span(there.data(), count)), usage_error);
     }, patient());

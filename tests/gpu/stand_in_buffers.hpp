@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,17 @@ inline void expect_well(const gpu_stand_in& gpus, const std::vector<std::excepti
     }
     for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
     EXPECT_EQ(gpus.left(), "");
+}
+
+// A buffer on the device and one of the host, as long, at once.
+inline void allreduce_both(communicator& comm, device_buffer& there, std::vector<float>& here, int turn) {
+    fill(there.data(), comm.rank(), here.size(), turn);
+    fill(here.data(), comm.rank(), here.size(), turn + 1);
+    request device = comm.allreduce_async(std::span(there.data(), here.size()));
+    comm.allreduce(std::span(here));
+    device.wait();
+    EXPECT_EQ(wrong(there.data(), comm.size(), here.size(), turn), 0);
+    EXPECT_EQ(wrong(here.data(), comm.size(), here.size(), turn + 1), 0);
 }
 
 // Reduce-scatter, allgather, reduce to rank 2 and broadcast from rank 1, one after the other, with parts of `n` elements.

@@ -17,19 +17,11 @@ sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "tools")]
 sys.dont_write_bytecode = True
 
 import simgrid  # noqa: E402
-from scratch import Scratch  # noqa: E402
+from scratch import Scratch, uneven  # noqa: E402
 
 HEADER = 16  # SMPI adds that to every message [bytes]
 # Racks of 2 and 3 nodes, of 2 ranks each.
-MACHINE = """\
-terrace_topology: 1
-name: uneven
-levels:
-  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
-  - {name: rack, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}
-  - {name: core, fabric: ethernet, bandwidth: 500 Mbit/s, latency: 40 us}
-tree: [[2, 2], [2, 2, 2]]
-"""
+MACHINE = uneven([[2, 2], [2, 2, 2]])
 
 
 class SimGrid(Scratch):

@@ -22,12 +22,14 @@ std::string collective_names() {
 
 }  // namespace
 
-std::int64_t call_options::size() const {
-    const auto parsed = parse_bytes(bytes, true);
-    if (!parsed || *parsed < 1)
-        throw usage_error(fmt::format("--bytes {}: not a size; write it as 64MiB, 64K or 1000000", bytes));
+std::int64_t size_of(std::string_view option, std::string_view text, std::int64_t least) {
+    const auto parsed = parse_bytes(text, true);
+    if (!parsed || *parsed < least)
+        throw usage_error(fmt::format("{} {}: not a size; write it as 64MiB, 64K or 1000000", option, text));
     return *parsed;
 }
+
+std::int64_t call_options::size() const { return size_of("--bytes", bytes, 1); }
 
 void add_call_options(CLI::App& command, call_options& o) {
     command.add_option("--bytes", o.bytes, "message size, that of all blocks together; K M G are binary")

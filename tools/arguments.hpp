@@ -2,12 +2,17 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <CLI/App.hpp>
 
 #include "plan/recipe.hpp"
 
 namespace terrace {
+
+/// The bytes that an option says, at least so many.
+/// @throws usage_error
+std::int64_t size_of(std::string_view option, std::string_view text, std::int64_t least);
 
 /// One call, as the command line names it.
 struct call_options {

@@ -33,7 +33,10 @@ struct arguments {
     call_options call;
     std::string origin;
     std::string trace, svg;
+    std::string burst = "0";
     bool json = false;
+
+    std::int64_t free_bytes() const { return size_of("--burst", burst, 0); }
 };
 
 // On a terminal, how far a long simulation is.
@@ -184,7 +187,8 @@ void run(const arguments& a) {
     simulation s;
     {
         progress_line line;
-        s = simulate(machine, how, what, bytes, [&](double part) { line.show(part); });
+        s = simulate(machine, how, what, bytes,
+                     {.burst = static_cast<double>(a.free_bytes()), .progress = [&](double part) { line.show(part); }});
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
     if (a.json) fmt::print("{}", json_text(plan, a, how, s, p));
@@ -216,12 +220,15 @@ void add_simulate_command(CLI::App& app) {
         ->add_option("--algorithm", a->origin,
                      "run staged, flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
         ->check(CLI::IsMember({"staged", "flat-ring", "two-level", "central"}));
+    command->add_option("--burst", a->burst,
+                        "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
     command->add_flag("--json", a->json, "print the result as JSON");
     command->add_option("--trace", a->trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
     command->add_option("--svg", a->svg, "draw stages and link loads over time to this file");
     command->footer("Examples:\n"
                     "  terrace simulate cluster.plan.yaml --bytes 8M\n"
                     "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
+                    "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
                     "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
     command->callback([a] { run(*a); });
 }

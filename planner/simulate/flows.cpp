@@ -15,57 +15,13 @@ constexpr std::size_t enough = 64;  // flows that are shared anew at a time
 
 }  // namespace
 
-link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
-    for (int l = 0; l < machine.depth(); ++l) {
-        first_.push_back(size());
-        const double share = machine.levels[at(l)].ring ? machine.ring_share(l) : 1;
-        for (int child = 0; child < machine.shape.members(l); ++child)
-            for (const bool inward : {false, true})
-                links_.push_back({l, child, inward, machine.rate(l, child) * share, 0, {}});
-    }
-    for (const link_load& link : links_) {
-        const int l = link.level;
-        double below = 0;
-        for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
-             l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
-            below += machine.rate(l - 1, child);
-        limits_.push_back(l == 0 || machine.levels[at(l)].ring || link.rate < below);
-    }
-}
-
-void link_loads::add(int link, double begin, double end, double bytes) {
-    while (end > interval_ * static_cast<double>(intervals)) widen();
-    link_load& l = links_[at(link)];
-    l.bytes += bytes;
-    const auto first = std::min(intervals - 1, static_cast<std::size_t>(begin / interval_));
-    const auto last = std::min(intervals - 1, static_cast<std::size_t>(end / interval_));
-    if (l.history.size() <= last) l.history.resize(last + 1);
-    for (std::size_t i = first; i <= last; ++i) {
-        const double low = std::max(begin, static_cast<double>(i) * interval_);
-        const double high = i == last ? end : std::min(end, static_cast<double>(i + 1) * interval_);
-        const double part = first == last ? 1 : (high - low) / (end - begin);
-        l.history[i] += static_cast<float>(bytes * part);
-    }
-}
-
-// Every two intervals become one.
-void link_loads::widen() {
-    for (link_load& l : links_) {
-        for (std::size_t i = 0; i < l.history.size(); ++i)
-            if (i % 2 == 0) l.history[i / 2] = l.history[i];
-            else l.history[i / 2] += l.history[i];
-        l.history.resize((l.history.size() + 1) / 2);
-    }
-    interval_ *= 2;
-}
-
 int flows::add(int from, int to) {
     flow& f = flows_.emplace_back();
     f.most = std::numeric_limits<double>::infinity();
     loads_.for_each_link(from, to, [&](int link) {
         f.passes.push_back(link);
         if (loads_.limits(link)) f.links.push_back(link);
-        f.most = std::min(f.most, loads_.rate(link));
+        f.most = std::min(f.most, shapers_.best(link));
     });
     f.places.resize(f.links.size());
     return static_cast<int>(flows_.size()) - 1;
@@ -98,9 +54,10 @@ void flows::end(int id, double now) {
     touched_.push_back(id);  // it may go on
 }
 
-void flows::leave(int id) {
+void flows::leave(int id, double now) {
     flow& f = flows_[at(id)];
     f.active = false;
+    set_rate(f, 0, now);
     for (std::size_t i = 0; i < f.links.size(); ++i) {
         link& l = links_[at(f.links[i])];
         if (crowded(f.links[i])) dirty_.push_back(f.links[i]);
@@ -120,6 +77,11 @@ void flows::settle(flow& f, double now) {
         f.left -= bytes;
     }
     f.since = now;
+}
+
+void flows::set_rate(flow& f, double rate, double now) {
+    for (const int l : f.links) shapers_.add(l, rate - f.rate, now);
+    f.rate = rate;
 }
 
 void flows::collect_link(int id) {
@@ -142,7 +104,7 @@ void flows::fill() {
     for (const int id : reshared_) {
         link& l = links_[at(id)];
         if (!crowded(id)) continue;
-        l.spare = loads_.rate(id);
+        l.spare = shapers_.capacity(id);
         l.waiting = 0;
         for (const auto& [f, which] : l.through) {
             if (flows_[at(f)].seen) ++l.waiting;
@@ -177,7 +139,7 @@ void flows::fill() {
 std::span<const int> flows::reshared(double now) {
     changed_.clear();
     for (const int id : touched_)
-        if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id);
+        if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id, now);
     for (const int l : dirty_) collect_link(l);
     dirty_.clear();
     // All that passes a link that is touched, and their neighbours, if they are not too many.
@@ -193,7 +155,7 @@ std::span<const int> flows::reshared(double now) {
         flow& f = flows_[at(id)];
         if (f.share > f.rate * (1 - same_rate) && f.share < f.rate * (1 + same_rate)) continue;
         settle(f, now);
-        f.rate = f.share;
+        set_rate(f, f.share, now);
         f.changed = true;
         changed_.push_back(id);
     }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "plan/recipe.hpp"
-#include "planner/simulate/flows.hpp"
+#include "planner/simulate/links.hpp"
 #include "schedule/schedule.hpp"
 
 namespace terrace {

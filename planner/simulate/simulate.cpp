@@ -11,6 +11,7 @@
 
 #include "base/partition.hpp"
 #include "planner/cost.hpp"
+#include "planner/simulate/flows.hpp"
 #include "planner/simulate/program.hpp"
 
 namespace terrace {
@@ -25,9 +26,10 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class simulator {
 public:
     simulator(const hierarchy& machine, const slicing& chunks, int lanes, sim_programs full, sim_programs tail,
-              link_loads& loads, const std::function<void(double)>& progress)
+              link_loads& loads, const simulation_options& options)
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
-          flows_(loads), stages_until_(at(loads.size())), progress_(progress), ranks_(at(machine.ranks())), access_(access_time(machine)) {
+          flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
+          ranks_(at(machine.ranks())), access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -44,15 +46,19 @@ public:
                 events_.pop();
                 handle(e);
             }
-            flows_.share(now_, [&](int flow, double end) {
-                way& w = ways_[at(flow)];
-                add({.time = end, .what = event::crossed, .whose = flow, .version = ++w.version});
-            });
+            flows_.share(
+                now_,
+                [&](int flow, double end) {
+                    add({.time = end, .what = event::crossed, .whose = flow, .version = ++ways_[at(flow)].version});
+                },
+                [&](int link, double when, std::uint32_t version) {
+                    add({.time = when, .what = event::run_out, .whose = link, .version = version});
+                });
         }
         if (left_ != 0) throw plan_error("simulate: ranks wait for one another for ever; please report this");
     }
 
-    double now() const noexcept { return now_; }
+    double end() const noexcept { return end_; }
     std::int64_t messages() const noexcept { return messages_; }
     std::vector<stage_span> take_spans() noexcept { return std::move(spans_); }
     std::vector<double> processors() const {
@@ -67,11 +73,11 @@ private:
     };
 
     struct event {
-        enum kind : std::uint8_t { handed, crossed, there, done, met };
+        enum kind : std::uint8_t { handed, crossed, there, done, met, run_out };
         double time = 0;
         std::uint64_t order = 0;
         kind what = done;
-        int whose = 0;  // way, rank or meeting
+        int whose = 0;  // way, rank, meeting or link
         int lane = 0;
         std::uint32_t instruction = 0;
         std::uint32_t version = 0;
@@ -274,6 +280,7 @@ private:
     void complete(place p, lane& l, std::uint32_t n) {
         const sim_instr& i = l.code->instrs[n];
         --l.left, --left_;
+        end_ = now_;
         if (progress_ && (left_ & 0xffff) == 0)
             progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
         if (--l.phase_left[i.phase] == 0 && l.phase_begin[i.phase] >= 0) {
@@ -387,6 +394,7 @@ private:
                 else done(p, e.instruction);
                 return;
             }
+            case event::run_out: flows_.run_out(e.whose, e.version); return;
             case event::met: meet(e.whose, e.chunk); return;
         }
     }
@@ -412,6 +420,7 @@ private:
     std::priority_queue<event> events_;
     std::uint64_t order_ = 0;
     double now_ = 0;
+    double end_ = 0;  // of the last instruction so far: what comes later may be a way's end that is none any more
     std::int64_t left_ = 0, all_ = 1, messages_ = 0;
     std::vector<stage_span> spans_;
 };
@@ -419,7 +428,7 @@ private:
 }  // namespace
 
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                    const std::function<void(double)>& progress) {
+                    const simulation_options& options) {
     const int blocks = has_blocks(what) ? machine.ranks() : 1;
     const std::int64_t count = div_ceil(bytes, element * blocks), slot_bytes = slot_bytes_of(how);
     const bool native = std::any_of(how.stages.begin(), how.stages.end(), [&](const stage& s) {
@@ -435,9 +444,9 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
     sim_programs tail = programs(made.chunks.tail, most_simulated);
     const bool one = made.chunks.chunks == 1;
     sim_programs full = one ? sim_programs{} : programs(made.chunks.chunk, most_simulated - tail.instructions);
-    simulator run(machine, made.chunks, made.lanes, std::move(full), std::move(tail), loads, progress);
+    simulator run(machine, made.chunks, made.lanes, std::move(full), std::move(tail), loads, options);
     run.run();
-    made.time = run.now();
+    made.time = run.end();
     made.messages = run.messages();
     made.processors = run.processors();
     made.spans = run.take_spans();

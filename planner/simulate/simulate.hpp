@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/recipe.hpp"
-#include "planner/simulate/flows.hpp"
+#include "planner/simulate/links.hpp"
 #include "schedule/slice.hpp"
 
 namespace terrace {
@@ -35,6 +35,11 @@ struct simulation {
 /// The sum of all ranks' instructions that a simulation may have.
 inline constexpr std::int64_t most_simulated = 16'000'000;
 
+struct simulation_options {
+    double burst = 0;  ///< bytes that the shaper of each network link lets pass at once: a full bucket of tokens
+    std::function<void(double)> progress = {};  ///< called now and then with the part that is done
+};
+
 /// Runs one call of `bytes` (of all blocks together) by a rule: the programs of all ranks that the executor would run,
 /// in its lanes and request slots, in place, with root 0, over the links of the machine.
 /// * A segment of a message keeps its sender busy for o, waits its turn behind those that go the same way between the
@@ -44,9 +49,8 @@ inline constexpr std::int64_t most_simulated = 16'000'000;
 ///   for what it copies (inside a node).
 /// * A native stage waits for all its ranks, then each does what the cost model charges for it. Its links carry one
 ///   such stage after the other, but do not share with messages.
-/// @param progress called now and then with the part that is done
 /// @throws plan_error if there are more than most_simulated instructions, or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                    const std::function<void(double)>& progress = {});
+                    const simulation_options& options = {});
 
 }  // namespace terrace

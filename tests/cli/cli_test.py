@@ -213,6 +213,13 @@ class Simulate(Command):
                                        "flat-ring", "--svg", "t.svg"))
         self.assertEqual(ring["shape"], "node+core:8 scatter ring")
 
+    def test_lets_bursts_pass(self):
+        def time(*asked):
+            return json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked))["simulated_s"]
+        self.assertEqual(time(), time("--burst", "0"))
+        self.assertTrue(0.9 * time() < time("--burst", "128K") < time())
+        self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--burst", "much", status=2))
+
     def test_runs_baselines_and_other_collectives(self):
         self.assertIn("node:4 scatter", self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "staged"))
         self.assertIn("node+core:8 scatter ring",

@@ -1,0 +1,27 @@
+#include "planner/simulate/buckets.hpp"
+
+#include <algorithm>
+
+namespace terrace {
+
+buckets::buckets(const link_loads& links, double most) : links_(links), most_(most) {
+    if (most > 0) all_.resize(static_cast<std::size_t>(links.size()), {.tokens = most});
+}
+
+void buckets::add(int link, double by, double now) {
+    if (!has(link)) return;
+    bucket& b = at(link);
+    if (!b.empty) b.tokens = std::clamp(b.tokens + (links_.rate(link) - b.load) * (now - b.since), 0.0, most_);
+    b.since = now;
+    b.load += by;
+    if (!std::exchange(b.touched, true)) touched_.push_back(link);
+}
+
+bool buckets::run_out(int link, std::uint32_t version) {
+    bucket& b = at(link);
+    if (b.version != version) return false;
+    b.tokens = 0;
+    return b.empty = true;
+}
+
+}  // namespace terrace

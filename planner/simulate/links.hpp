@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/hierarchy.hpp"
+#include "base/partition.hpp"
+
+namespace terrace {
+
+/// What passed one direction of one link: of a child, counted over the machine, into a level.
+struct link_load {
+    int level = 0;
+    int child = 0;
+    bool inward = false;         ///< towards the child; on a ring, downwards from it rather than upwards
+    double rate = 0;             ///< [B/s]
+    double bytes = 0;
+    std::vector<float> history;  ///< bytes in each interval of link_loads::interval()
+};
+
+/// Loads of all links of a machine, and when they were loaded.
+class link_loads {
+public:
+    explicit link_loads(const hierarchy& machine);
+
+    /// Calls f(link) for every link that a message passes, outermost level last on the way out. On a torus it goes
+    /// dimension by dimension, the shorter way around.
+    template <class F>
+    void for_each_link(int from, int to, F&& f) const {
+        const int top = machine_.shape.common_level(from, to);
+        for (int l = 0; l <= top; ++l) {
+            const int a = machine_.shape.domain_of(l - 1, from), b = machine_.shape.domain_of(l - 1, to);
+            const int first = first_[static_cast<std::size_t>(l)];
+            if (machine_.levels[static_cast<std::size_t>(l)].ring) {
+                for_each_hop(l, a, b, [&](int child, bool down) { f(first + 2 * child + down); });
+                continue;
+            }
+            f(first + 2 * a);
+            f(first + 2 * b + 1);
+        }
+    }
+    double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
+    /// Whether it is between machines rather than inside one.
+    bool of_network(int link) const { return between_nodes(medium_of(link)); }
+    /// Whether it can hold up what its child's own children send: else nobody ever waits for it.
+    bool limits(int link) const { return limits_[static_cast<std::size_t>(link)]; }
+    int size() const noexcept { return static_cast<int>(links_.size()); }
+
+    /// `bytes` pass between two times [s].
+    void add(int link, double begin, double end, double bytes);
+    double interval() const noexcept { return interval_; }
+    std::vector<link_load> take() noexcept { return std::move(links_); }
+
+private:
+    static constexpr std::size_t intervals = 256;
+
+    // From one child of a level of rings as far as to another's place on its ring.
+    template <class F>
+    void for_each_hop(int l, int a, int b, F&& f) const {
+        const int n = machine_.shape.children(l, 0);
+        const int from = a - machine_.shape.first_child(l, machine_.shape.domain_of(l, first_rank(l, a)));
+        const int to = b - machine_.shape.first_child(l, machine_.shape.domain_of(l, first_rank(l, b)));
+        const int hops = ring_hops(from, to, n);
+        for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
+    }
+    fabric medium_of(int link) const {
+        return machine_.levels[static_cast<std::size_t>(links_[static_cast<std::size_t>(link)].level)].medium;
+    }
+    int first_rank(int l, int child) const { return machine_.shape.first_rank(l - 1, child); }
+
+    void widen();
+
+    const hierarchy& machine_;
+    std::vector<int> first_;  // link of each level
+    std::vector<link_load> links_;
+    std::vector<bool> limits_;
+    double interval_ = 1e-6;
+};
+
+}  // namespace terrace

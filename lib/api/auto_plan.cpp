@@ -31,9 +31,9 @@ void broadcast_text(std::string& text, transport& net) {
     if (net.size() == 1) return;
     const hierarchy flat{{{.name = "all"}}, tree::uniform(std::vector{net.size()})};
     const stage one{.levels = {0}, .group = net.size(), .how = mode::root, .algorithm = "tree"};
-    const composition all = compose(flat, std::span(&one, 1), lengths.front(), 1, 0);
+    const composition mine = compose_for(net.rank(), flat, std::span(&one, 1), lengths.front(), 1, 0);
     const slicing whole{.chunk = 0, .chunks = 1, .tail = lengths.front()};
-    program p({}, lower(generate(all, collective::broadcast, net.rank()), {}), {.element = 1, .chunks = whole}, net);
+    program p({}, lower(generate(mine, collective::broadcast, net.rank()), {}), {.element = 1, .chunks = whole}, net);
     run_alone(p, net, text.data(), text.data());
 }
 

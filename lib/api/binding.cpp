@@ -28,8 +28,8 @@ schedule binding::schedule_of(const call_shape& call, const rule& chosen, std::i
 schedule binding::vector_schedule(const call_shape& call, const rule& chosen, std::int64_t count,
                                   const capabilities& can, buffer home) const {
     const auto root = std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin();
-    const composition c = compose(plan.machine, chosen.stages, count, quantum_of(size_of(call.type)),
-                                  has_root(call.what) ? static_cast<int>(root) : -1);
+    const composition c = compose_for(rank, plan.machine, chosen.stages, count, quantum_of(size_of(call.type)),
+                                      has_root(call.what) ? static_cast<int>(root) : -1);
     if (!runs_natively(c, rank, can)) return lower(generate(c, call.what, rank), can.without_memory());
     return lower(generate(c, call.what, rank, can, home), can);
 }

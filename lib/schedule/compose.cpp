@@ -9,6 +9,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/likeness.hpp"
 #include "base/partition.hpp"
 
 namespace terrace {
@@ -23,27 +24,29 @@ using ownership = std::vector<owned>;
 // Appends, joining neighbours of the same owners.
 void append(ownership& map, range part, const std::vector<int>& owners) {
     if (part.empty()) return;
-    if (!map.empty() && map.back().owners == owners) map.back().part.end = part.end;
+    if (!map.empty() && map.back().part.end == part.begin && map.back().owners == owners) map.back().part.end = part.end;
     else map.push_back({part, owners});
 }
 
 // Calls f(segment, owners of each sibling) for every segment of the common refinement of the siblings' ownership maps.
 template <class F>
-void for_each_segment(std::span<const ownership> siblings, std::int64_t count, F&& f) {
+void for_each_segment(std::span<const ownership* const> siblings, std::int64_t count, F&& f) {
     std::vector<std::size_t> piece(siblings.size(), 0);
     std::vector<const std::vector<int>*> owners(siblings.size());
     for (std::int64_t begin = 0; begin < count;) {
         std::int64_t end = count;
         for (std::size_t s = 0; s < siblings.size(); ++s) {
-            const owned& o = siblings[s][piece[s]];
+            const owned& o = (*siblings[s])[piece[s]];
             owners[s] = &o.owners;
             end = std::min(end, o.part.end);
         }
         f(range{begin, end}, owners);
-        for (std::size_t s = 0; s < siblings.size(); ++s) piece[s] += siblings[s][piece[s]].part.end == end;
+        for (std::size_t s = 0; s < siblings.size(); ++s) piece[s] += (*siblings[s])[piece[s]].part.end == end;
         begin = end;
     }
 }
+
+bool contains(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
 
 // How many steps a generator takes, the same for every position.
 int steps_of(algorithm::generator g, int size) {
@@ -59,36 +62,47 @@ int steps_of(algorithm::generator g, int size) {
     return out.step();
 }
 
+// Domains that are alike divide the vector alike: who owns what is found once for all of a kind, with ranks counted from the
+// domain's first.
 class composer {
 public:
+    /// @param rank whose cohorts are wanted; -1: everybody's
     composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
-             int root)
-        : shape_(stage_tree(machine, stages)), stages_(stages), quantum_(quantum), root_(root) {
+             int root, int rank)
+        : shape_(stage_tree(machine, stages)),
+          kinds_(shape_, root),
+          stages_(stages),
+          quantum_(quantum),
+          root_(root),
+          rank_(rank) {
         result_.ranks = machine.ranks();
         result_.count = count;
     }
 
     composition run() {
-        std::vector<ownership> domains(at(result_.ranks));
-        for (int rank = 0; rank < result_.ranks; ++rank)
-            append(domains[at(rank)], {0, result_.count}, {rank});
-        for (int l = 0; l < shape_.depth(); ++l) {
-            begin_stage(l);
-            std::vector<ownership> next(at(shape_.domains(l)));
-            for (int d = 0; d < shape_.domains(l); ++d)
-                next[at(d)] =
-                    combine(std::span(domains).subspan(at(shape_.first_child(l, d)), at(shape_.children(l, d))));
-            domains = std::move(next);
+        append(known_[0], {0, result_.count}, {0});  // each rank by itself
+        for (level_ = 0; level_ < shape_.depth(); ++level_) {
+            begin_stage();
+            std::map<int, ownership> next;
+            for (int d = 0; d < shape_.domains(level_); ++d) {
+                const auto [known, is_new] = next.try_emplace(kinds_.of(level_, d));
+                if (is_new || is_wanted(d)) combine(d, is_new ? &known->second : nullptr);
+            }
+            known_ = std::move(next);
             finish_stage();
         }
-        result_.owners = std::move(domains.front());
+        result_.owners = std::move(known_.begin()->second);
+        if (!for_all()) std::erase_if(result_.owners, [&](const owned& o) { return !contains(o.owners, rank_); });
         return std::move(result_);
     }
 
 private:
-    void begin_stage(int l) {
-        const stage& s = stages_[at(l)];
-        number_ = l;
+    bool for_all() const { return rank_ < 0; }
+    bool is_wanted(int domain) const { return for_all() || shape_.domain_of(level_, rank_) == domain; }
+    const ownership& of_child(int child) const { return known_.at(level_ == 0 ? 0 : kinds_.of(level_ - 1, child)); }
+
+    void begin_stage() {
+        const stage& s = stages_[at(level_)];
         composed_stage& made = result_.stages.emplace_back();
         made.how = s.how;
         made.by = find_algorithm(s.algorithm);
@@ -100,51 +114,65 @@ private:
                              algorithm_names(s.how)));
     }
 
-    // One domain's stage: a cohort per segment and replica; returns who owns what afterwards.
-    ownership combine(std::span<const ownership> siblings) {
-        if (siblings.size() == 1) return siblings.front();
-        ownership after;
-        domain_begin_ = result_.stages.back().cohorts.size();
-        int ordinal = 0;
-        for_each_segment(siblings, result_.count,
-                         [&](range segment, const std::vector<const std::vector<int>*>& owners) {
-                             const std::size_t replicas = owners.front()->size();
-                             std::vector<std::vector<int>> members(replicas);
-                             for (const std::vector<int>* each : owners) {
-                                 if (each->size() != replicas)
-                                     fail(fmt::format("mode replicate below siblings of unequal size ({} and {} ranks)",
-                                                      replicas, each->size()));
-                                 for (std::size_t replica = 0; replica < replicas; ++replica)
-                                     members[replica].push_back((*each)[replica]);
-                             }
-                             add_cohorts(segment, std::move(members), ordinal++, after);
-                         });
-        return after;
+    // One domain's stage: a cohort per segment and replica. `after`, unless null: who owns what afterwards; of the
+    // outermost stage only where the rank takes part, if it is for one.
+    void combine(int domain, ownership* after) {
+        const int first = shape_.first_child(level_, domain), children = shape_.children(level_, domain);
+        if (children == 1) {
+            if (after != nullptr) *after = of_child(first);
+            return;
+        }
+        std::vector<const ownership*> siblings;
+        for (int c = first; c < first + children; ++c) siblings.push_back(&of_child(c));
+        const bool partly = !for_all() && level_ + 1 == shape_.depth();
+        const int mine = !for_all() && is_wanted(domain) ? shape_.domain_of(level_ - 1, rank_) : -1;
+        int ordinal = 0, number = 0;
+        for_each_segment(siblings, result_.count, [&](range segment, const std::vector<const std::vector<int>*>& owners) {
+            const auto replicas = static_cast<int>(owners.front()->size());
+            for (const std::vector<int>* each : owners)
+                if (static_cast<int>(each->size()) != replicas)
+                    fail(fmt::format("mode replicate below siblings of unequal size ({} and {} ranks)", replicas,
+                                     each->size()));
+            const bool is_member =
+                mine >= 0 && contains(*owners[at(mine - first)], rank_ - shape_.first_rank(level_ - 1, mine));
+            if (for_all() || is_member || (after != nullptr && !partly))
+                add_cohorts(domain, segment, owners, ordinal, number, partly && !is_member ? nullptr : after);
+            ++ordinal;
+            number += replicas;
+        });
     }
 
     // Replicas of a segment run the same stage side by side, each among themselves, and stay replicas.
-    void add_cohorts(range segment, std::vector<std::vector<int>> members, int ordinal, ownership& after) {
+    void add_cohorts(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal, int number,
+                     ownership* after) {
         composed_stage& stage = result_.stages.back();
-        const int size = static_cast<int>(members.front().size());
+        const int size = static_cast<int>(owners.size()), child = shape_.first_child(level_, domain);
+        std::vector<std::vector<int>> members(owners.front()->size());
+        for (int i = 0; i < size; ++i)
+            for (std::size_t replica = 0; replica < members.size(); ++replica)
+                members[replica].push_back(shape_.first_rank(level_ - 1, child + i) + (*owners[at(i)])[replica]);
         const int root = root_position(members.front(), ordinal);
         std::vector<range> shards;
-        const std::vector<int>& weights = stages_[at(number_)].weights;
+        const std::vector<int>& weights = stages_[at(level_)].weights;
         if (!weights.empty()) shards = weighted(segment, weights);
         for (int i = 0; i < size && weights.empty(); ++i) shards.push_back(partition(segment, size, i, quantum_));
 
-        if (stage.how == mode::scatter) {
-            for (int i = 0; i < size; ++i) append(after, shards[at(i)], position(members, i));
-        } else if (stage.how == mode::root) {
-            append(after, segment, position(members, root));
-        } else {
+        if (after != nullptr) {
+            const int first = shape_.first_rank(level_, domain);
             std::vector<int> all;
-            for (int i = 0; i < size; ++i)
-                for (const std::vector<int>& replica : members) all.push_back(replica[at(i)]);
-            append(after, segment, all);
+            for (int i = 0; i < size; ++i) {
+                std::vector<int> here;
+                for (const std::vector<int>& replica : members) here.push_back(replica[at(i)] - first);
+                if (stage.how == mode::scatter) append(*after, shards[at(i)], here);
+                else if (stage.how == mode::root && i == root) append(*after, segment, here);
+                all.insert(all.end(), here.begin(), here.end());
+            }
+            if (stage.how == mode::replicate) append(*after, segment, all);
         }
         for (std::vector<int>& replica : members) {
-            const int number = static_cast<int>(stage.cohorts.size() - domain_begin_);
-            stage.cohorts.push_back({segment, std::move(replica), shards, root, number});
+            if (for_all() || contains(replica, rank_))
+                stage.cohorts.push_back({segment, std::move(replica), shards, root, number});
+            ++number;
         }
     }
 
@@ -170,116 +198,54 @@ private:
         return wrap(ordinal, static_cast<int>(members.size()));
     }
 
-    static std::vector<int> position(const std::vector<std::vector<int>>& members, int i) {
-        std::vector<int> ranks;
-        for (const std::vector<int>& replica : members) ranks.push_back(replica[at(i)]);
-        return ranks;
-    }
-
     void finish_stage() {
         composed_stage& stage = result_.stages.back();
-        stage.of_rank.resize(at(result_.ranks));
-        std::set<std::size_t> measured;
-        for (int c = 0; c < static_cast<int>(stage.cohorts.size()); ++c) {
-            const std::vector<int>& members = stage.cohorts[at(c)].members;
-            for (int rank : members) stage.of_rank[at(rank)].push_back(c);
-            if (!measured.insert(members.size()).second) continue;
-            const int size = static_cast<int>(members.size());
+        stage.first_rank = for_all() ? 0 : rank_;
+        stage.of_rank.resize(for_all() ? at(result_.ranks) : 1);
+        for (int c = 0; c < static_cast<int>(stage.cohorts.size()); ++c)
+            for (const int rank : stage.cohorts[at(c)].members)
+                if (for_all() || rank == rank_) stage.of_rank[at(rank - stage.first_rank)].push_back(c);
+        if (result_.count == 0) return;
+        const std::vector<int>& sizes = shape_.children()[at(level_)];
+        for (const int size : std::set(sizes.begin(), sizes.end())) {
+            if (size == 1) continue;
+            stage.largest = std::max(stage.largest, size);
             stage.steps_up = std::max(stage.steps_up, steps_of(stage.by->up(stage.how), size));
             stage.steps_down = std::max(stage.steps_down, steps_of(stage.by->down(stage.how), size));
         }
     }
 
     [[noreturn]] void fail(const std::string& why) const {
-        throw stage_error(number_, fmt::format("stages[{}]: {}", number_, why));
+        throw stage_error(level_, fmt::format("stages[{}]: {}", level_, why));
     }
 
     tree shape_;
+    likeness kinds_;
     std::span<const stage> stages_;
     std::int64_t quantum_;
-    int root_;
+    int root_, rank_;
     composition result_;
-    int number_ = 0;
-    std::size_t domain_begin_ = 0;  // first cohort of the domain that is being combined
-};
-
-// Writes the program of one rank, stage by stage.
-class writer {
-public:
-    writer(builder& out, const composition& c, int rank, collective what, const capabilities& can)
-        : out_(out), c_(c), rank_(rank), what_(what), can_(can) {
-        // Further out there may be stages of one member each, in which nothing happens.
-        for (int s = 0; s < depth(); ++s)
-            if (!c_.stages[at(s)].cohorts.empty()) outermost_ = s;
-    }
-
-    void up() {
-        for (int s = 0; s < depth(); ++s) run_stage(s, false);
-    }
-    void down() {
-        for (int s = depth(); s-- > 0;) run_stage(s, true);
-    }
-
-private:
-    int depth() const { return static_cast<int>(c_.stages.size()); }
-
-    // Emits the rank's part of a stage on the way up or down, and leaves the room that all ranks leave for it.
-    void run_stage(int number, bool down) {
-        const composed_stage& stage = c_.stages[at(number)];
-        const int first = out_.step();
-        out_.begin_phase({number, down});
-        for (int index : stage.of_rank[at(rank_)]) {
-            const cohort& k = stage.cohorts[at(index)];
-            const algorithm::generator emit = generator_of(number, k, down);
-            const auto me = std::find(k.members.begin(), k.members.end(), rank_) - k.members.begin();
-            out_.go_to_step(first);
-            if (emit != nullptr)
-                emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
-                            number == outermost_, stage.how == mode::scatter, delivers(number, k, down)});
-        }
-        out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
-    }
-
-    algorithm::generator generator_of(int number, const cohort& k, bool down) const {
-        const composed_stage& stage = c_.stages[at(number)];
-        if (is_fused(number, k)) return down ? nullptr : stage.by->allreduce;
-        return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
-    }
-
-    // What an outermost stage scatters is gathered again at once: the transport may do both in one.
-    bool is_fused(int number, const cohort& k) const {
-        const composed_stage& stage = c_.stages[at(number)];
-        return what_ == collective::allreduce && number == outermost_ && stage.by->native &&
-               stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members, k.shards);
-    }
-
-    // A vector that consists of blocks stands in another order than the caller's.
-    bool delivers(int number, const cohort& k, bool down) const {
-        if (has_blocks(what_) || number > 0) return false;
-        const bool comes_down = goes_down(what_) && c_.stages[at(number)].how != mode::replicate;
-        return down || is_fused(number, k) || (depth() == 1 && !comes_down);
-    }
-
-    builder& out_;
-    const composition& c_;
-    int rank_;
-    collective what_;
-    const capabilities& can_;
-    int outermost_ = -1;
+    int level_ = 0;                   // of shape_, and the stage
+    std::map<int, ownership> known_;  // of the level's children, by kind
 };
 
 }  // namespace
 
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root) {
-    return composer(machine, stages, count, quantum, root).run();
+    return composer(machine, stages, count, quantum, root, -1).run();
+}
+
+composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
+                        std::int64_t quantum, int root) {
+    return composer(machine, stages, count, quantum, root, rank).run();
 }
 
 void check_runnable(const recipe& r) {
     for (const auto& [what, rules] : r.rules)
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
-                compose(r.machine, rules[i].stages, r.machine.ranks(), 1);
+                compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);
@@ -327,60 +293,6 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
     for (owned& o : c.owners) coarse(o.part);
     c.count = total;
     return result;
-}
-
-bool runs_natively(const composition& c, int rank, const capabilities& can) {
-    return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {
-        const std::vector<int>& mine = s.of_rank[at(rank)];
-        return s.by->native && std::any_of(mine.begin(), mine.end(), [&](int k) {
-                   return can.runs(action::stage_allreduce, s.cohorts[at(k)].members, s.cohorts[at(k)].shards);
-               });
-    });
-}
-
-schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
-    // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
-    const bool keeps = what != collective::reduce || c.owners.empty() || c.owners.front().owners.front() == rank;
-    builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
-    for (const owned& o : c.owners)
-        if (std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end()) out.owns(o.part);
-    writer program(out, c, rank, what, can);
-    if (goes_up(what)) program.up();
-    if (goes_down(what)) program.down();
-    out.next_step();
-    if (keeps) out.deliver();
-    return out.finish();
-}
-
-// The blocks pass through scratch, where they stand in the composition's order.
-schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins) {
-    builder out(rank, b.c.ranks, what, b.c.count, {buffer::scratch, false});
-    const auto in_callers = [&](buffer where, int r) {
-        return operand{where, {begins[at(r)], begins[at(r)] + b.blocks[at(r)].count()}};
-    };
-    const auto own = [&](buffer where) { return operand{where, {0, b.blocks[at(rank)].count()}}; };
-    out.owns(b.blocks[at(rank)]);
-    const capabilities none;
-    writer program(out, b.c, rank, what, none);
-    out.next_step();
-    if (what == collective::reduce_scatter) {
-        for (int r = 0; r < b.c.ranks; ++r) out.copy(b.blocks[at(r)], in_callers(buffer::send, r));
-        program.up();
-        out.next_step();
-        out.copy(own(buffer::recv), b.blocks[at(rank)]);
-    } else {
-        out.copy(b.blocks[at(rank)], own(buffer::send));
-        program.down();
-        out.next_step();
-        for (int r = 0; r < b.c.ranks; ++r) out.copy(in_callers(buffer::recv, r), b.blocks[at(r)]);
-    }
-    return out.finish();
-}
-
-std::vector<schedule> generate_all(const composition& c, collective what) {
-    std::vector<schedule> all;
-    for (int rank = 0; rank < c.ranks; ++rank) all.push_back(generate(c, what, rank));
-    return all;
 }
 
 }  // namespace terrace

@@ -24,8 +24,13 @@ struct composed_stage {
     mode how = mode::scatter;
     const algorithm* by = nullptr;
     int steps_up = 0, steps_down = 0;  ///< of the largest cohort
+    int largest = 0;                   ///< members of that; 0 where nobody meets
     std::vector<cohort> cohorts;       ///< in an order that all ranks agree on
-    std::vector<std::vector<int>> of_rank;  ///< of_rank[r]: the cohorts that rank r is a member of, ascending
+    int first_rank = 0;                ///< of of_rank
+    std::vector<std::vector<int>> of_rank;
+
+    /// Those that a rank is a member of, ascending.
+    const std::vector<int>& cohorts_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
 };
 
 /// A part of the vector and who ends up with its reduced value: one rank, or after replicate several, each all of it.
@@ -40,7 +45,7 @@ struct composition {
     int ranks = 1;
     std::int64_t count = 0;
     std::vector<composed_stage> stages;
-    std::vector<owned> owners;  ///< after the last stage; consecutive, covering the vector
+    std::vector<owned> owners;  ///< after the last stage, ascending; all ranks' cover the vector
 };
 
 /// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner
@@ -51,6 +56,11 @@ struct composition {
 /// siblings
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
+
+/// What one rank needs of it: the same stages and steps, the cohorts that the rank is a member of, and the parts that it
+/// owns. Takes far less: the time of the rank's own cohorts, and of one domain of each kind.
+composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
+                        std::int64_t quantum, int root = -1);
 
 /// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
 /// recipe was read from, plan_error if it was made in memory
@@ -71,8 +81,8 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_natively(const composition& c, int rank, const capabilities& can);
 
-/// The program of one rank for allreduce; for broadcast and reduce (all stages in mode root), from and to the rank that
-/// owns the vector after the last stage. Stages of algorithm `native` are not lowered yet.
+/// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode root),
+/// from and to the rank that owns the vector after the last stage. Stages of algorithm `native` are not lowered yet.
 /// @param can what the transport runs by itself: up and down of an outermost stage are then one allreduce
 /// @param home of the vector: recv, or scratch where peers look for it there
 schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},

@@ -145,7 +145,7 @@ composition alone(const composed_stage& s, const cohort& k) {
     only.segment = {0, c.count};
     if (s.how == mode::root) c.owners = {{only.segment, {k.root}}};
     if (s.how == mode::replicate) c.owners = {{only.segment, only.members}};
-    c.stages.push_back({s.how, s.by, s.steps_up, s.steps_down, {std::move(only)},
+    c.stages.push_back({s.how, s.by, s.steps_up, s.steps_down, size, {std::move(only)}, 0,
                         std::vector(at(size), std::vector{0})});
     return c;
 }

@@ -61,6 +61,8 @@ struct instr {
     bool completes = false;       ///< of reductions: dst then holds all ranks' contributions (where avg divides)
     std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks;
                                   ///< of stages: a number that the group's members agree on, ascending in program order
+
+    friend bool operator==(const instr&, const instr&) = default;
 };
 
 /// A stage's group, for instructions that hand a whole stage to the transport.
@@ -72,18 +74,23 @@ struct stage_group {
     bool library = false;       ///< by the network library's own collective, wherever the vector lies
 
     range whole() const noexcept { return {shards.front().begin, shards.back().end}; }
+    friend bool operator==(const stage_group&, const stage_group&) = default;
 };
 
 /// Which stage a run of instructions belongs to: for traces and simulation.
 struct phase {
     int stage = 0;      ///< index into the plan's stages
     bool down = false;  ///< the way back (allgather, broadcast)
+
+    friend bool operator==(const phase&, const phase&) = default;
 };
 
 /// Where the vector that generators speak of lies, and where its elements are before anything is written to it.
 struct vector_home {
     buffer where = buffer::recv;  ///< recv, or the first `count` elements of scratch
     bool starts_in_send = true;   ///< element i is send[i] until it is written; else it is written before it is read
+
+    friend bool operator==(const vector_home&, const vector_home&) = default;
 };
 
 /// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand
@@ -108,6 +115,7 @@ struct schedule {
     std::span<const std::uint32_t> successors_of(const instr& i) const {
         return {successors.data() + i.first_successor, i.successors};
     }
+    friend bool operator==(const schedule&, const schedule&) = default;
 };
 
 }  // namespace terrace

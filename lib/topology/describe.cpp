@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "base/likeness.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
@@ -60,28 +60,6 @@ std::string level_table(const hierarchy& h) {
     if (assumed) text += "* assumed\n";
     return text;
 }
-
-// Says which domains look alike: like(l, a) == like(l, b) where domains a and b of level l nest equally.
-class likeness {
-public:
-    explicit likeness(const tree& t) {
-        for (int l = 0; l < t.depth(); ++l) {
-            std::map<std::vector<int>, int> seen;
-            std::vector<int>& classes = classes_.emplace_back();
-            for (int d = 0; d < t.domains(l); ++d) {
-                std::vector<int> parts{t.children(l, d)};
-                if (l > 0)
-                    parts.assign(classes_[at(l - 1)].begin() + t.first_child(l, d),
-                                 classes_[at(l - 1)].begin() + t.first_child(l, d + 1));
-                classes.push_back(seen.emplace(std::move(parts), static_cast<int>(seen.size())).first->second);
-            }
-        }
-    }
-    int of(int l, int d) const { return classes_[at(l)][at(d)]; }
-
-private:
-    std::vector<std::vector<int>> classes_;
-};
 
 // Appends `count` equal domains, of which d is the first, and what is in one of them.
 void append_domains(std::string& text, const hierarchy& h, const likeness& like, int l, int d, int count) {

@@ -61,6 +61,8 @@ public:
                     for (std::int64_t count : test::hard_counts(machine.ranks()))
                         prove(test::vector_program(machine, stages, what, count, 1, root));
                     prove(test::vector_program(machine, stages, what, 40 * machine.ranks() + 3, 16, root));
+                    if (root == (has_root(what) ? machine.ranks() / 2 : 0))
+                        compose_one_by_one(machine, stages, what, 40 * machine.ranks() + 3, 16, root);
                 }
         }
     }
@@ -77,6 +79,17 @@ private:
         if (std::none_of(all.begin(), all.end(), has_stages)) check();
         for (schedule& s : all) s = lower(s, {});
         check();
+    }
+
+    // What is composed for one rank alone makes the program that the rank has among all.
+    void compose_one_by_one(const hierarchy& machine, const std::vector<stage>& stages, collective what,
+                            std::int64_t count, std::int64_t quantum, int root) {
+        const test::program_of_all all = test::vector_program(machine, stages, what, count, quantum, root);
+        for (int rank = 0; rank < machine.ranks(); ++rank) {
+            const composition own = compose_for(rank, machine, stages, count, quantum, has_root(what) ? root : -1);
+            ASSERT_EQ(generate(own, what, rank), all.schedules[static_cast<std::size_t>(rank)])
+                << all.name << ", rank " << rank;
+        }
     }
 
     int cases_ = 0, unfit_ = 0;

@@ -189,8 +189,8 @@ TEST(compose, nodes_of_4_and_2_meet_in_four_segments) {
     EXPECT_EQ(meetings(c.stages[1]),
               (std::vector<meeting>{{{0, 2}, {0, 4}}, {{2, 4}, {1, 4}}, {{4, 6}, {2, 5}}, {{6, 8}, {3, 5}}}));
     EXPECT_EQ(c.stages[1].cohorts[1].shards, (std::vector<range>{{2, 3}, {3, 4}}));
-    EXPECT_EQ(c.stages[1].of_rank[4], (std::vector{0, 1}));
-    EXPECT_EQ(c.stages[1].of_rank[0], (std::vector{0}));
+    EXPECT_EQ(c.stages[1].cohorts_of(4), (std::vector{0, 1}));
+    EXPECT_EQ(c.stages[1].cohorts_of(0), (std::vector{0}));
 }
 
 TEST(compose, nodes_of_3_3_and_1_meet_in_three_segments) {
@@ -230,7 +230,7 @@ TEST(compose, roots_of_nodes_meet) {
     const hierarchy machine = test::machine_of(tree({{4, 2}, {2}}));
     const composition c = compose(machine, two_stages(mode::root, "tree", mode::scatter, "ring", 0, 2), 8, 1);
     EXPECT_EQ(meetings(c.stages[1]), (std::vector<meeting>{{{0, 8}, {0, 4}}}));
-    EXPECT_TRUE(c.stages[1].of_rank[5].empty());
+    EXPECT_TRUE(c.stages[1].cohorts_of(5).empty());
 }
 
 TEST(compose, replicas_run_side_by_side) {
@@ -249,6 +249,27 @@ TEST(compose, refuses_algorithms_that_do_not_do_the_mode_or_do_not_exist) {
     const hierarchy machine = test::machine_of(tree::uniform(std::vector{2, 2}));
     EXPECT_THROW(compose(machine, two_stages(mode::scatter, "tree", mode::scatter, "ring", 2, 2), 8, 1), plan_error);
     EXPECT_THROW(compose(machine, two_stages(mode::scatter, "ring", mode::root, "sorting", 2, 2), 8, 1), plan_error);
+}
+
+TEST(compose, for_one_rank_has_the_cohorts_of_that_rank) {
+    const hierarchy machine = test::machine_of(tree({{4, 2, 4, 4}, {2, 2}, {2}}));
+    const std::vector<stage> stages{{.levels = {0}, .group = 0, .how = mode::scatter, .algorithm = "ring"},
+                                    {.levels = {1}, .group = 2, .how = mode::scatter, .algorithm = "halving"},
+                                    {.levels = {2}, .group = 2, .how = mode::scatter, .algorithm = "direct"}};
+    const composition all = compose(machine, stages, 64, 1);
+    for (int rank = 0; rank < machine.ranks(); ++rank) {
+        const composition own = compose_for(rank, machine, stages, 64, 1);
+        for (std::size_t s = 0; s < stages.size(); ++s) {
+            composed_stage expected = all.stages[s];
+            expected.cohorts.clear();
+            for (const int k : all.stages[s].cohorts_of(rank))
+                expected.cohorts.push_back(all.stages[s].cohorts[static_cast<std::size_t>(k)]);
+            EXPECT_EQ(meetings(own.stages[s]), meetings(expected)) << "rank " << rank << ", stage " << s;
+            EXPECT_EQ(own.stages[s].cohorts_of(rank).size(), expected.cohorts.size());
+            EXPECT_EQ(own.stages[s].largest, expected.largest);
+        }
+        for (const owned& o : own.owners) EXPECT_EQ(o.owners, std::vector{rank});
+    }
 }
 
 TEST(compose, an_empty_vector_gives_empty_programs) {

@@ -7,6 +7,8 @@
 
 #include <terrace/error.hpp>
 
+#include "base/likeness.hpp"
+
 namespace terrace {
 namespace {
 
@@ -45,6 +47,24 @@ TEST(tree, common_level) {
     EXPECT_EQ(uneven.common_level(0, 3), 0);
     EXPECT_EQ(uneven.common_level(3, 4), 1);
     EXPECT_EQ(uneven.common_level(5, 6), 2);
+}
+
+TEST(likeness, domains_that_nest_equally_are_alike) {
+    const tree t{sizes{{4, 2, 4, 2, 2, 4}, {2, 2, 2}, {3}}};
+    const likeness kinds(t);
+    EXPECT_EQ(kinds.of(0, 0), kinds.of(0, 2));
+    EXPECT_NE(kinds.of(0, 0), kinds.of(0, 1));
+    EXPECT_EQ(kinds.of(1, 0), kinds.of(1, 1));
+    EXPECT_NE(kinds.of(1, 0), kinds.of(1, 2)) << "the same children in another order";
+}
+
+TEST(likeness, domains_of_a_rank_that_is_apart_are_like_no_others) {
+    const tree t = tree::uniform(std::vector{2, 2, 3});
+    const likeness kinds(t, 4);
+    EXPECT_EQ(kinds.of(0, 0), kinds.of(0, 3));
+    EXPECT_NE(kinds.of(0, 2), kinds.of(0, 3));
+    EXPECT_EQ(kinds.of(1, 0), kinds.of(1, 2));
+    EXPECT_NE(kinds.of(1, 1), kinds.of(1, 2));
 }
 
 TEST(tree, uniform_trees_are_products) {

@@ -62,6 +62,18 @@ void* shared_memory(std::size_t bytes) {
     return shared().emplace_back(static_cast<std::byte*>(all), bytes).data();
 }
 
+bool is_shared(const void* memory) {
+    const auto* at = static_cast<const std::byte*>(memory);
+    return std::any_of(shared().begin(), shared().end(),
+                       [&](const auto& s) { return s.data() <= at && at < s.data() + s.size(); });
+}
+
+// What a message takes from there arrives as it is: the block is the same at both ends.
+void copy_what_is_not_shared(smx_activity_t message, void* from, std::size_t bytes) {
+    if (!is_shared(from))
+        smpi_comm_copy_buffer_callback(reinterpret_cast<simgrid::kernel::activity::CommImpl*>(message), from, bytes);
+}
+
 }  // namespace
 
 void* operator new[](std::size_t bytes) {
@@ -70,8 +82,7 @@ void* operator new[](std::size_t bytes) {
     return made;
 }
 void operator delete[](void* memory) noexcept {
-    if (std::none_of(shared().begin(), shared().end(), [&](const auto& s) { return s.data() == memory; }))
-        std::free(memory);
+    if (!is_shared(memory)) std::free(memory);
 }
 void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
 
@@ -81,7 +92,7 @@ namespace {
 
 struct arguments {
     std::filesystem::path plan_file;
-    std::vector<std::string> algorithms{"hierarchical"};
+    std::vector<std::string> algorithms;
     std::vector<std::string> sizes{"1M"};
     bool sequential = false;       // also in one piece
     bool sequential_only = false;
@@ -200,6 +211,7 @@ int run(int argc, char** argv, int rank, int size) {
     app.add_flag("--check", a.check, "every rank with memory of its own, results checked");
     try {
         app.parse(argc, argv);
+        if (a.algorithms.empty() && a.priced.empty()) a.algorithms = {"hierarchical"};
         shares_memory = !a.check;
         return run(a, rank, size);
     } catch (const CLI::ParseError& e) {
@@ -217,6 +229,7 @@ int run(int argc, char** argv, int rank, int size) {
 // smpirun looks for it in the shared object.
 TERRACE_API int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
+    smpi_comm_set_copy_data_callback(copy_what_is_not_shared);
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

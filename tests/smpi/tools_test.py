@@ -98,6 +98,22 @@ class Paper(Tools):
         self.assertEqual(json.loads(self.read("out/paper.json"))["results"][:45], kept)
         self.assertEqual(self.read("out/paper.md").count("| 64 MiB | 0.5369 |"), 2)  # 64 Mi x 8 ps, of both systems
 
+    def test_what_was_not_run_stands_in_brackets(self):
+        def row(algorithm, pipelined, time):
+            return {"machine": "paper-4096", "algorithm": algorithm, "pipelined": pipelined, "bytes": 100_000_000,
+                    "time_s": time, "closed_form_s": 26e-3, "limit_s": 16e-3}
+
+        (self.directory / "out").mkdir()
+        self.write("out/paper.json", json.dumps({"results": [row("staged", False, 25e-3), row("two-level", True, None),
+                                                             row("flat-ring", False, None)]}))
+        text = self.tool("paper", "--draw", "-o", "out")
+        self.assertEqual(self.asked(), [])
+        sequential, pipelined = [line for line in text.splitlines() if line.startswith("| 4096 |")]
+        self.assertEqual(sequential, "| 4096 | 25 | 26 | - | - | (26) | 26 | 16 |")
+        self.assertEqual(pipelined, "| 4096 | - | - | (26) | 26 | (26) | 26 | 16 |")
+        if "no pictures" not in text:
+            self.assertIn("flat-ring, closed form alone", self.read("out/paper-beyond.svg"))
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

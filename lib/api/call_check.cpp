@@ -50,13 +50,14 @@ void call_check::begin(const call_shape& call, std::uint64_t signature) {
     record& r = count_call(signature);
     r.call = call;
     r.words.clear();
-    if (level_ == options::checking::every || !agreed_.contains(signature)) {
+    if (level_ == options::checking::every || (signature != last_agreed_ && !agreed_.contains(signature))) {
         exchange(history_, history_);
         if (agreed_.size() == remembered_shapes) agreed_.clear();  // on all ranks alike
         agreed_.insert(signature);
     } else if (!heard_.empty()) {
         listen();
     }
+    last_agreed_ = signature;
 }
 
 void call_check::meet(const std::string& what, const std::string& detail) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -73,6 +74,7 @@ private:
     std::uint64_t history_ = 0;      // hash over all calls
     std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
+    std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };
 

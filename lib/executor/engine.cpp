@@ -60,7 +60,11 @@ void engine::begin(flight& f) noexcept {
     for (int l = 0; l < f.run->placed_lanes(); ++l)
         taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = true;
     f.run->start(f.send, f.recv,
-                 {.call = f.call, .window = most_running, .first_slot = f.berth * berth_slots_}, events_);
+                 {.call = f.call,
+                  .through = flights_.front().call - 1,
+                  .window = most_running,
+                  .first_slot = f.berth * berth_slots_},
+                 events_);
 }
 
 bool engine::progress() noexcept {
@@ -82,13 +86,16 @@ bool engine::progress() noexcept {
 }
 
 void engine::finish() noexcept {
-    std::erase_if(flights_, [&](const flight& f) {
-        if (f.berth < 0 || !f.run->done()) return false;
-        berths_[static_cast<std::size_t>(f.berth)] = nullptr;
-        for (int l = 0; l < f.run->placed_lanes(); ++l)
-            taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = false;
-        return true;
-    });
+    for (auto f = flights_.begin(); f != flights_.end();) {
+        if (f->berth < 0 || !f->run->done()) {
+            ++f;
+            continue;
+        }
+        berths_[static_cast<std::size_t>(f->berth)] = nullptr;
+        for (int l = 0; l < f->run->placed_lanes(); ++l)
+            taken_[static_cast<std::size_t>(f->run->lane_place(l).slot)] = false;
+        f = flights_.erase(f);
+    }
 }
 
 void check_fault(const transport& net) {

@@ -27,6 +27,11 @@ compiled::compiled(schedule s) : code(std::move(s)), follows(follow_ups(code)) {
                               : locals)
             .push_back(n);
     }
+    brief = sends.empty() && recvs.empty() && stages.size() == 1 && code.instrs[stages.front()].successors == 0;
+    const auto copies_all = [&](const instr& i) {
+        return i.what == action::copy && i.src.where == buffer::send && i.src.part == range{0, code.count};
+    };
+    gives_copy = brief && locals.size() == 1 && copies_all(code.instrs[locals.front()]);
 }
 
 program::program(schedule full, schedule tail, const shape& s, transport& net)
@@ -94,11 +99,12 @@ void program::start_chunk(lane& l, std::int64_t chunk) noexcept {
         const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * shape_.element;
         l.base[static_cast<int>(buffer::send)] = send_ + begin;
         l.base[static_cast<int>(buffer::recv)] = recv_ + begin;
+        l.stage = 0;
+        if (l.code->brief) return run_briefly(l);
         std::copy(l.code->waits.begin(), l.code->waits.end(), l.waits.begin());
         std::fill(l.segments.begin(), l.segments.end(), 0u);
         l.left = l.code->waits.size();
         l.sends.message = l.recvs.message = l.sends.offset = l.recvs.offset = 0;
-        l.stage = 0;
         l.ready.clear();
         for (std::uint32_t n : l.code->locals)
             if (l.waits[n] == 0) l.ready.push_back(n);
@@ -127,28 +133,49 @@ bool program::release(lane& l) noexcept {
 
 bool program::begin_stage(lane& l) noexcept {
     if (l.stage_runs || l.stage == l.code->stages.size()) return false;
-    const instr& i = l.code->code.instrs[l.code->stages[l.stage]];
     if (l.waits[l.code->stages[l.stage]] > 0) return false;
+    run_stage(l);
+    return true;
+}
+
+// All that comes before the stage can run in program order.
+void program::run_briefly(lane& l) noexcept {
+    for (const std::uint32_t n : l.code->locals) {
+        note(l, n, false);
+        run_local(l, l.code->code.instrs[n]);
+        note(l, n, true);
+    }
+    l.left = 1;
+    l.sends.message = l.recvs.message = 0;
+    run_stage(l);
+}
+
+void program::run_stage(lane& l) noexcept {
+    const instr& i = l.code->code.instrs[l.code->stages[l.stage]];
     l.stage_runs = true;
     note(l, l.code->stages[l.stage], false);
-    const auto first = [&](buffer where) { return address(l, {where, {0, 0}}); };
-    const buffer own = i.sources > 0 ? l.code->code.sources_of(i).front().where : i.src.where;
-    net_.stage(run_.first_slot + slot_number(lane_index(l), stage_slot),
-               {.what = i.what,
-                .group = &l.code->code.groups[static_cast<std::size_t>(i.peer)],
-                .src = first(i.src.where),
-                .own = first(own),
-                .dst = first(i.dst.where),
-                .sharded = i.sources > 0,
-                .element = shape_.element,
-                .reduce = shape_.reduce,
-                .divisor = divisor_of(i),
-                .last = i.successors == 0 && l.stage + 1 == l.code->stages.size(),
-                .streams = shape_.streams,
-                .channel = i.channel,
-                .lane_slot = l.at.slot,
-                .turn = l.at.turn});
-    return true;
+    // Peers make what lies in a slot slow to read.
+    const buffer own = i.sources > 0        ? l.code->code.sources_of(i).front().where
+                       : l.code->gives_copy ? buffer::send
+                                            : i.src.where;
+    stage_call& c = l.running;
+    c.what = i.what;
+    c.group = &l.code->code.groups[static_cast<std::size_t>(i.peer)];
+    c.src = base_of(l, i.src.where);
+    c.own = base_of(l, own);
+    c.dst = base_of(l, i.dst.where);
+    c.sharded = i.sources > 0;
+    c.element = shape_.element;
+    c.reduce = shape_.reduce;
+    c.divisor = divisor_of(i);
+    c.last = i.successors == 0 && l.stage + 1 == l.code->stages.size();
+    c.streams = shape_.streams;
+    c.channel = i.channel;
+    c.lane_slot = l.at.slot;
+    c.turn = l.at.turn;
+    c.number = run_.call;
+    c.through = run_.through;
+    net_.stage(run_.first_slot + slot_number(lane_index(l), stage_slot), c);
 }
 
 // Issues as many segments as there are slots, in program order: a message that waits holds up those behind it.
@@ -256,15 +283,17 @@ std::int64_t program::elements_in_slot(const schedule& s) const noexcept {
     return shape_.in_slot && s.home.where == buffer::scratch ? s.count : 0;
 }
 
-std::byte* program::address(const lane& l, operand o) const noexcept {
-    const auto from = [&](std::byte* base, std::int64_t element) {
-        return base + static_cast<std::size_t>(element) * shape_.element;
-    };
-    if (o.where != buffer::scratch) return from(l.base[static_cast<int>(o.where)], o.part.begin);
+std::byte* program::base_of(const lane& l, buffer where) const noexcept {
+    if (where != buffer::scratch) return l.base[static_cast<int>(where)];
     const std::int64_t in_slot = elements_in_slot(l.code->code);
-    if (o.part.begin < in_slot)
-        return from(net_.lane_memory(l.at.slot, static_cast<std::size_t>(in_slot) * shape_.element), o.part.begin);
-    return from(scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l)), o.part.begin - in_slot);
+    return in_slot > 0 ? net_.lane_memory(l.at.slot, static_cast<std::size_t>(in_slot) * shape_.element) : own_scratch(l);
+}
+
+std::byte* program::address(const lane& l, const operand& o) const noexcept {
+    const std::int64_t in_slot = o.where == buffer::scratch ? elements_in_slot(l.code->code) : 0;
+    const bool beyond = in_slot > 0 && o.part.begin >= in_slot;
+    return (beyond ? own_scratch(l) : base_of(l, o.where)) +
+           static_cast<std::size_t>(o.part.begin - (beyond ? in_slot : 0)) * shape_.element;
 }
 
 // What runs at once holds nobody up: only traces show it.
@@ -272,16 +301,17 @@ void program::note(const lane& l, std::uint32_t instruction, bool ends) noexcept
     const instr& i = l.code->code.instrs[instruction];
     if (is_local(i.what) && !events_->keeps_everything()) return;
     const phase& p = l.code->code.phases[i.phase];
-    events_->record({.ticks = recorder::now(),
-                     .call = run_.call,
-                     .chunk = l.chunk,
-                     .step = i.step,
-                     .peer = is_stage(i.what) ? -1 : i.peer,
-                     .stage = static_cast<std::int16_t>(p.stage),
-                     .lane = static_cast<std::int16_t>(lane_index(l)),
-                     .what = i.what,
-                     .down = p.down,
-                     .ends = ends});
+    events_->record([&](event& e) {
+        e.call = run_.call;
+        e.chunk = l.chunk;
+        e.step = i.step;
+        e.peer = is_stage(i.what) ? -1 : i.peer;
+        e.stage = static_cast<std::int16_t>(p.stage);
+        e.lane = static_cast<std::int16_t>(lane_index(l));
+        e.what = i.what;
+        e.down = p.down;
+        e.ends = ends;
+    });
 }
 
 std::vector<program::wait> program::waits() const {

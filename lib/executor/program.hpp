@@ -24,6 +24,8 @@ struct compiled {
     std::vector<std::uint32_t> waits;  ///< by instruction: how many others it still waits for at the start
     std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
     std::vector<bool> follows;  ///< by instruction: follow_ups
+    bool brief = false;         ///< one stage of the transport, which no message comes before and nothing follows
+    bool gives_copy = false;    ///< what a stage without sources gives is a copy of all that the caller passed in
 };
 
 /// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
@@ -54,9 +56,10 @@ public:
 
     /// What tells one run from others in flight.
     struct run {
-        std::uint64_t call = 0;  ///< its number, the same on all ranks
-        int window = 1;          ///< calls that may be in flight at once
-        int first_slot = 0;      ///< it uses first_slot ... first_slot + slots() - 1 of the transport
+        std::uint64_t call = 0;     ///< its number, the same on all ranks
+        std::uint64_t through = 0;  ///< calls up to this number are complete
+        int window = 1;             ///< calls that may be in flight at once
+        int first_slot = 0;         ///< it uses first_slot ... first_slot + slots() - 1 of the transport
     };
 
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
@@ -117,6 +120,7 @@ private:
         cursor sends, recvs;
         place at;
         std::size_t stage = 0;                // index into compiled::stages: the next to begin, or the one that runs
+        stage_call running;                   // if stage_runs
         bool stage_runs = false;
         bool held = false;                    // until the lane's slot may be written
     };
@@ -130,13 +134,19 @@ private:
     bool release(lane& l) noexcept;
     bool issue(lane& l, bool receiving) noexcept;
     bool begin_stage(lane& l) noexcept;
+    void run_briefly(lane& l) noexcept;
+    void run_stage(lane& l) noexcept;
     void complete(lane& l, std::uint32_t instruction) noexcept;
     void settle(lane& l, std::uint32_t instruction) noexcept;
     void run_ready(lane& l) noexcept;
     void run_local(lane& l, const instr& i) noexcept;
     void note(const lane& l, std::uint32_t instruction, bool ends) noexcept;
     std::int64_t elements_in_slot(const schedule& s) const noexcept;
-    std::byte* address(const lane& l, operand o) const noexcept;
+    std::byte* base_of(const lane& l, buffer where) const noexcept;
+    std::byte* address(const lane& l, const operand& o) const noexcept;
+    std::byte* own_scratch(const lane& l) const noexcept {
+        return scratch_.get() + scratch_bytes_ * static_cast<std::size_t>(lane_index(l));
+    }
     std::size_t segment_of(std::size_t bytes) const noexcept;
     int divisor_of(const instr& i) const noexcept { return i.completes ? shape_.divisor : 1; }
     int lane_index(const lane& l) const noexcept { return static_cast<int>(&l - lanes_.data()); }

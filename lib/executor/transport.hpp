@@ -39,7 +39,9 @@ struct stage_call {
     bool streams = false;    ///< the call's buffers do not fit the cache: what is written is not read soon
     int channel = 0;         ///< instr::channel
     int lane_slot = 0;       ///< of the lane it runs in
-    std::uint64_t turn = 0;  ///< chunks that ran in the slot before this one: equal on all ranks
+    std::uint64_t turn = 0;     ///< chunks that ran in the slot before this one: equal on all ranks
+    std::uint64_t number = 0;   ///< of the call it belongs to: equal on all ranks
+    std::uint64_t through = 0;  ///< calls up to this number are complete on this rank
     // Instead of a kernel, where the transport brings its own.
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
@@ -87,7 +89,8 @@ public:
     /// @throws transport_error
     virtual void prepare_library(std::span<const std::vector<int>> /*groups*/, int /*slots*/) {}
     /// Starts a stage in a free slot: one that can() runs, with memory that all members can reach, unless the library
-    /// runs it. Of one lane slot, one at a time, in the order of turns and channels.
+    /// runs it. Of one lane slot, one at a time, in the order of turns and channels. The call must stay as it is until
+    /// the slot is reported done.
     virtual void stage(int /*slot*/, const stage_call&) noexcept {}
     /// The ranks that the stage in a slot waits for.
     virtual std::vector<int> missing(int /*slot*/) const { return {}; }

@@ -43,6 +43,7 @@ node_stages::node_stages(int rank, std::vector<int> position, shared_region aren
       slot_bytes_(slot_bytes),
       sleeps_(sleeps),
       readers_(static_cast<std::size_t>(slots)),
+      through_(arena.parts.size()),
       inputs_(arena.parts.size()) {
     for (readers& r : readers_) r.ranks.reserve(arena.parts.size());
     regions_.push_back(std::make_shared<region>());
@@ -133,12 +134,13 @@ void node_stages::announce(const stage_call& c, progress p) noexcept {
 }
 
 void node_stages::start(int slot, const stage_call& call) noexcept {
-    active a{.slot = slot, .call = call};
+    const place src = place_of(call.src), dst = call.dst == call.src ? src : place_of(call.dst);
     cell& mine = cell_of(me_, call.lane_slot);
-    mine.src = place_of(call.src);
-    mine.dst = call.dst == call.src ? mine.src : place_of(call.dst);
+    mine.src = src;
+    mine.dst = dst;
+    mine.through = call.through;
     announce(call, arrived);
-    active_.push_back(a);
+    active_.push_back({slot, &call, src, dst});
 }
 
 void node_stages::poll(std::vector<int>& done) noexcept {
@@ -151,17 +153,17 @@ void node_stages::poll(std::vector<int>& done) noexcept {
 
 // Who gets nothing from a peer, and gives it nothing, need not wait for it.
 bool node_stages::awaits(const active& a, std::size_t peer) const noexcept {
-    const stage_group& g = *a.call.group;
+    const stage_group& g = *a.call->group;
     const auto root = static_cast<std::size_t>(g.root), me = static_cast<std::size_t>(g.position);
     if (peer == me) return false;
     const bool before = a.waits_for == arrived;
-    if (a.call.what == action::stage_reduce) return before ? me == root : peer == root;
-    if (a.call.what == action::stage_broadcast) return before ? peer == root : me == root;
+    if (a.call->what == action::stage_reduce) return before ? me == root : peer == root;
+    if (a.call->what == action::stage_broadcast) return before ? peer == root : me == root;
     return true;
 }
 
 bool node_stages::peers_reached(active& a) noexcept {
-    for (; a.seen < a.call.group->members.size(); ++a.seen)
+    for (; a.seen < a.call->group->members.size(); ++a.seen)
         if (!reached(a, a.seen)) return false;
     a.seen = 0;
     return true;
@@ -169,15 +171,25 @@ bool node_stages::peers_reached(active& a) noexcept {
 
 bool node_stages::reached(const active& a, std::size_t peer) const noexcept {
     if (!awaits(a, peer)) return true;
-    const cell& c = cell_of(part_of(a.call.group->members[peer]), a.call.lane_slot);
-    return c.ticket.load(std::memory_order_acquire) >= ticket(a.call, a.waits_for);
+    const cell& c = cell_of(part_of(a.call->group->members[peer]), a.call->lane_slot);
+    return c.ticket.load(std::memory_order_acquire) >= ticket(*a.call, a.waits_for);
+}
+
+// How far peers are altogether: their cells of other slots need not be fetched to know it.
+void node_stages::learn(const active& a) noexcept {
+    for (std::size_t peer = 0; peer < a.call->group->members.size(); ++peer) {
+        if (!awaits(a, peer)) continue;
+        const int part = part_of(a.call->group->members[peer]);
+        std::uint64_t& known = through_[static_cast<std::size_t>(part)];
+        known = std::max(known, cell_of(part, a.call->lane_slot).through);
+    }
 }
 
 std::vector<int> node_stages::missing(int slot) const {
     std::vector<int> ranks;
     for (const active& a : active_)
-        for (std::size_t peer = 0; peer < a.call.group->members.size() && a.slot == slot; ++peer)
-            if (!reached(a, peer)) ranks.push_back(a.call.group->members[peer]);
+        for (std::size_t peer = 0; peer < a.call->group->members.size() && a.slot == slot; ++peer)
+            if (!reached(a, peer)) ranks.push_back(a.call->group->members[peer]);
     return ranks;
 }
 
@@ -186,13 +198,14 @@ bool node_stages::step(active& a) noexcept {
     while (peers_reached(a)) {
         if (a.waits_for == finished) return true;
         if (a.waits_for == arrived) {
-            a.waits_for = work(a.call);
+            learn(a);
+            a.waits_for = work(a);
         } else {
-            for (int i = 0; i < static_cast<int>(a.call.group->members.size()); ++i)
-                copy_from(a.call, i, result_of(a.call, i));
+            for (int i = 0; i < static_cast<int>(a.call->group->members.size()); ++i)
+                copy_from(*a.call, i, result_of(a, i));
             a.waits_for = finished;
         }
-        announce(a.call, a.waits_for);
+        announce(*a.call, a.waits_for);
         if (a.waits_for == finished && leave(a)) return true;
     }
     return false;
@@ -201,19 +214,20 @@ bool node_stages::step(active& a) noexcept {
 // Whether the stage is over here although peers still read what this rank gives: that is in the lane's slot, where it
 // can stay until the slot is used again.
 bool node_stages::leave(const active& a) noexcept {
-    const cell& mine = cell_of(me_, a.call.lane_slot);
     const auto in_slot = [](place p) { return region_of(p) == 0; };
-    if (!a.call.last || !in_slot(mine.src) || (mine.dst != nowhere && !in_slot(mine.dst))) return false;
-    readers& r = readers_[static_cast<std::size_t>(a.call.lane_slot)];
-    r.ticket = ticket(a.call, finished);
+    if (!a.call->last || !in_slot(a.src) || (a.dst != nowhere && !in_slot(a.dst))) return false;
+    readers& r = readers_[static_cast<std::size_t>(a.call->lane_slot)];
+    r.ticket = ticket(*a.call, finished);
+    r.call = a.call->number;
     r.ranks.clear();
-    for (std::size_t peer = 0; peer < a.call.group->members.size(); ++peer)
-        if (awaits(a, peer)) r.ranks.push_back(a.call.group->members[peer]);
+    for (std::size_t peer = 0; peer < a.call->group->members.size(); ++peer)
+        if (awaits(a, peer)) r.ranks.push_back(a.call->group->members[peer]);
     return true;
 }
 
 bool node_stages::has_read(const readers& r, int lane_slot, int rank) const noexcept {
-    return cell_of(part_of(rank), lane_slot).ticket.load(std::memory_order_acquire) >= r.ticket;
+    return through_[static_cast<std::size_t>(part_of(rank))] >= r.call ||
+           cell_of(part_of(rank), lane_slot).ticket.load(std::memory_order_acquire) >= r.ticket;
 }
 
 bool node_stages::lane_ready(int lane_slot) noexcept {
@@ -231,25 +245,26 @@ std::vector<int> node_stages::lane_readers(int lane_slot) const {
 }
 
 // Does what needs only that peers have arrived. Returns how far that leads.
-node_stages::progress node_stages::work(const stage_call& c) noexcept {
+node_stages::progress node_stages::work(const active& a) noexcept {
+    const stage_call& c = *a.call;
     const stage_group& g = *c.group;
     const range own = g.shards[static_cast<std::size_t>(g.position)];
     const int n = static_cast<int>(g.members.size());
-    const auto given_by = [&](int member) { return at(c, member, cell_of(c, member).src); };
+    const auto given_by = [&](int member) { return at(c, member, src_of(a, member)); };
     switch (c.what) {
-        case action::stage_reduce_scatter: reduce(c, own, c.dst + offset(c, own)); break;
+        case action::stage_reduce_scatter: reduce(a, own, c.dst + offset(c, own)); break;
         case action::stage_allgather:
             for (int i = g.position; i < g.position + n; ++i) copy_from(c, wrap(i, n), given_by(wrap(i, n)));
             break;
         case action::stage_reduce:
-            if (g.position == g.root) reduce(c, g.whole(), c.dst + offset(c, g.whole()));
+            if (g.position == g.root) reduce(a, g.whole(), c.dst + offset(c, g.whole()));
             break;
         case action::stage_broadcast: copy_from(c, g.root, given_by(g.root)); break;
         default:
-            switch (sharing_of(c)) {
-                case sharing::none: reduce(c, g.whole(), c.dst + offset(c, g.whole())); break;
-                case sharing::push: reduce_for_all(c, own); break;
-                case sharing::pull: reduce(c, own, result_of(c, g.position) + offset(c, own)); return reduced;
+            switch (sharing_of(a)) {
+                case sharing::none: reduce(a, g.whole(), c.dst + offset(c, g.whole())); break;
+                case sharing::push: reduce_for_all(a, own); break;
+                case sharing::pull: reduce(a, own, result_of(a, g.position) + offset(c, own)); return reduced;
             }
     }
     return finished;
@@ -257,42 +272,43 @@ node_stages::progress node_stages::work(const stage_call& c) noexcept {
 
 // Where a rank works in place, nobody may write what others still read: each then reduces its shard for all. All members
 // come to the same answer.
-node_stages::sharing node_stages::sharing_of(const stage_call& c) const noexcept {
-    bool shards = c.sharded, reaches_all = true;
-    for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i) {
-        const cell& member = cell_of(c, i);
-        shards |= member.src == member.dst;
-        reaches_all &= member.dst != nowhere;
+node_stages::sharing node_stages::sharing_of(const active& a) const noexcept {
+    bool shards = a.call->sharded, reaches_all = true;
+    for (int i = 0; i < static_cast<int>(a.call->group->members.size()); ++i) {
+        shards |= src_of(a, i) == dst_of(a, i);
+        reaches_all &= dst_of(a, i) != nowhere;
     }
     return !shards ? sharing::none : reaches_all ? sharing::push : sharing::pull;
 }
 
 // Where a member's part of the result is to be found.
-std::byte* node_stages::result_of(const stage_call& c, int member) const noexcept {
-    const cell& of = cell_of(c, member);
-    return at(c, member, of.dst != nowhere ? of.dst : of.src);
+std::byte* node_stages::result_of(const active& a, int member) const noexcept {
+    const place dst = dst_of(a, member);
+    return at(*a.call, member, dst != nowhere ? dst : src_of(a, member));
 }
 
-void node_stages::reduce(const stage_call& c, range part, std::byte* to) noexcept {
+void node_stages::reduce(const active& a, range part, std::byte* to) noexcept {
     if (part.empty()) return;
+    const stage_call& c = *a.call;
     const int n = static_cast<int>(c.group->members.size());
     for (int i = 0; i < n; ++i)
         inputs_[static_cast<std::size_t>(i)] =
-            (i == c.group->position ? c.own : at(c, i, cell_of(c, i).src)) + offset(c, part);
+            (i == c.group->position ? c.own : at(c, i, src_of(a, i))) + offset(c, part);
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
 // Tile by tile, while it is in the innermost cache.
-void node_stages::reduce_for_all(const stage_call& c, range shard) noexcept {
+void node_stages::reduce_for_all(const active& a, range shard) noexcept {
+    const stage_call& c = *a.call;
     const auto most = static_cast<std::int64_t>(tile_bytes / c.element);
     alignas(line) std::byte tile[tile_bytes];
     for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
         part.end = std::min(part.begin + most, shard.end);
         std::byte* reduced = c.streams ? tile : c.dst + offset(c, part);
-        reduce(c, part, reduced);
+        reduce(a, part, reduced);
         for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i)
             if (c.streams || i != c.group->position)
-                copy(at(c, i, cell_of(c, i).dst) + offset(c, part), reduced,
+                copy(at(c, i, dst_of(a, i)) + offset(c, part), reduced,
                      static_cast<std::size_t>(part.count()) * c.element, c.streams);
     }
 }

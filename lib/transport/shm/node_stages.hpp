@@ -56,11 +56,13 @@ private:
     static constexpr std::uint64_t offset_of(place p) noexcept { return p & ((place{1} << offset_bits) - 1); }
 
     // How far a rank is in one slot: turn, channel and progress within the stage. From its arrival on, where what it
-    // gives and what it gets are. A vector of a few bytes is there, too: who sees the ticket has it in its cache.
+    // gives and what it gets are, and the calls that it has completed. A vector of a few bytes is there, too: who sees
+    // the ticket has it in its cache.
     struct alignas(64) cell {
         std::atomic<std::uint64_t> ticket;
         place src, dst;
-        std::array<std::byte, 40> few;
+        std::uint64_t through;
+        std::array<std::byte, 32> few;
     };
     static_assert(sizeof(cell) == 64);
     struct alignas(64) bell {
@@ -70,7 +72,8 @@ private:
 
     struct active {
         int slot = 0;
-        stage_call call;
+        const stage_call* call = nullptr;
+        place src = nowhere, dst = nowhere;  // this rank's, which peers make slow to read in its cell
         progress waits_for = arrived;  // of peers
         std::size_t seen = 0;          // peers that are known to have got there
     };
@@ -87,6 +90,7 @@ private:
     struct readers {
         std::vector<int> ranks;
         std::uint64_t ticket = 0;  // those that get there have read it
+        std::uint64_t call = 0;    // and those that have completed it
         bool awaited = false;
     };
 
@@ -97,17 +101,18 @@ private:
     bool leave(const active& a) noexcept;
     bool has_read(const readers& r, int lane_slot, int rank) const noexcept;
     bool peers_reached(active& a) noexcept;
+    void learn(const active& a) noexcept;
     bool reached(const active& a, std::size_t peer) const noexcept;
     bool awaits(const active& a, std::size_t peer) const noexcept;
     std::uint64_t ticket(const stage_call& c, progress p) const noexcept;
     void announce(const stage_call& c, progress p) noexcept;
 
-    progress work(const stage_call& c) noexcept;
-    sharing sharing_of(const stage_call& c) const noexcept;
-    void reduce(const stage_call& c, range part, std::byte* to) noexcept;
-    void reduce_for_all(const stage_call& c, range shard) noexcept;
+    progress work(const active& a) noexcept;
+    sharing sharing_of(const active& a) const noexcept;
+    void reduce(const active& a, range part, std::byte* to) noexcept;
+    void reduce_for_all(const active& a, range shard) noexcept;
     void copy_from(const stage_call& c, int member, const std::byte* src) noexcept;
-    std::byte* result_of(const stage_call& c, int member) const noexcept;
+    std::byte* result_of(const active& a, int member) const noexcept;
 
     int part_of(int rank) const noexcept { return position_[static_cast<std::size_t>(rank)]; }
     cell& cell_of(int part, int lane_slot) const noexcept;
@@ -115,6 +120,12 @@ private:
         return cell_of(part_of(c.group->members[static_cast<std::size_t>(member)]), c.lane_slot);
     }
     bell& bell_of(int part) const noexcept;
+    place src_of(const active& a, int member) const noexcept {
+        return member == a.call->group->position ? a.src : cell_of(*a.call, member).src;
+    }
+    place dst_of(const active& a, int member) const noexcept {
+        return member == a.call->group->position ? a.dst : cell_of(*a.call, member).dst;
+    }
     place place_of(const std::byte* mine) const noexcept;
     std::byte* at(const stage_call& c, int member, place p) const noexcept;
 
@@ -127,6 +138,7 @@ private:
     bool sleeps_;
     std::vector<active> active_;
     std::vector<readers> readers_;  // by lane slot
+    std::vector<std::uint64_t> through_;  // by part: calls that it is known to have completed
     std::vector<const void*> inputs_;
 };
 

@@ -23,11 +23,16 @@ void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept 
                 _mm_stream_si128(reinterpret_cast<__m128i*>(dst + i),
                                  _mm_loadu_si128(reinterpret_cast<const __m128i*>(src + i)));
         std::memcpy(dst + at, src + at, bytes - at);
-        _mm_sfence();  // who is told that it is there finds it there
         return;
     }
 #endif
     std::memcpy(to, from, bytes);
+}
+
+void end_streams() noexcept {
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
 }
 
 }  // namespace terrace

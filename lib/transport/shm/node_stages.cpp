@@ -121,6 +121,7 @@ std::uint64_t node_stages::ticket(const stage_call& c, progress p) const noexcep
 }
 
 void node_stages::announce(const stage_call& c, progress p) noexcept {
+    if (c.streams) end_streams();
     std::atomic<std::uint64_t>& mine = cell_of(me_, c.lane_slot).ticket;
     if (!sleeps_) return mine.store(ticket(c, p), std::memory_order_release);
     mine.store(ticket(c, p), std::memory_order_seq_cst);
@@ -297,19 +298,21 @@ void node_stages::reduce(const active& a, range part, std::byte* to) noexcept {
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
-// Tile by tile, while it is in the innermost cache.
+// Tile by tile, while it is in the innermost cache. In place everything has just been read: writing that past the caches
+// would cost more than it saves.
 void node_stages::reduce_for_all(const active& a, range shard) noexcept {
     const stage_call& c = *a.call;
+    const bool streams = c.streams && a.src != a.dst;
     const auto most = static_cast<std::int64_t>(tile_bytes / c.element);
     alignas(line) std::byte tile[tile_bytes];
     for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
         part.end = std::min(part.begin + most, shard.end);
-        std::byte* reduced = c.streams ? tile : c.dst + offset(c, part);
+        std::byte* reduced = streams ? tile : c.dst + offset(c, part);
         reduce(a, part, reduced);
         for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i)
-            if (c.streams || i != c.group->position)
+            if (streams || i != c.group->position)
                 copy(at(c, i, dst_of(a, i)) + offset(c, part), reduced,
-                     static_cast<std::size_t>(part.count()) * c.element, c.streams);
+                     static_cast<std::size_t>(part.count()) * c.element, streams);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "base/partition.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/search.hpp"
+#include "planner/trials.hpp"
 
 namespace terrace {
 
@@ -25,6 +27,9 @@ struct tuning {
     int lanes = 1;
     std::int64_t chunk = 0;
     double time = 0;
+    double simulated = 0;  // where a simulation decided
+
+    friend bool operator==(const tuning& a, const tuning& b) { return a.lanes == b.lanes && a.chunk == b.chunk; }
 };
 
 // Messages up to here are not worth slicing: start-ups dominate.
@@ -46,8 +51,8 @@ int max_lanes(const hierarchy& machine, collective what) noexcept {
 // Gains below this are not worth another lane or a less usual chunk.
 constexpr double tie = 1.01;
 
-// One rule for every candidate, so that comparisons are of algorithms and nothing else.
-tuning tune(const hierarchy& machine, const price& cost, std::int64_t bytes) {
+// What there is to choose from, the same for every candidate, so that comparisons are of algorithms and nothing else.
+std::vector<tuning> tunings(const hierarchy& machine, const price& cost, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;
     const std::span<const std::int64_t> lengths =
@@ -62,6 +67,11 @@ tuning tune(const hierarchy& machine, const price& cost, std::int64_t bytes) {
     if (!cached) options.push_back({1, 0, cost.time(size, 1, 0)});
     for (int lanes = 2; lanes <= max_lanes(machine, cost.what()); ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
+    return options;
+}
+
+tuning tune(const hierarchy& machine, const price& cost, std::int64_t bytes) {
+    const std::vector<tuning> options = tunings(machine, cost, bytes);
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
     const double best = std::min_element(options.begin(), options.end(), faster)->time;
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= best * tie; });
@@ -73,6 +83,7 @@ rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std:
             .chunk = t.chunk,
             .at = bytes,
             .predicted = t.time,
+            .simulated = t.simulated,
             .limit = limit(machine, bytes, what),
             .stages = c.stages};
 }
@@ -87,7 +98,7 @@ class rule_maker {
 public:
     // Chooses among `list`. Nothing is chosen that is predicted slower than any of `floor` in its place.
     rule_maker(const hierarchy& machine, const std::vector<priced_candidate>& list, std::vector<std::size_t> floor)
-        : machine_(machine), list_(list), floor_(std::move(floor)) {}
+        : machine_(machine), list_(list), floor_(std::move(floor)), trials_(machine) {}
 
     std::vector<rule> run() {
         for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2) {
@@ -112,9 +123,12 @@ private:
 
     // The rule for more than `low` and at most `high` bytes.
     void append(std::int64_t low, std::int64_t high) {
-        chosen_ = choose(low, high);
+        const std::vector<std::size_t> good = all_good(low, high);
+        chosen_ = choose(good, high);
         tuning how = how_[chosen_];
-        how.time = time_at(chosen_, static_cast<double>(high));
+        if (how.lanes > 1 && list_[chosen_].cost.crosses_network() && !has_root(list_[chosen_].cost.what()))
+            std::tie(chosen_, how) = try_out({chosen_, how}, good, low, high);
+        how.time = list_[chosen_].cost.time(static_cast<double>(high), how.lanes, how.chunk);
         rule next = rule_of(machine_, list_[chosen_].what, how, high, list_[chosen_].cost.what());
         const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
                           rules_.back().chunk == next.chunk;
@@ -124,27 +138,36 @@ private:
 
     // Candidates that are nowhere between `low` and `high` predicted slower than the floor.
     std::vector<std::size_t> all_good(std::int64_t low, std::int64_t high) const {
+        const std::map<double, double> floor = floor_between(low, high);
+        std::vector<std::size_t> good;
+        for (std::size_t i = 0; i < list_.size(); ++i)
+            if (is_above(i, how_[i], floor)) good.push_back(i);
+        return good;
+    }
+
+    // What those of the floor are predicted to take, by size.
+    std::map<double, double> floor_between(std::int64_t low, std::int64_t high) const {
         const auto from = static_cast<double>(low), to = static_cast<double>(high);
-        std::map<double, double> floor;  // by size
+        std::map<double, double> floor;
         for (const double sample :
              {to, (from + to) / 2, std::min(from + 1, to), from + (to - from) / 4, to - (to - from) / 4}) {
             double& time = floor[sample] = std::numeric_limits<double>::infinity();
             for (const std::size_t f : floor_) time = std::min(time, time_at(f, sample) * (1 + 1e-9));
         }
-        std::vector<std::size_t> good;
-        for (std::size_t i = 0; i < list_.size(); ++i)
-            if (std::all_of(floor.rbegin(), floor.rend(),
-                            [&](const auto& at) { return time_at(i, at.first) <= at.second; }))
-                good.push_back(i);
-        return good;
+        return floor;
+    }
+
+    bool is_above(std::size_t index, const tuning& how, const std::map<double, double>& floor) const {
+        return std::all_of(floor.rbegin(), floor.rend(), [&](const auto& at) {
+            return list_[index].cost.time(at.first, how.lanes, how.chunk) <= at.second;
+        });
     }
 
     double time_at(std::size_t index, double bytes) const {
         return list_[index].cost.time(bytes, how_[index].lanes, how_[index].chunk);
     }
 
-    std::size_t choose(std::int64_t low, std::int64_t high) const {
-        std::vector<std::size_t> fast = all_good(low, high);
+    std::size_t choose(std::vector<std::size_t> fast, std::int64_t high) const {
         if (fast.empty()) fast = all_good(high, high);  // they cross even here; the best of the floor is left
         std::map<std::size_t, double> times;
         double best = std::numeric_limits<double>::infinity();
@@ -170,9 +193,97 @@ private:
         });
     }
 
+    // ---- where lanes may get into each other's way ----
+
+    using option = std::pair<std::size_t, tuning>;  // a candidate and how it runs
+
+    // A choice that simulations find about as fast as its price stands. Else others are simulated, those of the least price
+    // first, which is about the least that a simulation comes to, and the floor in any case. Where a simulation would
+    // take too long, there is another lane: it makes up for most of what lanes may lose to one another.
+    option try_out(option chosen, const std::vector<std::size_t>& good, std::int64_t low, std::int64_t high) {
+        const auto simulated = [&](option& o) {
+            const auto time = trials_.time(list_[o.first], o.second.lanes, o.second.chunk, high);
+            if (time) o.second.simulated = *time;
+            return time.has_value();
+        };
+        option unhindered = chosen;
+        unhindered.second.lanes = max_lanes(machine_, list_[chosen.first].cost.what());
+        option own = chosen;
+        if (!simulated(own)) return unhindered;
+        const double predicted =
+            list_[own.first].cost.time(static_cast<double>(high), own.second.lanes, own.second.chunk);
+        if (own.second.simulated <= predicted * hindered) return chosen;
+        std::vector<option> open{own, unhindered};
+        for (const std::size_t f : floor_) open.emplace_back(f, how_[f]);
+        const std::size_t in_any_case = open.size();
+        for (option& o : options(good, low, high)) open.push_back(std::move(o));
+        std::vector<option> tried;
+        double best = own.second.simulated;
+        for (option& o : open) {
+            if (tried.size() >= in_any_case && (tried.size() == most_trials || o.second.time > best * above)) break;
+            if (!simulated(o)) break;
+            best = std::min(best, o.second.simulated);
+            tried.push_back(std::move(o));
+        }
+        return best_of(tried, high);
+    }
+
+    // Of what is about equally fast, and not slower than the floor, the stages of the choice, else one of the floor, else
+    // what takes the least of the processors.
+    option best_of(std::vector<option> tried, std::int64_t high) const {
+        const std::size_t wanted = tried.front().first;
+        double best = std::numeric_limits<double>::infinity(), floor = best;
+        for (const auto& [i, how] : tried) {
+            best = std::min(best, how.simulated);
+            if (is_of_floor(i) && how == how_[i]) floor = std::min(floor, how.simulated);
+        }
+        std::erase_if(tried, [&](const option& o) { return o.second.simulated > std::min(best * alike, floor); });
+        const auto key = [&](const option& o) {
+            return std::tuple(o.first != wanted, !is_of_floor(o.first),
+                              list_[o.first].cost.effort(static_cast<double>(high), o.second.chunk));
+        };
+        return *std::min_element(tried.begin(), tried.end(),
+                                 [&](const option& a, const option& b) { return key(a) < key(b); });
+    }
+
+    bool is_of_floor(std::size_t index) const {
+        return std::find(floor_.begin(), floor_.end(), index) != floor_.end();
+    }
+
+    // Of candidates that differ in algorithms alone the one with the best price; each in all its ways that are nowhere
+    // predicted slower than the floor but for what prices take for equal, by their price.
+    std::vector<option> options(const std::vector<std::size_t>& good, std::int64_t low, std::int64_t high) const {
+        std::map<std::string, std::size_t> best_of_kind;
+        for (const std::size_t i : good) {
+            const auto [known, is_new] = best_of_kind.try_emplace(key_of_places(list_[i].what.stages), i);
+            if (!is_new && better(i, known->second, static_cast<double>(high))) known->second = i;
+        }
+        std::map<double, double> floor = floor_between(low, high);
+        for (auto& [bytes, time] : floor) time *= tie;
+        std::vector<option> result;
+        for (const auto& [kind, i] : best_of_kind)
+            for (const tuning& t : tunings(machine_, list_[i].cost, high))
+                if (is_above(i, t, floor)) result.emplace_back(i, t);
+        std::stable_sort(result.begin(), result.end(),
+                         [](const option& a, const option& b) { return a.second.time < b.second.time; });
+        return result;
+    }
+
+    bool better(std::size_t a, std::size_t b, double bytes) const {
+        if (time_at(a, bytes) * equal < time_at(b, bytes)) return true;
+        return time_at(a, bytes) <= time_at(b, bytes) * equal &&
+               list_[a].cost.effort(bytes, how_[a].chunk) < list_[b].cost.effort(bytes, how_[b].chunk);
+    }
+
+    static constexpr std::size_t most_trials = 16;
+    static constexpr double hindered = 1.1;   // times the price, beyond which lanes are in each other's way
+    static constexpr double above = 1.1;      // times a simulation that a price may be
+    static constexpr double alike = 1.05;     // simulations this close say nothing
+
     const hierarchy& machine_;
     const std::vector<priced_candidate>& list_;
     std::vector<std::size_t> floor_;
+    trials trials_;
     std::vector<tuning> how_;       // of each candidate at the current size
     std::size_t chosen_ = nothing;  // at the size below
     std::vector<rule> rules_;

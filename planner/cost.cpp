@@ -24,10 +24,13 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 // Powers of two that plans are made for.
 constexpr std::size_t sizes = std::bit_width(static_cast<std::uint64_t>(largest_size / smallest_size));
 
+double segments_of(const message_load& m, double bytes) {
+    return m.whole ? 1 : std::ceil(m.part * bytes / static_cast<double>(wire_segment));
+}
+
 double overheads(const std::vector<message_load>& messages, double bytes) {
     double time = 0;
-    for (const message_load& m : messages)
-        time += m.count * m.overhead * (m.whole ? 1 : std::ceil(m.part * bytes / static_cast<double>(wire_segment)));
+    for (const message_load& m : messages) time += m.count * m.overhead * segments_of(m, bytes);
     return time;
 }
 
@@ -679,6 +682,18 @@ double price::effort(double bytes, std::int64_t chunk) const {
         for (std::size_t load = 0; load < shares_[p].size(); ++load)
             average += shares_[p][load] * phases_[p]->loads[load].time(bytes / c);
     return c * (cpu_time(bytes / c) + average);
+}
+
+double price::messages(double bytes, std::int64_t chunk) const {
+    const double c = chunks_of(bytes, chunk);
+    double each = 0;  // of a rank, in one chunk
+    for (std::size_t p = 0; p < phases_.size(); ++p)
+        for (std::size_t load = 0; load < shares_[p].size(); ++load) {
+            double sent = 0;
+            for (const message_load& m : phases_[p]->loads[load].sent) sent += m.count * segments_of(m, bytes / c);
+            each += shares_[p][load] * std::max(sent, 1.0);
+        }
+    return c * each * ranks_;
 }
 
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {

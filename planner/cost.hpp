@@ -111,6 +111,8 @@ public:
     /// Processor time of the busiest rank and of the average one together [s]: tells equally fast ones apart. Ranks may
     /// share cores, so that what the others do counts too.
     double effort(double bytes, std::int64_t chunk) const;
+    /// Messages on the way, in segments, of all ranks together, and one for each rank where a stage has none.
+    double messages(double bytes, std::int64_t chunk) const;
     /// Bytes of a vector per byte of its largest message between nodes (of its largest message, within one node).
     double shrink() const noexcept { return shrink_; }
     bool crosses_network() const noexcept { return crosses_network_; }

@@ -138,8 +138,12 @@ int run(const arguments& a) {
     fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.call.collective, format_bytes(bytes),
                plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
     fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
-    fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n\n", format_duration(p.time),
+    fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time),
                format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
+    if (chosen.simulated > 0)
+        fmt::print("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
+                   format_duration(chosen.simulated), format_bytes(chosen.at));
+    fmt::print("\n");
     print_stages(plan, what, chosen, p);
     print_links(plan, p);
     fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));

@@ -136,6 +136,7 @@ json json_of(const hierarchy& machine, const rule& r) {
     }
     json made{{"lanes", r.lanes}, {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
                         {"predicted_s", r.predicted}, {"limit_s", r.limit}, {"stages", stages}};
+    if (r.simulated > 0) made["simulated_s"] = r.simulated;
     if (r.up_to == rule::no_bound) made["up_to_bytes"] = nullptr;
     else made["up_to_bytes"] = r.up_to;
     return made;

@@ -71,7 +71,7 @@ void print_allreduce(const recipe& plan) {
         const auto gain = [&](const candidate& c) {
             return ratio_text(tuned(plan.machine, c, r.at).predicted, r.predicted);
         };
-        rows.add({bound_text(r.up_to), format_duration(r.predicted), format_duration(r.limit),
+        rows.add({bound_text(r.up_to), predicted_text(r), format_duration(r.limit),
                   percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
                   describe(plan.machine, r.stages)});
     }
@@ -88,7 +88,7 @@ void print_others(const recipe& plan) {
         if (what == collective::allreduce) continue;
         for (const rule& r : rules)
             rows.add({&r == &rules.front() ? std::string(to_string(what)) : "", bound_text(r.up_to),
-                      format_duration(r.predicted), percent_of_limit(r.limit, r.predicted), lanes_text(r),
+                      predicted_text(r), percent_of_limit(r.limit, r.predicted), lanes_text(r),
                       describe(plan.machine, r.stages)});
     }
     fmt::print("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());

@@ -21,6 +21,11 @@ std::string percent_of_limit(double limit, double time) {
 
 std::string bound_text(std::int64_t up_to) { return up_to == rule::no_bound ? "max" : format_bytes(up_to); }
 
+std::string predicted_text(const rule& r) {
+    const std::string price = format_duration(r.predicted);
+    return r.simulated > 0 ? fmt::format("{} (simulated: {})", price, format_duration(r.simulated)) : price;
+}
+
 std::string lanes_text(const rule& r) {
     return r.chunk == 0 ? "-" : fmt::format("{} x {}", r.lanes, format_bytes(r.chunk));
 }

@@ -13,6 +13,8 @@ std::string ratio_text(double slower, double faster);
 std::string percent_of_limit(double limit, double time);
 /// "max" or bytes.
 std::string bound_text(std::int64_t up_to);
+/// The price, and beside it what was simulated where that decided.
+std::string predicted_text(const rule& r);
 /// "2 x 96 KiB": lanes and chunk; "-" where the vector goes through in one piece.
 std::string lanes_text(const rule& r);
 

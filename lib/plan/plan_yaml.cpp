@@ -56,7 +56,9 @@ std::string write_rule(const hierarchy& machine, const rule& r) {
     const bool last = r.up_to == rule::no_bound;
     std::string text = fmt::format("    - {{up_to: {}, ", last ? std::string(any_size) : format_bytes(r.up_to));
     if (last) text += fmt::format("at: {}, ", format_bytes(r.at));
-    text += fmt::format("predicted: {}, limit: {}, ", rounded_duration(r.predicted), rounded_duration(r.limit));
+    text += fmt::format("predicted: {}, ", rounded_duration(r.predicted));
+    if (r.simulated > 0) text += fmt::format("simulated: {}, ", rounded_duration(r.simulated));
+    text += fmt::format("limit: {}, ", rounded_duration(r.limit));
     if (r.lanes != 1) text += fmt::format("lanes: {}, ", r.lanes);
     if (r.chunk != 0) text += fmt::format("chunk: {}, ", format_bytes(r.chunk));
 
@@ -160,7 +162,7 @@ std::int64_t read_positive_bytes(const document& value) {
 }
 
 rule read_rule(const document& map, const hierarchy& machine, collective what) {
-    map.allow_only({"up_to", "at", "predicted", "limit", "lanes", "chunk", "stages"});
+    map.allow_only({"up_to", "at", "predicted", "simulated", "limit", "lanes", "chunk", "stages"});
     rule r;
     const document up_to = map.at("up_to");
     if (up_to.text() != any_size) {
@@ -170,6 +172,7 @@ rule read_rule(const document& map, const hierarchy& machine, collective what) {
         r.at = read_positive_bytes(map.at("at"));
     }
     r.predicted = map.at("predicted").duration();
+    if (map.has("simulated")) r.simulated = map.at("simulated").duration();
     r.limit = map.at("limit").duration();
     if (map.has("lanes")) r.lanes = static_cast<int>(map.at("lanes").integer(1, max_lanes));
     if (map.has("chunk")) r.chunk = read_positive_bytes(map.at("chunk"));

@@ -83,6 +83,7 @@ struct rule {
     std::int64_t chunk = 0;         ///< [bytes] of the vector that pass through the stages at once; 0: all of it
     std::int64_t at = 0;            ///< the size the predictions are for [bytes]; up_to where that is finite
     double predicted = 0;           ///< the cost model's time at `at` [s]
+    double simulated = 0;           ///< by a simulation, at `at`, where that decided [s]; else 0
     double limit = 0;               ///< the physical limit at `at` [s]
     std::vector<stage> stages;      ///< innermost first
 

@@ -36,7 +36,7 @@ recipe example(tree shape, int inner_group) {
     r.rules[collective::allreduce] = {
         {.up_to = 32 << 10, .at = 32 << 10, .predicted = 90.04e-6, .limit = 70e-6,
          .stages = {inner, {{1}, 2, mode::replicate, "doubling"}}},
-        {.lanes = 3, .chunk = 192 << 10, .at = 1 << 30, .predicted = 8.5912, .limit = 8.5,
+        {.lanes = 3, .chunk = 192 << 10, .at = 1 << 30, .predicted = 8.5912, .simulated = 8.702, .limit = 8.5,
          .stages = {inner, {{1}, 2, mode::scatter, "ring"}}}};
     return finished(std::move(r));
 }
@@ -70,7 +70,7 @@ TEST(plan_yaml, is_as_documented) {
             "    - {up_to: 32 KiB, predicted: 90 us, limit: 70 us, stages: [\n"
             "        {levels: [node], group: 3, mode: root, algorithm: tree},\n"
             "        {levels: [core], group: 2, mode: replicate, algorithm: doubling}]}\n"
-            "    - {up_to: max, at: 1 GiB, predicted: 8.59 s, limit: 8.5 s, lanes: 3, chunk: 192 KiB, stages: [\n"),
+            "    - {up_to: max, at: 1 GiB, predicted: 8.59 s, simulated: 8.7 s, limit: 8.5 s, lanes: 3, chunk: 192 KiB, stages: [\n"),
         std::string::npos)
         << text;
     EXPECT_NE(uneven().text.find("  tree: [4, 2]\n"), std::string::npos) << uneven().text;

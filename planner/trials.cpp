@@ -1,0 +1,47 @@
+#include "planner/trials.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/partition.hpp"
+#include "planner/simulate/simulate.hpp"
+
+namespace terrace {
+
+namespace {
+
+constexpr double most_messages = 8'000;  // of one simulation
+constexpr double budget = 200'000;       // of all for one collective
+constexpr int rounds = 6;                // of all lanes, after which a chunk takes what later ones take
+
+// What NCCL and MPI take of devices' buffers is not what links take: simulations know links.
+bool takes_links(const hierarchy& machine) {
+    return std::none_of(machine.levels.begin(), machine.levels.end(),
+                        [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
+}
+
+}  // namespace
+
+trials::trials(const hierarchy& machine) : machine_(machine), left_(takes_links(machine) ? budget : 0) {}
+
+std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
+    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = rounds * lanes;
+    if (chunks <= some) return run(c, lanes, chunk, bytes);
+    const auto first = run(c, lanes, chunk, some / 2 * chunk), all = run(c, lanes, chunk, some * chunk);
+    if (!first || !all) return {};
+    return *all + static_cast<double>(chunks - some) * (*all - *first) / static_cast<double>(some - some / 2);
+}
+
+std::optional<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
+    const auto [known, is_new] =
+        known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, bytes));
+    if (!is_new) return known->second;
+    const double messages = c.cost.messages(static_cast<double>(bytes), chunk);
+    if (messages > std::min(most_messages, left_)) return {};
+    left_ -= messages;
+    const rule how{.up_to = bytes, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
+    return known->second = simulate(machine_, how, c.cost.what(), bytes).time;
+}
+
+}  // namespace terrace

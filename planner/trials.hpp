@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "planner/search.hpp"
+
+namespace terrace {
+
+/// Calls tried by simulation, for what no closed form sees: stages of different chunks that meet on one link and from
+/// then on keep step, and ranks that wait for unequal siblings. Only on machines so small that this takes no time to
+/// speak of; what it may take is counted in messages, so that plans are the same everywhere.
+class trials {
+public:
+    explicit trials(const hierarchy& machine);
+
+    /// Time of a call [s]; nothing where that would take too long. Of more than a few chunks in flight the first ones are
+    /// simulated, and the others take as long as the later of these do.
+    std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
+
+private:
+    std::optional<double> run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
+
+    const hierarchy& machine_;
+    double left_;  // messages
+    std::map<std::string, std::optional<double>> known_;
+};
+
+}  // namespace terrace

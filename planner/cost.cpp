@@ -302,7 +302,9 @@ private:
             const bool is_root = has_root && q.position == 0;
             const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
             const double in = !down_ && layout_.innermost ? 2 * exposed : 0;
-            const double added = !down_ && (!has_root || is_root) ? (size + 1) * reduced : 0;
+            // All that a rank has just copied in is in its cache: where it reads all of that again, it does so for nothing.
+            const double again = all_reduce && in > 0 ? 1 : 0;
+            const double added = !down_ && (!has_root || is_root) ? (size + 1 - again) * reduced : 0;
             const double out = down_ ? 2 : 0;
             loads_[i].memory += (in + added + out) * q.share * access_time(machine_);
             made_.largest_part = std::max(made_.largest_part, reduced * q.largest);

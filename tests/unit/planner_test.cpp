@@ -224,7 +224,7 @@ TEST(predict, native_stages_stream_through_memory) {
         EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter), 2 * flag + in + shard, 1e-9);
         EXPECT_NEAR(time(mode::scatter, collective::allreduce), 3 * flag + in + shard + std::max(out, most), 1e-9);
         EXPECT_NEAR(time(mode::replicate, collective::allreduce),
-                    flag + std::max(whole + (p + 1) * bytes * access, (p - 1) * link), 1e-9);
+                    flag + std::max(whole + p * bytes * access, (p - 1) * link), 1e-9);
         EXPECT_NEAR(time(mode::root, collective::reduce), flag + std::max((p + 1) * bytes * access, (p - 1) * link),
                     1e-9);
         EXPECT_NEAR(time(mode::root, collective::broadcast), flag + link, 1e-9);

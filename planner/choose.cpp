@@ -128,7 +128,7 @@ private:
         tuning how = how_[chosen_];
         if (how.lanes > 1 && list_[chosen_].cost.crosses_network() && !has_root(list_[chosen_].cost.what()))
             std::tie(chosen_, how) = try_out({chosen_, how}, good, low, high);
-        how.time = list_[chosen_].cost.time(static_cast<double>(high), how.lanes, how.chunk);
+        how.time = time_of(chosen_, how, static_cast<double>(high));
         rule next = rule_of(machine_, list_[chosen_].what, how, high, list_[chosen_].cost.what());
         const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
                           rules_.back().chunk == next.chunk;
@@ -158,14 +158,14 @@ private:
     }
 
     bool is_above(std::size_t index, const tuning& how, const std::map<double, double>& floor) const {
-        return std::all_of(floor.rbegin(), floor.rend(), [&](const auto& at) {
-            return list_[index].cost.time(at.first, how.lanes, how.chunk) <= at.second;
-        });
+        return std::all_of(floor.rbegin(), floor.rend(),
+                           [&](const auto& at) { return time_of(index, how, at.first) <= at.second; });
     }
 
-    double time_at(std::size_t index, double bytes) const {
-        return list_[index].cost.time(bytes, how_[index].lanes, how_[index].chunk);
+    double time_of(std::size_t index, const tuning& how, double bytes) const {
+        return list_[index].cost.time(bytes, how.lanes, how.chunk);
     }
+    double time_at(std::size_t index, double bytes) const { return time_of(index, how_[index], bytes); }
 
     std::size_t choose(std::vector<std::size_t> fast, std::int64_t high) const {
         if (fast.empty()) fast = all_good(high, high);  // they cross even here; the best of the floor is left
@@ -210,9 +210,7 @@ private:
         unhindered.second.lanes = max_lanes(machine_, list_[chosen.first].cost.what());
         option own = chosen;
         if (!simulated(own)) return unhindered;
-        const double predicted =
-            list_[own.first].cost.time(static_cast<double>(high), own.second.lanes, own.second.chunk);
-        if (own.second.simulated <= predicted * hindered) return chosen;
+        if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
         std::vector<option> open{own, unhindered};
         for (const std::size_t f : floor_) open.emplace_back(f, how_[f]);
         const std::size_t in_any_case = open.size();

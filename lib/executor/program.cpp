@@ -146,7 +146,6 @@ void program::run_briefly(lane& l) noexcept {
         note(l, n, true);
     }
     l.left = 1;
-    l.sends.message = l.recvs.message = 0;
     run_stage(l);
 }
 
@@ -291,9 +290,11 @@ std::byte* program::base_of(const lane& l, buffer where) const noexcept {
 
 std::byte* program::address(const lane& l, const operand& o) const noexcept {
     const std::int64_t in_slot = o.where == buffer::scratch ? elements_in_slot(l.code->code) : 0;
-    const bool beyond = in_slot > 0 && o.part.begin >= in_slot;
-    return (beyond ? own_scratch(l) : base_of(l, o.where)) +
-           static_cast<std::size_t>(o.part.begin - (beyond ? in_slot : 0)) * shape_.element;
+    const auto from = [&](std::byte* base, std::int64_t element) {
+        return base + static_cast<std::size_t>(element) * shape_.element;
+    };
+    if (in_slot > 0 && o.part.begin >= in_slot) return from(own_scratch(l), o.part.begin - in_slot);
+    return from(base_of(l, o.where), o.part.begin);
 }
 
 // What runs at once holds nobody up: only traces show it.

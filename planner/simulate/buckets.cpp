@@ -1,6 +1,7 @@
 #include "planner/simulate/buckets.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace terrace {
 

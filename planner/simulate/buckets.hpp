@@ -29,7 +29,10 @@ public:
             const double rate = links_.rate(link);
             b.touched = false;
             ++b.version;
-            if (b.empty && b.load < rate * (1 - rounding)) b.empty = false, b.since = now;
+            if (b.empty && b.load < rate * (1 - rounding)) {
+                b.empty = false;
+                b.since = now;
+            }
             if (!b.empty && b.load > rate * (1 + rounding)) f(link, now + b.tokens / (b.load - rate), b.version);
         }
         touched_.clear();

@@ -229,8 +229,14 @@ private:
         if (!picked.insert(best).second || !seen_.insert(key_of(stages)).second) return;
         const bool scatter_only =
             std::all_of(stages.begin(), stages.end(), [](const stage& s) { return s.how == mode::scatter; });
-        found_.push_back(
-            {{scatter_only ? "staged" : "mixed", stages}, prices_.price_together(what_, std::move(costs))});
+        found_.push_back({{scatter_only ? "staged" : "mixed", stages}, prices_.price_together(what_, stages, costs)});
+        for (const bool in_one_piece : {false, true}) {
+            std::vector<stage> turning = stages;
+            const std::vector<int> turns = prices_.turns(what_, stages, costs, in_one_piece);
+            for (std::size_t t = 0; t < turns.size(); ++t) turning[t].first = turns[t];
+            if (seen_.insert(key_of(turning)).second)
+                found_.push_back({{"staged", turning}, prices_.price_together(what_, turning, costs)});
+        }
     }
 
     pricer& prices_;

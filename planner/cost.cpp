@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <bit>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +17,7 @@
 
 #include "base/hierarchy_yaml.hpp"
 #include "base/partition.hpp"
+#include "plan/routes.hpp"
 
 namespace terrace {
 
@@ -41,10 +45,69 @@ double slowest(const phase_cost& p, double bytes) {
 }
 
 // A chain busies nobody for long, but what its processors do adds up along it.
+double processors_of(const phase_cost& p, double bytes) {
+    return std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
+}
+
 double time_of(const phase_cost& p, double bytes) {
-    const double processors = std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
-    const double wire = p.data * bytes;
+    const double wire = p.data * bytes, processors = processors_of(p, bytes);
     return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
+}
+
+// Those loads that take the longest at some size.
+void find_slowest(phase_cost& p) {
+    p.times.clear();
+    for (const cpu_load& load : p.loads) {
+        std::vector<double>& times = p.times.emplace_back();
+        for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2)
+            times.push_back(load.time(static_cast<double>(bytes)));
+    }
+    std::set<int> slowest;
+    for (std::size_t size = 0; size < sizes; ++size) {
+        const auto slower = [&](const auto& a, const auto& b) { return a[size] < b[size]; };
+        const auto most = std::max_element(p.times.begin(), p.times.end(), slower);
+        slowest.insert(static_cast<int>(most - p.times.begin()));
+    }
+    p.slowest.assign(slowest.begin(), slowest.end());
+}
+
+// What a phase costs of a vector so much shorter.
+phase_cost scaled(phase_cost p, double by) {
+    const auto shrink = [by](auto& x) { x = static_cast<std::remove_reference_t<decltype(x)>>(x * by); };
+    const auto shrink_all = [&](std::vector<message_load>& messages) {
+        for (message_load& m : messages) shrink(m.part);
+    };
+    for (double* x : {&p.data, &p.path_memory, &p.network_part, &p.largest_part}) shrink(*x);
+    for (double& x : p.links) shrink(x);
+    for (cpu_load& load : p.loads) {
+        shrink_all(load.sent);
+        shrink_all(load.received);
+        shrink(load.memory);
+    }
+    shrink_all(p.path);
+    find_slowest(p);
+    return p;
+}
+
+// How long a vector that goes through a stage occupies the busiest link of each level [s/B].
+std::vector<double> busy_links(const hierarchy& machine, const stage_price& s, collective what) {
+    std::vector<double> busy(at(machine.depth()));
+    for (const phase_cost* p : s.phases(what))
+        for (std::size_t link = 0; link < p->links.size(); ++link) {
+            const std::size_t level = link / 2 % busy.size();
+            busy[level] = std::max(busy[level], p->links[link] * p->slowness[level] / machine.levels[level].bandwidth);
+        }
+    return busy;
+}
+
+// Of a vector that goes through dimensions in another order, what a stage has is so much more than in theirs: each one that
+// a stage comes after divides what it has by its size.
+double more_of(std::span<const stage> stages, const std::vector<int>& order, int number) {
+    double more = 1;
+    for (auto before = order.begin(); *before != number; ++before) more /= stages[at(*before)].group;
+    for (int before = *std::min_element(order.begin(), order.end()); before < number; ++before)
+        more *= stages[at(before)].group;
+    return more;
 }
 
 double chunks_of(double bytes, std::int64_t chunk) {
@@ -436,18 +499,7 @@ private:
             if (is_new) made_.loads.push_back(kind->first);
             made_.load_of_sample.push_back(kind->second);
         }
-        for (const cpu_load& load : made_.loads) {
-            std::vector<double>& times = made_.times.emplace_back();
-            for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2)
-                times.push_back(load.time(static_cast<double>(bytes)));
-        }
-        std::set<int> slowest;
-        for (std::size_t size = 0; size < sizes; ++size) {
-            const auto slower = [&](const auto& a, const auto& b) { return a[size] < b[size]; };
-            const auto most = std::max_element(made_.times.begin(), made_.times.end(), slower);
-            slowest.insert(static_cast<int>(most - made_.times.begin()));
-        }
-        made_.slowest.assign(slowest.begin(), slowest.end());
+        find_slowest(made_);
     }
 
     const hierarchy& machine_;
@@ -518,8 +570,8 @@ double stage_price::busiest_link(collective what) const {
 std::string key_of(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
-                           s.algorithm, to_string(s.over), fmt::join(s.weights, ":"));
+        key += fmt::format("{}-{}:{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                           s.algorithm, to_string(s.over), s.first, fmt::join(s.weights, ":"));
     return key;
 }
 
@@ -569,8 +621,61 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     return std::make_shared<const stage_price>(std::move(made));
 }
 
-price pricer::price_together(collective what, std::vector<std::shared_ptr<const stage_price>> stages) const {
-    return price(machine_, samples_, what, std::move(stages));
+// Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
+price pricer::price_together(collective what, std::span<const stage> stages,
+                             std::vector<std::shared_ptr<const stage_price>> costs) const {
+    const routes ways = routes_of(machine_, stages);
+    std::vector<leg> legs;
+    for (int s = 0; s < ways.common; ++s) legs.push_back({s, 0, std::move(costs[at(s)])});
+    const double all = std::accumulate(ways.shares.begin(), ways.shares.end(), 0.0);
+    for (int r = 0; r < ways.count(); ++r)
+        for (const int s : ways.orders[at(r)]) {
+            const double part = ways.shares[at(r)] / all * more_of(stages, ways.orders[at(r)], s);
+            const stage_price& whole = *costs[at(s)];
+            legs.push_back({s, r + 1, std::make_shared<const stage_price>(stage_price{
+                                          scaled(whole.up, part), scaled(whole.down, part), nullptr})});
+        }
+    return price(machine_, samples_, what, std::move(legs));
+}
+
+// One share after the other is given to the order that leaves what is busiest the least busy.
+std::vector<int> pricer::turns(collective what, std::span<const stage> stages,
+                               std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) const {
+    constexpr int most = 24;
+    constexpr double as_good = 1.01;
+    const std::size_t dimensions = dimensions_of(machine_, stages).size(), inside = stages.size() - dimensions;
+    const std::size_t depth = at(machine_.depth());
+    std::vector<std::vector<double>> busy;  // by the stage that comes first: each level, and each route [s/B]
+    std::vector<int> order(dimensions);
+    std::iota(order.begin(), order.end(), static_cast<int>(inside));
+    for (std::size_t first = 0; first < dimensions; ++first) {
+        std::vector<double>& sum = busy.emplace_back(depth + dimensions);
+        for (const int s : order) {
+            const double more = more_of(stages, order, s);
+            const std::vector<double> of_stage = busy_links(machine_, *costs[at(s)], what);
+            for (std::size_t l = 0; l < depth; ++l) sum[l] += of_stage[l] * more;
+            for (const phase_cost* p : costs[at(s)]->phases(what)) sum[depth + first] += in_one_piece ? p->data * more : 0;
+        }
+        std::rotate(order.begin(), order.begin() + 1, order.end());
+    }
+    std::vector<double> so_far(depth + dimensions);
+    const auto with = [&](const std::vector<double>& more) {
+        double most_busy = 0;
+        for (std::size_t i = 0; i < so_far.size(); ++i) most_busy = std::max(most_busy, so_far[i] + more[i]);
+        return most_busy;
+    };
+    std::vector<int> shares(stages.size()), best;
+    double least = std::numeric_limits<double>::infinity();
+    for (int n = 1; n <= most && dimensions > 0; ++n) {
+        const auto next = std::min_element(busy.begin(), busy.end(),
+                                           [&](const auto& a, const auto& b) { return with(a) < with(b); });
+        for (std::size_t i = 0; i < so_far.size(); ++i) so_far[i] += (*next)[i];
+        ++shares[inside + static_cast<std::size_t>(next - busy.begin())];
+        const double each = *std::max_element(so_far.begin(), so_far.end()) / n;
+        if (each * as_good < least) least = each, best = shares;
+    }
+    const bool one = std::count(best.begin(), best.end(), 0) + 1 == static_cast<std::ptrdiff_t>(best.size());
+    return one && best[inside] > 0 ? std::vector<int>{} : best;
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {
@@ -578,7 +683,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     std::vector<std::shared_ptr<const stage_price>> prices;
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s].algorithm), stages[s].over));
-    return price_together(what, std::move(prices));
+    return price_together(what, stages, std::move(prices));
 }
 
 // A library's own collective is taken to be as fast as the messages of direct, which then comes first.
@@ -607,11 +712,10 @@ std::vector<std::span<const pricer::option>> pricer::price_options(std::span<con
     return result;
 }
 
-price::price(const hierarchy& machine, const sampler& samples, collective what,
-             std::vector<std::shared_ptr<const stage_price>> stages)
-    : what_(what), stages_(std::move(stages)), ranks_(machine.ranks()) {
-    for (const auto& s : stages_)
-        for (const phase_cost* p : s->phases(what)) phases_.push_back(p);
+price::price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs)
+    : what_(what), legs_(std::move(legs)), ranks_(machine.ranks()) {
+    for (const leg& each : legs_)
+        for (const phase_cost* p : each.cost->phases(what)) phases_.push_back(p);
     const std::size_t depth = at(machine.depth());
     std::vector<double> loads(samples.ranks().size() * depth * 2), busy(loads.size());  // vectors, and at the rate
     double network_part = 0, largest_part = 0;
@@ -698,24 +802,42 @@ double price::messages(double bytes, std::int64_t chunk) const {
     return c * each * ranks_;
 }
 
+// Of a chunk of so many bytes.
+int price::longest_route(double bytes) const {
+    std::map<int, double> times;
+    for (const leg& each : legs_)
+        for (const phase_cost* p : each.cost->phases(what_)) times[each.route] += time_of(*p, bytes);
+    times.erase(0);
+    const auto longer = [](const auto& a, const auto& b) { return a.second < b.second; };
+    return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
+}
+
+// Routes are under way side by side, but for what processors do.
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     pipeline p{.chunks = chunks_of(bytes, chunk)};
     const double each = bytes / p.chunks;
-    for (const phase_cost* phase : phases_) p.sum += time_of(*phase, each);
+    const int longest = longest_route(each);
     p.busiest = std::max(link_time_ * each, cpu_time(each));
+    for (const leg& of : legs_)
+        for (const phase_cost* phase : of.cost->phases(what_))
+            p.sum += of.route == 0 || of.route == longest ? time_of(*phase, each) : processors_of(*phase, each);
+    if (longest > 0) p.sum = std::max(p.sum, p.busiest);
     return p;
 }
 
 prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
     prediction p;
     p.links = links_;
-    p.stages.resize(stages_.size());
+    for (const leg& each : legs_) p.stages.resize(std::max(p.stages.size(), at(each.stage) + 1));
     if (bytes > 0) {
         const double c = chunks_of(bytes, chunk);
+        const int longest = longest_route(bytes / c);
         p.time = time(bytes, lanes, chunk);
-        for (std::size_t s = 0; s < stages_.size(); ++s) {
-            p.stages[s].time = stages_[s]->time(bytes / c, what_);
-            for (const phase_cost* each : stages_[s]->phases(what_)) p.stages[s].latency += each->latency;
+        for (const leg& each : legs_) {
+            if (each.route != 0 && each.route != longest) continue;
+            stage_cost& s = p.stages[at(each.stage)];
+            s.time += each.cost->time(bytes / c, what_);
+            for (const phase_cost* phase : each.cost->phases(what_)) s.latency += phase->latency;
         }
         p.cpu_time = c * cpu_time(bytes / c);
     }

@@ -87,6 +87,13 @@ struct stage_price {
     double busiest_link(collective what) const;
 };
 
+/// A stage as a part of the vector goes through it.
+struct leg {
+    int stage = 0;
+    int route = 0;  ///< those of different routes are under way side by side; 0: of all, before them on the way up
+    std::shared_ptr<const stage_price> cost;
+};
+
 /// A message cut into chunks.
 struct pipeline {
     double chunks = 1;
@@ -100,8 +107,7 @@ struct pipeline {
 /// A list of stages, priced for any size of one collective.
 class price {
 public:
-    price(const hierarchy& machine, const sampler& samples, collective what,
-          std::vector<std::shared_ptr<const stage_price>> stages);
+    price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs);
 
     collective what() const noexcept { return what_; }
     pipeline in_chunks(double bytes, std::int64_t chunk) const;
@@ -120,10 +126,11 @@ public:
 private:
     void find_busiest(const sampler& samples);
     double cpu_time(double bytes) const;
+    int longest_route(double bytes) const;
 
     collective what_;
-    std::vector<std::shared_ptr<const stage_price>> stages_;
-    std::vector<const phase_cost*> phases_;     // of the stages, those that are run
+    std::vector<leg> legs_;
+    std::vector<const phase_cost*> phases_;     // of the legs, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
@@ -134,7 +141,7 @@ private:
     bool crosses_network_ = false;
 };
 
-/// "0-1:8:scatter:ring:nccl:;": the same text for equal stages and for no others.
+/// "0-1:8:scatter:ring:nccl:0:;": the same text for equal stages and for no others.
 std::string key_of(std::span<const stage> stages);
 
 /// Whether plans may run a stage by it. A native stage runs where ranks share memory; and between GPUs, over NCCL, where
@@ -157,8 +164,14 @@ public:
         std::shared_ptr<const stage_price> cost;
     };
     std::vector<std::span<const option>> price_options(std::span<const stage> stages);
-    price price_together(collective what, std::vector<std::shared_ptr<const stage_price>> stages) const;
+    price price_together(collective what, std::span<const stage> stages,
+                         std::vector<std::shared_ptr<const stage_price>> costs) const;
     const hierarchy& machine() const noexcept { return machine_; }
+    /// How much of a vector is to begin with each of the stages, which cost so much, for the busiest link of a torus (in one
+    /// piece: and the longest route) to be busy no longer than it must: small integers, as stage::first. Empty where there is
+    /// nothing to gain, or no torus.
+    std::vector<int> turns(collective what, std::span<const stage> stages,
+                           std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) const;
 
 private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, carrier over);

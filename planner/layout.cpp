@@ -34,7 +34,7 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
 std::string key_of_places(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how),
+        key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how), s.first,
                            fmt::join(s.weights, ":"));
     return key;
 }

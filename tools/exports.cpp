@@ -133,6 +133,7 @@ json json_of(const hierarchy& machine, const rule& r) {
         stages.push_back({{"levels", levels}, {"mode", to_string(s.how)}, {"algorithm", s.algorithm}});
         if (s.group > 0) stages.back()["group"] = s.group;
         if (!s.weights.empty()) stages.back()["weights"] = s.weights;
+        if (s.first > 0) stages.back()["first"] = s.first;
     }
     json made{{"lanes", r.lanes}, {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
                         {"predicted_s", r.predicted}, {"limit_s", r.limit}, {"stages", stages}};

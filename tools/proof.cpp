@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
+#include "plan/routes.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/slice.hpp"
@@ -106,6 +107,7 @@ std::int64_t work_of(const recipe& plan, const claim& c) {
     const std::int64_t ranks = plan.machine.ranks();
     const std::vector<stage>& stages = rule_of(plan, c).stages;
     const tree shape = stage_tree(plan.machine, stages);
+    const routes ways = routes_of(plan.machine, stages);
     std::int64_t work = 8 * ranks;                     // what a rank costs by itself
     if (has_blocks(c.what)) work += ranks * ranks;     // blocks are copied one by one
     std::int64_t holders = ranks;
@@ -113,8 +115,9 @@ std::int64_t work_of(const recipe& plan, const claim& c) {
         const algorithm& by = *find_algorithm(stages[at(l)].algorithm);
         const mode how = stages[at(l)].how;
         const int size = *std::max_element(shape.children()[at(l)].begin(), shape.children()[at(l)].end());
-        if (goes_up(c.what)) work += holders * instructions_of(by, by.up(how), size);
-        if (goes_down(c.what)) work += holders * instructions_of(by, by.down(how), size);
+        const std::int64_t groups = holders * (l < ways.common ? 1 : ways.count());
+        if (goes_up(c.what)) work += groups * instructions_of(by, by.up(how), size);
+        if (goes_down(c.what)) work += groups * instructions_of(by, by.down(how), size);
         if (how == mode::root) holders = std::max<std::int64_t>(shape.domains(l), holders / size);
     }
     return work;

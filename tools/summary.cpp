@@ -33,9 +33,10 @@ std::string lanes_text(const rule& r) {
 std::string stage_text(const hierarchy& machine, const stage& s) {
     std::string name;
     for (const int l : s.levels) name += (name.empty() ? "" : "+") + machine.levels[static_cast<std::size_t>(l)].name;
-    return fmt::format("{} {} {}{}{}", name, to_string(s.how), s.algorithm,
+    return fmt::format("{} {} {}{}{}{}", name, to_string(s.how), s.algorithm,
                        s.weights.empty() ? "" : fmt::format(" {}", fmt::join(s.weights, ":")),
-                       s.over == carrier::nccl ? "" : fmt::format(" over {}", to_string(s.over)));
+                       s.over == carrier::nccl ? "" : fmt::format(" over {}", to_string(s.over)),
+                       s.first == 0 ? "" : fmt::format(" first {}", s.first));
 }
 
 std::string bandwidth_text(const level& l) {

@@ -65,6 +65,13 @@ std::vector<int> shown_ranks(int ranks) {
     return {shown.begin(), shown.end()};
 }
 
+// In how many orders parts of a vector go through the stages side by side.
+int routes_of(const simulation& s) {
+    int routes = 1;
+    for (const stage_span& span : s.spans) routes = std::max(routes, span.route);
+    return routes;
+}
+
 // 1, 2 or 5 times a power of ten, such that there are about eight of it.
 double tick_of(double time) {
     const double rough = time / 8, power = std::pow(10, std::floor(std::log10(rough)));
@@ -97,9 +104,10 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
                               {"args", {{"percent", std::round(1000 * loads[l].of_busiest[i]) / 10}}}});
     }
     for (int r = 0; r < ranks; ++r) process(r + 1, fmt::format("rank {}", r));
+    const int routes = routes_of(s);
     for (const stage_span& span : s.spans) {
         if (span.rank >= ranks) continue;
-        events.push_back({{"ph", "X"}, {"pid", span.rank + 1}, {"tid", span.lane},
+        events.push_back({{"ph", "X"}, {"pid", span.rank + 1}, {"tid", span.lane * routes + std::max(0, span.route - 1)},
                           {"name", span_name(machine, how, span)}, {"cat", span.down ? "down" : "up"},
                           {"ts", span.begin * 1e6}, {"dur", (span.end - span.begin) * 1e6},
                           {"args", {{"chunk", span.chunk}, {"stage", span.stage}}}});
@@ -108,7 +116,9 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
 }
 
 std::string timeline_svg(const hierarchy& machine, const rule& how, const simulation& s, const std::string& title) {
-    constexpr double left = 190, right = 110, plot = 800, row = 13, strip = 46, gap = 8;
+    constexpr double left = 190, right = 110, plot = 800, strip = 46, gap = 8;
+    const int routes = routes_of(s);
+    const double row = routes == 1 ? 13 : 1 + 7 * routes, way = (row - 1) / routes;  // of a lane, and of a route in it
     const double width = left + plot + right;
     svg out(width, 100);
     const double time = s.time > 0 ? s.time : 1;
@@ -143,14 +153,17 @@ std::string timeline_svg(const hierarchy& machine, const rule& how, const simula
             if (span.rank != rank || span.lane >= lanes) continue;
             const double begin = x_of(span.begin), end = x_of(span.end);
             const std::string fill = lighter(colour(span.stage), span.down ? 0.5 : 0);
-            out.rect(begin, y + span.lane * row + 0.5, std::max(0.3, end - begin), row - 1,
+            const double down = way * std::max(0, span.route - 1), high = span.route == 0 ? row - 1 : way;
+            out.rect(begin, y + span.lane * row + 0.5 + down, std::max(0.3, end - begin), high,
                      {.fill = fill, .stroke = end - begin > 6 ? "white" : "none", .width = 0.5, .opacity = 0.9},
                      fmt::format("chunk {}: {}, {} to {}", span.chunk, span_name(machine, how, span),
                                  format_duration(span.begin), format_duration(span.end)));
         }
         y = bottom + gap;
     }
-    out.text(left + plot + 10, top + 10, s.lanes > lanes ? fmt::format("{} of {} lanes", lanes, s.lanes) : "a row: a lane",
+    out.text(left + plot + 10, top + 10, s.lanes > lanes ? fmt::format("{} of {} lanes", lanes, s.lanes)
+                                              : routes == 1   ? "a row: a lane"
+                                                              : fmt::format("{} rows: a lane", routes),
              11, svg::anchor::start, "#555");
 
     y += 20;

@@ -25,6 +25,18 @@ place place_of(const schedule& s, const instr& i, std::int64_t chunk) {
     return {.stage = p.stage, .down = p.down, .step = i.step, .chunk = chunk};
 }
 
+// Which route the first message of a step takes may differ between ranks: for all of them the stages of routes, which run
+// side by side, are the innermost of these.
+std::vector<phase> without_routes(std::vector<phase> phases) {
+    std::vector<phase*> side_by_side;
+    for (phase& p : phases)
+        if (p.route > 0) side_by_side.push_back(&p);
+    const auto inner = [](const phase* a, const phase* b) { return a->stage < b->stage; };
+    const auto first = std::min_element(side_by_side.begin(), side_by_side.end(), inner);
+    for (phase* p : side_by_side) p->stage = (*first)->stage;
+    return phases;
+}
+
 // Which instructions wait for something that this step's messages bring.
 std::vector<bool> followers(const schedule& s) {
     std::vector<bool> after(s.instrs.size());
@@ -45,6 +57,7 @@ std::vector<bool> followers(const schedule& s) {
 
 queued::queued(schedule s, const std::vector<std::string>& over_mpi) : code(std::move(s)), first(2 * over_mpi.size() + 1) {
     const int stages = static_cast<int>(over_mpi.size());
+    code.phases = without_routes(std::move(code.phases));
     const std::vector<bool> after = followers(code);
     const auto size = static_cast<std::uint32_t>(code.instrs.size());
     int slot = 0;

@@ -20,6 +20,7 @@ namespace terrace {
 namespace {
 
 constexpr std::int64_t max_lanes = 64;
+constexpr std::int64_t max_weight = 1000;
 constexpr std::string_view any_size = "max";
 
 // What a plan was made for, in one form: whoever changes it by hand gets a plan that no longer fits its own numbers.
@@ -47,8 +48,9 @@ std::string write_stage(const hierarchy& machine, const stage& s, const std::vec
     for (const int l : s.levels) names.push_back(yaml_scalar(machine.levels[static_cast<std::size_t>(l)].name));
     const std::string weights = s.weights.empty() ? "" : fmt::format(", weights: [{}]", fmt::join(s.weights, ", "));
     const std::string over = s.over == carrier::nccl ? "" : fmt::format(", over: {}", to_string(s.over));
-    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}{}}}", fmt::join(names, ", "),
-                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights, over);
+    const std::string first = s.first == 0 ? "" : fmt::format(", first: {}", s.first);
+    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}{}{}}}", fmt::join(names, ", "),
+                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights, over, first);
 }
 
 // One line for what holds of the whole rule, then one per stage.
@@ -97,9 +99,8 @@ mode read_mode(const document& value) {
 }
 
 std::vector<int> read_weights(const document& list) {
-    constexpr std::int64_t most = 1000;
     std::vector<int> weights;
-    for (const document& item : list.items()) weights.push_back(static_cast<int>(item.integer(0, most)));
+    for (const document& item : list.items()) weights.push_back(static_cast<int>(item.integer(0, max_weight)));
     if (weights.empty()) list.fail("an empty list of weights; leave it out where all are equal");
     return weights;
 }
@@ -115,7 +116,7 @@ carrier read_carrier(const document& map) {
 }
 
 stage read_stage(const document& map, const hierarchy& machine) {
-    map.allow_only({"levels", "group", "mode", "algorithm", "weights", "over"});
+    map.allow_only({"levels", "group", "mode", "algorithm", "weights", "over", "first"});
     const document group = map.at("group");
     const bool uneven = group.text().find("..") != std::string::npos;  // compared with the topology afterwards
     return {.levels = read_levels(map.at("levels"), machine),
@@ -124,6 +125,7 @@ stage read_stage(const document& map, const hierarchy& machine) {
             .algorithm = map.at("algorithm").text(),
             .weights = map.has("weights") ? read_weights(map.at("weights")) : std::vector<int>{},
             .over = read_carrier(map),
+            .first = map.has("first") ? static_cast<int>(map.at("first").integer(1, max_weight)) : 0,
             .written = {map.line(), map.column()}};
 }
 

@@ -8,6 +8,7 @@
 #include <terrace/error.hpp>
 
 #include "base/units.hpp"
+#include "plan/routes.hpp"
 
 namespace terrace {
 
@@ -168,7 +169,9 @@ tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
         groups.add(s, number);
         groups.check_weights(s, number++);
     }
-    return groups.finish();
+    tree made = groups.finish();
+    routes_of(machine, stages);
+    return made;
 }
 
 std::string describe(const hierarchy& machine, std::span<const stage> stages) {
@@ -184,6 +187,7 @@ std::string describe(const hierarchy& machine, std::span<const stage> stages) {
         text += fmt::format("{} {}", to_string(s.how), s.algorithm);
         if (!s.weights.empty()) text += fmt::format(" {}", fmt::join(s.weights, ":"));
         if (s.over != carrier::nccl) text += fmt::format(" over {}", to_string(s.over));
+        if (s.first > 0) text += fmt::format(" first {}", s.first);
         ++number;
     }
     return text;

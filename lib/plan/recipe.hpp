@@ -69,6 +69,9 @@ struct stage {
     /// outermost stage. May be 0 for some.
     std::vector<int> weights{};
     carrier over = carrier::nccl;
+    /// Of a dimension of a torus: how much of the vector goes through this stage first, then through those behind it and
+    /// at last through those of the dimensions before it. 0 in all: everything goes through them as they stand.
+    int first = 0;
     origin written{};
 
     friend bool operator==(const stage&, const stage&) = default;

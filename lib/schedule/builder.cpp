@@ -42,12 +42,18 @@ builder::builder(int rank, int ranks, collective what, std::int64_t count, vecto
     out_.phases.push_back({});
 }
 
-void builder::begin_phase(phase p) { out_.phases.push_back(p); }
+// Those of routes, which run side by side, come again.
+void builder::begin_phase(phase p) {
+    if (p.route == 0 || out_.phases[phase_].route == 0) ++turn_;
+    const auto begun = p.route == 0 ? out_.phases.end() : std::find(out_.phases.begin(), out_.phases.end(), p);
+    phase_ = static_cast<std::size_t>(begun - out_.phases.begin());
+    if (begun == out_.phases.end()) out_.phases.push_back(p);
+}
 
 instr& builder::emit(action what, int peer) {
     instr& i = out_.instrs.emplace_back();
     i.what = what;
-    i.phase = static_cast<std::uint16_t>(out_.phases.size() - 1);
+    i.phase = static_cast<std::uint16_t>(phase_);
     i.step = step_;
     i.peer = peer;
     return i;
@@ -113,7 +119,7 @@ void builder::hand_over(action stage, const group& g, bool library) {
     i.completes = stage == action::stage_allreduce && g.outermost;
     if (stage == action::stage_allreduce && g.sharded) add_sources(i, std::array{place(own)});
     if (!library && (stage == action::stage_reduce_scatter || (to_one && is_root))) add_sources(i, std::array{place(gets)});
-    i.channel = static_cast<int>(out_.phases.size() - 1) << 14 | g.ordinal;
+    i.channel = turn_ << 14 | g.ordinal;
     out_.groups.push_back(
         {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root, library});
 }

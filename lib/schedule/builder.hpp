@@ -53,6 +53,7 @@ public:
     int step() const noexcept { return step_; }
     /// Stages that run side by side begin at the same step.
     void go_to_step(int step) noexcept { step_ = step; }
+    /// Instructions from here on are of this phase, again where it has begun before.
     void begin_phase(phase p);
 
     void send(int peer, place src);
@@ -98,6 +99,8 @@ private:
 
     schedule out_;
     int step_ = 0;
+    std::size_t phase_ = 0;
+    int turn_ = 0;  // of the phase, those of all routes counted as one
 };
 
 }  // namespace terrace

@@ -28,6 +28,8 @@ struct composed_stage {
     std::vector<cohort> cohorts;       ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
+    int number = 0;                    ///< among the plan's stages
+    int route = 0;                     ///< which of the composition's it is on, from 1; 0: on all
 
     /// Those that a rank is a member of, ascending.
     const std::vector<int>& cohorts_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
@@ -37,6 +39,7 @@ struct composed_stage {
 struct owned {
     range part;
     std::vector<int> owners;
+    int route = 0;  ///< that it took
 };
 
 /// Who meets whom over which part of the vector, stage by stage: the stages of a plan rule, laid out for one count. The
@@ -46,6 +49,9 @@ struct composition {
     std::int64_t count = 0;
     std::vector<composed_stage> stages;
     std::vector<owned> owners;  ///< after the last stage, ascending; all ranks' cover the vector
+    /// Where parts of the vector go through stages in different orders: of each order, the ranks as its first stage takes
+    /// them together, then its next. No two routes have a part of the vector in common. Else empty.
+    std::vector<std::vector<int>> routes;
 };
 
 /// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner
@@ -53,7 +59,8 @@ struct composition {
 /// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
 /// where the domain has it; else (and for root -1) successive segments take successive siblings.
 /// @throws stage_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
-/// siblings
+/// siblings. Where dimensions of a torus take turns at coming first (stage::first), what each rank owns after the stages
+/// inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in that order.
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
 
@@ -69,7 +76,10 @@ void check_runnable(const recipe& r);
 /// A vector made of one block per rank, such that the composition's owner of block r is rank r.
 struct block_layout {
     composition c;
-    std::vector<range> blocks;  ///< of the vector, by rank
+    std::vector<range> blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
+
+    /// What the rank's block is made of, in its order.
+    std::vector<range> block_of(int rank) const;
 };
 
 /// The same groups over blocks of the given counts, by rank. Blocks stand in the order in which stages divide a vector,

@@ -17,10 +17,11 @@ struct fault {
     std::string text;
 };
 
-// A part of the vector that a rank has, summed up over ranks [first, end).
+// A part of the vector that a rank has, summed up over ranks [first, end): as they stand, or in the order of a route.
 struct sum {
     range part;
     int first = 0, end = 0;
+    int route = 0;  // that the part takes, from 1; 0: not on one yet
 };
 
 // Follows what ranks have from stage to stage, from the groups alone.
@@ -29,13 +30,17 @@ public:
     explicit replay(const composition& c) : composition_(c), has_(at(c.ranks)) {
         for (int r = 0; r < c.ranks; ++r)
             if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
+        for (const std::vector<int>& route : c.routes) {
+            std::vector<int>& places = places_.emplace_back(at(c.ranks), -1);
+            for (std::size_t place = 0; place < route.size(); ++place) places[at(route[place])] = static_cast<int>(place);
+        }
     }
 
     void run() {
         for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) {
             std::vector<std::vector<sum>> made(has_.size());
             const composed_stage& s = composition_.stages[stage_];
-            for (const cohort& k : s.cohorts) combine(s.how, k, made);
+            for (const cohort& k : s.cohorts) combine(s, k, made);
             for (std::size_t r = 0; r < has_.size(); ++r) {
                 made[r].insert(made[r].end(), has_[r].begin(), has_[r].end());
                 has_[r] = joined(std::move(made[r]));
@@ -50,18 +55,19 @@ private:
         std::vector<sum> result;
         for (const sum& s : parts) {
             const bool goes_on = !result.empty() && result.back().part.end == s.part.begin &&
-                                 result.back().first == s.first && result.back().end == s.end;
+                                 result.back().first == s.first && result.back().end == s.end &&
+                                 result.back().route == s.route;
             if (goes_on) result.back().part.end = s.part.end;
             else result.push_back(s);
         }
         return result;
     }
 
-    void combine(mode how, const cohort& k, std::vector<std::vector<sum>>& made) {
+    void combine(const composed_stage& s, const cohort& k, std::vector<std::vector<sum>>& made) {
         if (k.segment.empty()) return;
         int first = 0, end = 0;
         for (std::size_t i = 0; i < k.members.size(); ++i) {
-            const sum taken = take(k.members[i], k.segment);
+            const sum taken = take(k.members[i], k.segment, s.route);
             if (i > 0 && taken.first != end)
                 refuse(k, fmt::format("rank {} brings the sum of ranks {} to {} where {} is next", k.members[i],
                                       taken.first, taken.end - 1, end));
@@ -75,25 +81,43 @@ private:
         }
         if (covered != k.segment.end) refuse(k, "its shards do not cover it");
         for (std::size_t i = 0; i < k.members.size(); ++i) {
-            const range kept = how == mode::scatter ? k.shards[i] : k.segment;
-            const bool keeps = how != mode::root || static_cast<int>(i) == k.root;
-            if (keeps && !kept.empty()) made[at(k.members[i])].push_back({kept, first, end});
+            const range kept = s.how == mode::scatter ? k.shards[i] : k.segment;
+            const bool keeps = s.how != mode::root || static_cast<int>(i) == k.root;
+            if (keeps && !kept.empty()) made[at(k.members[i])].push_back({kept, first, end, s.route});
         }
     }
 
     // What a rank brings to a group, and has no longer: no two groups of a stage may take the same.
-    sum take(int rank, range part) {
+    sum take(int rank, range part, int route) {
         std::vector<sum>& mine = has_[at(rank)];
         for (std::size_t i = 0; i < mine.size(); ++i) {
             const sum had = mine[i];
             if (part.begin < had.part.begin || part.end > had.part.end) continue;
             mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
-            if (had.part.begin < part.begin) mine.push_back({{had.part.begin, part.begin}, had.first, had.end});
-            if (part.end < had.part.end) mine.push_back({{part.end, had.part.end}, had.first, had.end});
-            return {part, had.first, had.end};
+            const auto put_back = [&](range rest) {
+                if (!rest.empty()) mine.push_back({rest, had.first, had.end, had.route});
+            };
+            put_back({had.part.begin, part.begin});
+            put_back({part.end, had.part.end});
+            return on(route, {part, had.first, had.end, had.route});
         }
         throw fault{fmt::format("stage {}: rank {} is to bring elements {} to {}, which it has not", stage_ + 1, rank,
                                 part.begin, part.end - 1)};
+    }
+
+    // What takes a route goes on in its order, in which its ranks must stand side by side as well.
+    sum on(int route, sum s) const {
+        if (s.route == route) return s;
+        if (s.route != 0 || at(route) > places_.size())
+            throw fault{fmt::format("stage {}: elements {} to {} have taken another route", stage_ + 1, s.part.begin,
+                                    s.part.end - 1)};
+        const std::vector<int>& places = places_[at(route - 1)];
+        const int first = places[at(s.first)];
+        for (int r = s.first; r < s.end; ++r)
+            if (places[at(r)] != first + r - s.first)
+                throw fault{fmt::format("route {}: ranks {} and {} have been summed up and do not stand side by side",
+                                        route, s.first, r)};
+        return {s.part, first, first + s.end - s.first, route};
     }
 
     // In the end the owners, and nobody else, have the sum of all ranks.
@@ -103,7 +127,7 @@ private:
             for (const int rank : o.owners) {
                 owned_parts += o.part.count();
                 if (o.part.empty()) continue;
-                const sum all = take(rank, o.part);
+                const sum all = take(rank, o.part, o.route);
                 if (all.first != 0 || all.end != composition_.ranks)
                     throw fault{fmt::format("rank {} ends with the sum of ranks {} to {} alone", rank, all.first,
                                             all.end - 1)};
@@ -120,7 +144,8 @@ private:
     }
 
     const composition& composition_;
-    std::vector<std::vector<sum>> has_;  // by rank
+    std::vector<std::vector<sum>> has_;     // by rank
+    std::vector<std::vector<int>> places_;  // by route and rank
     std::size_t stage_ = 0;
 };
 
@@ -134,19 +159,24 @@ std::string kind_of(const composed_stage& s, const cohort& k) {
 // One group alone, its members renamed and its shards cut down to one element each.
 composition alone(const composed_stage& s, const cohort& k) {
     const int size = static_cast<int>(k.members.size());
-    composition c{.ranks = size, .count = 0, .stages = {}, .owners = {}};
+    composition c{.ranks = size, .count = 0, .stages = {}, .owners = {}, .routes = {}};
     cohort only{.segment = {}, .members = {}, .shards = {}, .root = k.root};
     for (int i = 0; i < size; ++i) {
         only.members.push_back(i);
         only.shards.push_back({c.count, c.count + !k.shards[at(i)].empty()});
         c.count = only.shards.back().end;
-        if (s.how == mode::scatter) c.owners.push_back({only.shards.back(), {i}});
+        if (s.how == mode::scatter) c.owners.push_back({only.shards.back(), {i}, 0});
     }
     only.segment = {0, c.count};
-    if (s.how == mode::root) c.owners = {{only.segment, {k.root}}};
-    if (s.how == mode::replicate) c.owners = {{only.segment, only.members}};
-    c.stages.push_back({s.how, s.by, s.steps_up, s.steps_down, size, {std::move(only)}, 0,
-                        std::vector(at(size), std::vector{0})});
+    if (s.how == mode::root) c.owners = {{only.segment, {k.root}, 0}};
+    if (s.how == mode::replicate) c.owners = {{only.segment, only.members, 0}};
+    c.stages.push_back({.how = s.how,
+                        .by = s.by,
+                        .steps_up = s.steps_up,
+                        .steps_down = s.steps_down,
+                        .largest = size,
+                        .cohorts = {std::move(only)},
+                        .of_rank = std::vector(at(size), std::vector{0})});
     return c;
 }
 
@@ -196,13 +226,14 @@ std::optional<std::string> group_proof::find_fault(const block_layout& b) {
     std::vector<range> owned(b.blocks.size());
     for (const terrace::owned& o : b.c.owners)
         for (const int rank : o.owners) {
-            range& all = owned[at(rank)];
+            const int route = std::max(o.route - 1, 0);
+            range& all = owned[at(route * b.c.ranks + rank)];
             if (o.part.empty()) continue;
             all = all.empty() ? o.part : range{std::min(all.begin, o.part.begin), std::max(all.end, o.part.end)};
         }
-    for (int r = 0; r < b.c.ranks; ++r)
-        if (!b.blocks[at(r)].empty() && !(owned[at(r)] == b.blocks[at(r)]))
-            return fmt::format("rank {} does not end with its own block", r);
+    for (std::size_t i = 0; i < owned.size(); ++i)
+        if (!b.blocks[i].empty() && !(owned[i] == b.blocks[i]))
+            return fmt::format("rank {} does not end with its own block", i % at(b.c.ranks));
     return find_fault(b.c);
 }
 

@@ -9,31 +9,57 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Writes the program of one rank, stage by stage.
+// Writes the program of one rank, stage by stage; routes side by side.
 class writer {
 public:
     writer(builder& out, const composition& c, int rank, collective what, const capabilities& can)
-        : out_(out), c_(c), rank_(rank), what_(what), can_(can) {
+        : out_(out), c_(c), rank_(rank), what_(what), can_(can), outermost_(c.routes.size() + 1, -1) {
         // Further out there may be stages of one member each, in which nothing happens.
         for (int s = 0; s < depth(); ++s)
-            if (c_.stages[at(s)].largest > 0) outermost_ = s;
+            if (stage_at(s).largest > 0) outermost_[at(stage_at(s).route)] = s;
+        while (common_ < depth() && stage_at(common_).route == 0) ++common_;
     }
 
     void up() {
-        for (int s = 0; s < depth(); ++s) run_stage(s, false);
+        for (int s = 0; s < common_; ++s) run_stage(s, false);
+        side_by_side([&](int route) {
+            for (int s = common_; s < depth(); ++s)
+                if (stage_at(s).route == route) run_stage(s, false);
+        });
     }
     void down() {
-        for (int s = depth(); s-- > 0;) run_stage(s, true);
+        side_by_side([&](int route) {
+            for (int s = depth(); s-- > common_;)
+                if (stage_at(s).route == route) run_stage(s, true);
+        });
+        for (int s = common_; s-- > 0;) run_stage(s, true);
     }
 
 private:
     int depth() const { return static_cast<int>(c_.stages.size()); }
+    const composed_stage& stage_at(int s) const { return c_.stages[at(s)]; }
+    bool is_outermost(int s) const {
+        return s == outermost_[at(stage_at(s).route)] && (stage_at(s).route > 0 || c_.routes.empty());
+    }
+
+    // All begin at the same step, and what follows begins after the longest.
+    template <class F>
+    void side_by_side(F&& run) {
+        const int first = out_.step();
+        int last = first;
+        for (int route = 1; route <= static_cast<int>(c_.routes.size()); ++route) {
+            out_.go_to_step(first);
+            run(route);
+            last = std::max(last, out_.step());
+        }
+        out_.go_to_step(last);
+    }
 
     // Emits the rank's part of a stage on the way up or down, and leaves the room that all ranks leave for it.
     void run_stage(int number, bool down) {
-        const composed_stage& stage = c_.stages[at(number)];
+        const composed_stage& stage = stage_at(number);
         const int first = out_.step();
-        out_.begin_phase({number, down});
+        out_.begin_phase({stage.number, down, stage.route});
         for (int index : stage.cohorts_of(rank_)) {
             const cohort& k = stage.cohorts[at(index)];
             const algorithm::generator emit = generator_of(number, k, down);
@@ -41,7 +67,7 @@ private:
             out_.go_to_step(first);
             if (emit != nullptr)
                 emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
-                            number == outermost_, stage.how == mode::scatter, delivers(number, k, down)});
+                            is_outermost(number), stage.how == mode::scatter, delivers(number, k, down)});
         }
         out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
     }
@@ -55,7 +81,7 @@ private:
     // What an outermost stage scatters is gathered again at once: the transport may do both in one.
     bool is_fused(int number, const cohort& k) const {
         const composed_stage& stage = c_.stages[at(number)];
-        return what_ == collective::allreduce && number == outermost_ && stage.by->native &&
+        return what_ == collective::allreduce && is_outermost(number) && stage.by->native &&
                stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members, k.shards);
     }
 
@@ -71,7 +97,8 @@ private:
     int rank_;
     collective what_;
     const capabilities& can_;
-    int outermost_ = -1;
+    std::vector<int> outermost_;  // stage of each route
+    int common_ = 0;              // stages that are on all
 };
 
 }  // namespace
@@ -103,24 +130,29 @@ schedule generate(const composition& c, collective what, int rank, const capabil
 // The blocks pass through scratch, where they stand in the composition's order.
 schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins) {
     builder out(rank, b.c.ranks, what, b.c.count, {buffer::scratch, false});
-    const auto in_callers = [&](buffer where, int r) {
-        return operand{where, {begins[at(r)], begins[at(r)] + b.blocks[at(r)].count()}};
+    // What a block is made of: in the vector, and in a buffer where it begins at an element.
+    const auto for_each_part = [&](int r, buffer where, std::int64_t begin, auto&& f) {
+        for (const range part : b.block_of(r)) {
+            f(part, operand{where, {begin, begin + part.count()}});
+            begin += part.count();
+        }
     };
-    const auto own = [&](buffer where) { return operand{where, {0, b.blocks[at(rank)].count()}}; };
-    out.owns(b.blocks[at(rank)]);
+    for_each_part(rank, buffer::recv, 0, [&](range part, operand) { out.owns(part); });
     const capabilities none;
     writer program(out, b.c, rank, what, none);
     out.next_step();
     if (what == collective::reduce_scatter) {
-        for (int r = 0; r < b.c.ranks; ++r) out.copy(b.blocks[at(r)], in_callers(buffer::send, r));
+        for (int r = 0; r < b.c.ranks; ++r)
+            for_each_part(r, buffer::send, begins[at(r)], [&](range part, operand given) { out.copy(part, given); });
         program.up();
         out.next_step();
-        out.copy(own(buffer::recv), b.blocks[at(rank)]);
+        for_each_part(rank, buffer::recv, 0, [&](range part, operand due) { out.copy(due, part); });
     } else {
-        out.copy(b.blocks[at(rank)], own(buffer::send));
+        for_each_part(rank, buffer::send, 0, [&](range part, operand given) { out.copy(part, given); });
         program.down();
         out.next_step();
-        for (int r = 0; r < b.c.ranks; ++r) out.copy(in_callers(buffer::recv, r), b.blocks[at(r)]);
+        for (int r = 0; r < b.c.ranks; ++r)
+            for_each_part(r, buffer::recv, begins[at(r)], [&](range part, operand due) { out.copy(due, part); });
     }
     return out.finish();
 }

@@ -81,6 +81,7 @@ struct stage_group {
 struct phase {
     int stage = 0;      ///< index into the plan's stages
     bool down = false;  ///< the way back (allgather, broadcast)
+    int route = 0;      ///< composed_stage::route
 
     friend bool operator==(const phase&, const phase&) = default;
 };

@@ -137,6 +137,7 @@ hierarchy read_torus(const document& map) {
         if (nodes > max_ranks) sizes[d].fail(fmt::format("more than {} nodes", max_ranks));
     }
     h.shape = tree::uniform(shape);
+    h.reduction = read_reduction(map);
     return h;
 }
 
@@ -152,7 +153,6 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
     hierarchy inside = read_hierarchy(map);
     if (inside.node_levels() < inside.depth())
         map.at("levels").fail("levels beside a torus are those inside a node: no infiniband, no ethernet");
-    above.reduction = inside.reduction;
     return with_nodes(above, {"", std::move(inside), nullptr, {}});
 }
 

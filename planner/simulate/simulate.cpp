@@ -285,7 +285,7 @@ private:
             progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
         if (--l.phase_left[i.phase] == 0 && l.phase_begin[i.phase] >= 0) {
             const phase& of = l.code->phases[i.phase];
-            spans_.push_back({l.phase_begin[i.phase], now_, p.rank, p.lane, l.chunk, of.stage, of.down});
+            spans_.push_back({l.phase_begin[i.phase], now_, p.rank, p.lane, l.chunk, of.stage, of.down, of.route});
         }
         for (std::uint32_t s = 0; s < i.successors; ++s) {
             const std::uint32_t next = l.code->successors[i.first_successor + s];

@@ -19,6 +19,7 @@ struct stage_span {
     std::int64_t chunk = 0;
     int stage = 0;
     bool down = false;
+    int route = 0;  ///< phase::route
 };
 
 struct simulation {

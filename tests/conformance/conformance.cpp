@@ -81,6 +81,18 @@ std::vector<setting> typical(int ranks) {
     }
     deep.stages.back() = {deep.stages.back().levels, deep.stages.back().group, mode::replicate, "doubling"};
     result.push_back(deep);
+    // Of a torus whose dimensions take turns at coming first, with and without something inside its nodes.
+    const tree& factors = machines.back().shape;
+    for (int inside = 0; factors.uniform() && inside + 2 <= factors.depth(); ++inside) {
+        std::vector<int> sizes;
+        for (int l = 0; l < factors.depth(); ++l) sizes.push_back(factors.children(l, 0));
+        setting torus{torus_of(sizes, factors.depth() - inside), {}, 2, 256};
+        for (int l = 0; l < factors.depth(); ++l) {
+            torus.stages.push_back({{l}, factors.children(l, 0), mode::scatter, l < inside ? "native" : "biring"});
+            torus.stages.back().first = l < inside ? 0 : 1 + l % 2;
+        }
+        result.push_back(torus);
+    }
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "plan/routes.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::test {
@@ -134,6 +135,20 @@ std::vector<hierarchy> machines_of_size(int ranks) {
     return result;
 }
 
+hierarchy torus_of(const std::vector<int>& shape, int dimensions) {
+    hierarchy machine = machine_of(tree::uniform(shape));
+    for (int l = machine.depth() - dimensions; l < machine.depth(); ++l) {
+        machine.levels[at(l)].medium = fabric::infiniband;
+        machine.levels[at(l)].ring = true;
+    }
+    return machine;
+}
+
+std::vector<hierarchy> tori() {
+    return {torus_of({2, 2}, 2),    torus_of({3, 2}, 2),    torus_of({4, 4}, 2),       torus_of({5, 3}, 2),
+            torus_of({3, 2, 4}, 3), torus_of({2, 3, 2}, 2), torus_of({2, 1, 2, 3}, 3), torus_of({2, 2, 2, 2}, 3)};
+}
+
 hierarchy random_machine(int ranks, dice& d) {
     std::vector<std::vector<int>> children;
     int members = ranks;
@@ -146,7 +161,13 @@ hierarchy random_machine(int ranks, dice& d) {
         members = static_cast<int>(sizes.size());
     }
     children.push_back({members});
-    return with_random_nodes(machine_of(tree(std::move(children))), d);
+    const tree shape(children);
+    if (shape.uniform() && d.coin()) {
+        std::vector<int> sizes;
+        for (int l = 0; l < shape.depth(); ++l) sizes.push_back(shape.children(l, 0));
+        return torus_of(sizes, 1 + static_cast<int>(d.below(sizes.size())));
+    }
+    return with_random_nodes(machine_of(shape), d);
 }
 
 hierarchy with_random_nodes(hierarchy machine, dice& d) {
@@ -192,8 +213,23 @@ std::vector<stage> random_stages(const hierarchy& machine, collective what, dice
         std::vector<stage> stages = with_choice(bare, d.below(choices(bare.size())));
         for (stage& s : stages)
             while (!can(s.how, what)) s = with_choice({s}, d.below(stage_choices().size())).front();
-        if (fits(machine, stages)) return stages;
+        if (!fits(machine, stages)) continue;
+        const auto turns = turns_of(machine, stages, 2);
+        return turns.empty() ? stages : d.pick(turns);
     }
+}
+
+std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::vector<stage>& stages, int most) {
+    const std::size_t dimensions = dimensions_of(machine, stages).size();
+    std::vector<std::vector<stage>> all;
+    if (dimensions > 0) all.push_back(stages);
+    for (std::size_t s = stages.size() - dimensions; s < stages.size(); ++s)
+        for (std::size_t known = all.size(), i = 0; i < known; ++i)
+            for (int first = 1; first <= most; ++first) {
+                all.push_back(all[i]);
+                all.back()[s].first = first;
+            }
+    return all;
 }
 
 bool fits(const hierarchy& machine, const std::vector<stage>& stages) {

@@ -26,7 +26,13 @@ std::vector<hierarchy> uneven_machines();
 /// All of them with so many ranks.
 std::vector<hierarchy> machines_of_size(int ranks);
 
-/// Any machine of so many ranks, up to four levels deep, with any nodes.
+/// A torus of the last `dimensions` sizes of a uniform shape, the others inside its nodes.
+hierarchy torus_of(const std::vector<int>& shape, int dimensions);
+
+/// Small tori, with and without something inside their nodes.
+std::vector<hierarchy> tori();
+
+/// Any machine of so many ranks, up to four levels deep, with any nodes; now and then a torus.
 hierarchy random_machine(int ranks, dice& d);
 
 /// The same machine with its outermost levels, any number of them, between nodes.
@@ -45,10 +51,14 @@ std::size_t choices(std::size_t stages);
 /// One of these ways, 0 <= choice < choices(stages.size()).
 std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice);
 
+/// Every way for the dimensions of a torus to come first, each with up to `most` shares of the vector; none where they may
+/// not.
+std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::vector<stage>& stages, int most);
+
 /// Whether replicate stands only where it may: outermost, or below siblings of equal size.
 bool fits(const hierarchy& machine, const std::vector<stage>& stages);
 
-/// Stages that fit the machine and can do the collective.
+/// Stages that fit the machine and can do the collective; on a torus dimensions may take turns at coming first.
 std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d);
 
 }  // namespace terrace::test

@@ -7,6 +7,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/registry.hpp"
 #include "schedule/verify.hpp"
+#include "support/shapes.hpp"
 
 namespace terrace {
 namespace {
@@ -82,6 +83,37 @@ TEST(group_proof, refuses_compositions_that_are_wrong) {
     }
     const std::vector<std::int64_t> counts(6, 4);
     block_layout blocks = compose_blocks(h, scattered(h, "ring"), counts);
+    EXPECT_FALSE(proof.find_fault(blocks));
+    std::swap(blocks.blocks[1], blocks.blocks[3]);
+    EXPECT_TRUE(proof.find_fault(blocks));
+}
+
+// Ranks of several routes are summed up in several orders.
+TEST(group_proof, follows_routes) {
+    const hierarchy h = test::torus_of({2, 3, 2}, 2);
+    std::vector<stage> stages = scattered(h, "biring");
+    stages[1].first = 2;
+    stages[2].first = 1;
+    const composition right = compose(h, stages, 240, 1);
+    ASSERT_EQ(right.routes.size(), 2U);
+    group_proof proof;
+    EXPECT_FALSE(proof.find_fault(right));
+    const std::vector<void (*)(composition&)> changes{
+        [](composition& c) { std::swap(c.routes[0], c.routes[1]); },
+        [](composition& c) { std::swap(c.routes[1][0], c.routes[1][1]); },
+        [](composition& c) { c.routes.pop_back(); },
+        [](composition& c) { c.stages[1].route = 2; },
+        [](composition& c) { c.stages[4].cohorts.pop_back(); },
+        [](composition& c) { c.stages[3].cohorts[0].members = c.stages[3].cohorts[1].members; },
+        [](composition& c) { c.owners[0].route = 3 - c.owners[0].route; },
+    };
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        composition wrong = right;
+        changes[i](wrong);
+        EXPECT_TRUE(proof.find_fault(wrong)) << "change " << i;
+    }
+    const std::vector<std::int64_t> counts(12, 5);
+    block_layout blocks = compose_blocks(h, stages, counts);
     EXPECT_FALSE(proof.find_fault(blocks));
     std::swap(blocks.blocks[1], blocks.blocks[3]);
     EXPECT_TRUE(proof.find_fault(blocks));

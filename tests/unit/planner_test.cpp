@@ -491,6 +491,7 @@ private:
     void extend(int first) {
         if (first == machine_.depth()) {
             found_.push_back(current_);
+            for (std::vector<stage>& turns : test::turns_of(machine_, current_, 2)) found_.push_back(std::move(turns));
             return;
         }
         std::vector<int> levels;
@@ -561,7 +562,7 @@ TEST(candidates, weigh_unequal_links) {
 }
 
 TEST(candidates, contain_the_best_of_everything) {
-    for (const hierarchy& h : {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}))})
+    for (const hierarchy& h : {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}})), test::torus_of({4, 3}, 2)})
         for (const collective what : all_collectives) {
             const everything all(h, what);
             for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
+#include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 
@@ -96,17 +98,94 @@ TEST(torus, simulation_agrees) {
         }
 }
 
-// One order of dimensions for all lanes: the first one carries (s-1)/s of it all, and is busy all the time.
-TEST(torus, a_plan_fills_the_links_of_its_first_dimension) {
+// One order of dimensions: the first one carries (s-1)/s of it all, and is busy all the time.
+TEST(torus, one_order_fills_the_links_of_its_first_dimension) {
     for (const sizes& shape : {sizes{4, 4}, sizes{8, 8, 4}}) {
         const hierarchy h = torus(shape);
-        const recipe plan = make_plan("torus", h);
-        const rule& r = plan.choose(collective::allreduce, 1 << 30);
         const double first = 2 * (shape[0] - 1.) / shape[0] * (1 << 30) / (2 * link);
-        EXPECT_NEAR(r.predicted, first, 0.05 * first) << shape_text(h.shape);
-        EXPECT_EQ(r.stages.front().algorithm, "biring");
-        EXPECT_LE(r.predicted, predict(h, baseline(h, "flat-ring").stages, 1 << 30, 3, 8 * mib).time);
+        EXPECT_NEAR(predict(h, by_dimension(h, "biring"), 1 << 30, 3, 8 * mib).time, first, 0.05 * first) << shape_text(h.shape);
     }
+}
+
+std::vector<stage> taking_turns(std::vector<stage> stages, const sizes& first) {
+    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].first = first[s];
+    return stages;
+}
+
+// The bytes of all dimensions together are always the same, so that the limit is met once all are busy for as long.
+TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
+    for (const sizes& shape : {sizes{4, 4}, sizes{3, 2, 4}, sizes{8, 8, 4}, sizes{16, 4}}) {
+        const hierarchy h = torus(shape);
+        const recipe plan = make_plan("torus", h);
+        for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::allgather}) {
+            const rule& r = plan.choose(what, 1 << 30);
+            const std::string text = std::string(to_string(what)) + " over " + describe(h, r.stages);
+            EXPECT_GT(r.stages[1].first, 0) << text;
+            EXPECT_LT(r.predicted, 1.04 * r.limit) << text;
+            EXPECT_LE(r.predicted, predict(h, baseline(h, "flat-ring", what).stages, 1 << 30, 3, 8 * mib, what).time);
+            EXPECT_EQ(parse_plan(plan.text, "torus").choose(what, 1 << 30).stages, r.stages) << text;
+        }
+    }
+}
+
+// A dimension of two nodes has half the links; slow ones come first the less often.
+TEST(torus, shares_fit_the_links_of_the_dimensions) {
+    const auto first = [](const hierarchy& h) {
+        sizes all;
+        for (const stage& s : make_plan("torus", h).choose(collective::allreduce, 1 << 30).stages) all.push_back(s.first);
+        return all;
+    };
+    EXPECT_EQ(first(torus({4, 4, 4})), (sizes{1, 1, 1}));
+    const hierarchy unequal = torus({4, 4}, {1, 0.5});  // f and 1 - f: 3/4 f + 3/16 (1 - f) = 2 (3/16 f + 3/4 (1 - f))
+    EXPECT_EQ(first(unequal), (sizes{7, 2}));
+    EXPECT_EQ(first(torus({4, 4}, {1, 0.25})), (sizes{0, 0}));  // busy for as long as they are
+    for (const stage& s : make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7})).choose(collective::allreduce, 1 << 30).stages)
+        EXPECT_EQ(s.first, 0);
+}
+
+// What simulations count on links is what prices say, whatever dimension comes first.
+TEST(torus, simulations_count_what_prices_say) {
+    const hierarchy h = torus({3, 2, 4});
+    for (const sizes& turns : {sizes{0, 0, 0}, sizes{1, 1, 1}, sizes{3, 1, 2}, sizes{0, 1, 0}})
+        for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::allgather}) {
+            const rule how{.lanes = 2, .chunk = mib, .stages = taking_turns(by_dimension(h, "biring"), turns)};
+            std::vector<double> most(3);
+            for (const link_load& l : simulate(h, how, what, 8 * mib).links)
+                most[static_cast<std::size_t>(l.level)] = std::max(most[static_cast<std::size_t>(l.level)], l.bytes / l.rate);
+            for (const link_cost& l : predict(h, how.stages, 8 * mib, how.lanes, how.chunk, what).links)
+                EXPECT_NEAR(most[static_cast<std::size_t>(l.level)] / l.time, 1, 0.02) << describe(h, how.stages);
+        }
+}
+
+TEST(torus, turns_are_for_dimensions_alone) {
+    const hierarchy h = torus({4, 2, 3});
+    recipe r;
+    r.name = "torus";
+    r.machine = h;
+    r.rules[collective::allreduce] = {{.at = 8, .predicted = 1, .limit = 1, .stages = taking_turns(by_dimension(h, "ring"), {2, 0, 1})}};
+    const std::string text = finished(r).text;
+    EXPECT_EQ(parse_plan(text, "p").rules, r.rules);
+    EXPECT_EQ(parse_plan(text, "p").text, text);
+    const auto refused = [&](const std::string& from, const std::string& to) {
+        std::string other = text;
+        const std::size_t found = other.find(from);
+        if (found == std::string::npos) return "no " + from;
+        try {
+            parse_plan(other.replace(found, from.size(), to), "p");
+        } catch (const input_error& e) {
+            return std::string(e.what());
+        }
+        return std::string("accepted");
+    };
+    const auto expect = [&](const std::string& message, const std::string& part) { EXPECT_NE(message.find(part), std::string::npos) << message; };
+    expect(refused("first: 2", "first: 0"), "from 1 to 1000");
+    expect(refused("first: 2", "first: some"), "not an integer");
+    expect(refused("mode: scatter, algorithm: ring}", "mode: root, algorithm: tree}"), "first is of no use here: a stage has mode root");
+    expect(refused("[dim1], group: 4,", "[dim1], group: 2, mode: scatter, algorithm: ring}, {levels: [dim1], group: 2,"), "level dim1 is split");
+    expect(refused("algorithm: ring, first: 1", "algorithm: ring, over: mpi, first: 1"), "dimensions go over NCCL and MPI");
+    recipe tree = r;
+    for (level& l : tree.machine.levels) l.ring = false;
+    EXPECT_THROW(finished(tree), stage_error);
 }
 
 TEST(torus, reads_back) {

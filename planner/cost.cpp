@@ -49,8 +49,11 @@ double processors_of(const phase_cost& p, double bytes) {
     return std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
 }
 
+// Long messages, which take all request slots, go one after the other, even where they take different links.
+double wire_of(const phase_cost& p, double bytes) { return std::max(p.data * bytes, p.in_turn * bytes - p.overlap); }
+
 double time_of(const phase_cost& p, double bytes) {
-    const double wire = p.data * bytes, processors = processors_of(p, bytes);
+    const double wire = wire_of(p, bytes), processors = processors_of(p, bytes);
     return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
 }
 
@@ -77,7 +80,7 @@ phase_cost scaled(phase_cost p, double by) {
     const auto shrink_all = [&](std::vector<message_load>& messages) {
         for (message_load& m : messages) shrink(m.part);
     };
-    for (double* x : {&p.data, &p.path_memory, &p.network_part, &p.largest_part}) shrink(*x);
+    for (double* x : {&p.data, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) shrink(*x);
     for (double& x : p.links) shrink(x);
     for (cpu_load& load : p.loads) {
         shrink_all(load.sent);
@@ -151,6 +154,7 @@ public:
             else if (p.native) meet_in_memory();
             else if (p.circulant) turn_around(p);
             else go_through(p);
+            if (ring(layout_.from) && layout_.to == layout_.from + 1) take_slots(p);
             for (std::size_t i : *here_) add_reductions(i, p);
             finish();
         }
@@ -181,6 +185,8 @@ private:
     void finish() {
         made_.latency = std::max(made_.latency, now_.latency);
         made_.data = std::max(made_.data, now_.data);
+        made_.in_turn = std::max(made_.in_turn, now_.in_turn);
+        made_.overlap = std::max(made_.overlap, now_.overlap);
         if (now_.path_parts <= longest_path_) return;
         longest_path_ = now_.path_parts;
         made_.path = std::move(now_.path);
@@ -238,6 +244,22 @@ private:
             }
             add_steps(e, slowest, largest, largest_level, latency);
         }
+    }
+
+    // What the first position sends to neighbours on a ring, as if it had one link for all: a lane's slots go to segments in
+    // program order, so that the last of one message and the first of the next are under way together.
+    void take_slots(const pattern& p) {
+        if (on_gpus(machine_)) return;  // messages go whole
+        constexpr double slots_each_way = 8;  // as in lib/executor
+        const place& any = layout_.places[here_->front()];
+        const double per_vector = 1 / (rate(here_->front(), layout_.from) * ring_share(layout_.from));
+        double parts = 0, messages = 0;
+        for (const exchange& e : p.exchanges)
+            for (const exchange::message& m : e.messages)
+                if (m.from == 0) parts += m.part * e.times, messages += e.times;
+        now_.in_turn = parts * any.below.back() * per_vector;
+        const double ranks = any.below.back() / any.share;
+        now_.overlap = (messages - 1) * slots_each_way * static_cast<double>(wire_segment) * ranks * per_vector;
     }
 
     // Every position sends the same over rings. The busier direction, from one neighbour to the next.
@@ -519,7 +541,7 @@ private:
     std::vector<double> inner_of_;  // inside each sample's
     double largest_piece_ = 0;  // of the vector
     struct {
-        double latency = 0, data = 0, path_memory = 0, path_parts = 0;
+        double latency = 0, data = 0, in_turn = 0, overlap = 0, path_memory = 0, path_parts = 0;
         std::vector<message_load> path;
     } now_;
 };
@@ -812,16 +834,20 @@ int price::longest_route(double bytes) const {
     return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
 }
 
-// Routes are under way side by side, but for what processors do.
+// Routes are under way side by side, but for what processors and request slots do.
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     pipeline p{.chunks = chunks_of(bytes, chunk)};
     const double each = bytes / p.chunks;
     const int longest = longest_route(each);
     p.busiest = std::max(link_time_ * each, cpu_time(each));
+    double in_turn = 0, alone = 0;  // on all routes; what of the sum the longest one's wires are
     for (const leg& of : legs_)
-        for (const phase_cost* phase : of.cost->phases(what_))
+        for (const phase_cost* phase : of.cost->phases(what_)) {
             p.sum += of.route == 0 || of.route == longest ? time_of(*phase, each) : processors_of(*phase, each);
-    if (longest > 0) p.sum = std::max(p.sum, p.busiest);
+            if (of.route > 0) in_turn += phase->in_turn * each - phase->overlap;
+            if (of.route > 0 && of.route == longest) alone += wire_of(*phase, each);
+        }
+    if (longest > 0) p.sum = std::max(p.sum + std::max(0.0, in_turn - alone), p.busiest);
     return p;
 }
 

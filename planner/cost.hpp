@@ -61,6 +61,8 @@ struct cpu_load {
 struct phase_cost {
     double latency = 0;                ///< start-ups that wait for one another [s]
     double data = 0;                   ///< on the wire, per byte of the vector [s/B]
+    double in_turn = 0;                ///< what a rank sends over rings, one message after the other, per byte [s/B]
+    double overlap = 0;                ///< so much shorter is that, as request slots let messages overlap [s]
     std::vector<double> links;         ///< vectors through the links above each sample: by sample, level, direction
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_sample;   ///< index into `loads`

@@ -84,18 +84,38 @@ TEST(torus, messages_occupy_every_link_on_their_way) {
     EXPECT_NEAR(time, 1e-6 + 7 * 0.1e-6 + (1 + 2 + 3 + 4) * part / link, 1e-3 * time);
 }
 
-// Further apart than on trees, where it is 6 %: why has not been traced (docs/simulate.md).
 TEST(torus, simulation_agrees) {
     for (const char* algorithm : {"ring", "biring"})
-        for (const sizes& shape : {sizes{8}, sizes{4, 4}, sizes{4, 4, 2}}) {
+        for (const sizes& shape : {sizes{8}, sizes{4, 4}, sizes{4, 4, 2}, sizes{3, 2, 4}}) {
             const hierarchy h = torus(shape);
             const candidate c{"", by_dimension(h, algorithm)};
-            for (const std::int64_t bytes : {64 * 1024L, 8 * mib}) {
-                const rule how = tuned(h, c, bytes);
-                const double simulated = simulate(h, how, collective::allreduce, bytes).time;
-                EXPECT_NEAR(simulated / how.predicted, 1, 0.15) << algorithm << " " << shape_text(h.shape) << " " << bytes;
-            }
+            for (const std::int64_t bytes : {64 * 1024L, 8 * mib})
+                for (const bool in_one_piece : {false, true}) {
+                    rule how = tuned(h, c, bytes);
+                    if (in_one_piece) how.lanes = 1, how.chunk = 0;
+                    const double predicted = predict(h, how.stages, bytes, how.lanes, how.chunk).time;
+                    const double simulated = simulate(h, how, collective::allreduce, bytes).time;
+                    EXPECT_NEAR(simulated / predicted, 1, in_one_piece ? 0.04 : 0.15)
+                        << algorithm << " " << shape_text(h.shape) << " " << bytes << (in_one_piece ? " in one piece" : "");
+                }
         }
+}
+
+// Request slots go to segments in program order. As long as a step's messages fit them, both directions of a ring are busy
+// at once; a longer message takes all of them, and the other direction waits until it is on its way.
+TEST(torus, long_messages_keep_the_other_direction_waiting) {
+    const hierarchy h = torus({3});
+    const auto both = by_dimension(h, "biring");
+    const auto times_the_links = [&](std::int64_t bytes) {
+        const double links = 2. * (2. / 3) * static_cast<double>(bytes) / (2 * link);
+        const double simulated = simulate(h, {.stages = both}, collective::allreduce, bytes).time;
+        EXPECT_NEAR(predict(h, both, bytes, 1, 0).time / simulated, 1, 0.03) << bytes;
+        return simulated / links;
+    };
+    constexpr std::int64_t segment = 48 * 1024, message = 6;  // halves of thirds
+    EXPECT_LT(times_the_links(message * 4 * segment), 1.05);   // of both directions together: all slots
+    EXPECT_GT(times_the_links(message * 16 * segment), 1.2);
+    EXPECT_GT(times_the_links(message * 64 * segment), 1.6);
 }
 
 // One order of dimensions: the first one carries (s-1)/s of it all, and is busy all the time.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/units.hpp"
+#include "plan/routes.hpp"
 #include "planner/planner.hpp"
 #include "tools/arguments.hpp"
 #include "tools/picture.hpp"
@@ -58,8 +59,11 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
         rows.add({stage_text(plan.machine, chosen.stages[s]),
                   format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
     }
-    fmt::print("stages{} of one {}\n{}\n", what == collective::allreduce ? ", up and down," : "",
-               chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)), rows.text());
+    const int orders = routes_of(plan.machine, chosen.stages).count();
+    fmt::print("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
+               chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)),
+               orders == 0 ? "" : fmt::format("; its parts take {} orders side by side, this is the longest", orders),
+               rows.text());
 }
 
 void print_links(const recipe& plan, const prediction& p) {

@@ -12,6 +12,7 @@
 #include <terrace/error.hpp>
 
 #include "base/hierarchy_yaml.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
@@ -32,8 +33,6 @@ constexpr int batches = 5;
 constexpr double time_of_batch = 0.03;  // [s]
 constexpr double fewest = 4, most = 200;  // in a batch
 constexpr double least_time = 1e-9;       // that a cluster file may say
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Puts messages and stages into the queues of calls, as the executor does, on the device's stream.
 class device_meter {

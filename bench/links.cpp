@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/hierarchy_yaml.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
 #include "bench/arguments.hpp"
@@ -28,8 +29,6 @@ constexpr int round_trips = 200;
 constexpr int messages_for_overhead = 1000;
 constexpr int fewest_messages = 16;
 constexpr double time_of_run = 0.25;     // [s]; four of them are run
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // ---- measuring ------------------------------------------------------------------------------------------------------
 

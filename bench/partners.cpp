@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace terrace::bench {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 int ranks_in(const tree& shape, int l, int child) {
     return shape.first_rank(l - 1, child + 1) - shape.first_rank(l - 1, child);

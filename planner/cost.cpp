@@ -16,14 +16,13 @@
 #include <terrace/error.hpp>
 
 #include "base/hierarchy_yaml.hpp"
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
 
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Powers of two that plans are made for.
 constexpr std::size_t sizes = std::bit_width(static_cast<std::uint64_t>(largest_size / smallest_size));

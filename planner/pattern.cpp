@@ -135,7 +135,7 @@ pattern chain(int size, bool adds) {
     return made;
 }
 
-bool equal(const pattern& a, const pattern& b) {
+bool same(const pattern& a, const pattern& b) {
     const auto near = [](double x, double y) { return std::abs(x - y) < 1e-9; };
     return a.exchanges == b.exchanges && a.circulant == b.circulant &&
            std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
@@ -145,7 +145,7 @@ bool equal(const pattern& a, const pattern& b) {
 std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
     for (const auto guess : {ring, chain}) {
         const auto holds = [&](int small) {
-            return equal(read_off(down ? a.down(how) : a.up(how), small, a.rounds(small)), guess(small, !down));
+            return same(read_off(down ? a.down(how) : a.up(how), small, a.rounds(small)), guess(small, !down));
         };
         if (holds(large_group + 1) && holds(large_group + 2)) return guess(size, !down);
     }

@@ -10,6 +10,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 
 namespace terrace {
@@ -17,8 +18,6 @@ namespace terrace {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string escaped(std::string_view text) {
     std::string out;

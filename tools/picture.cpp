@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "tools/summary.hpp"
 #include "tools/svg.hpp"
@@ -13,8 +14,6 @@
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // ---- what is drawn of the tree --------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/routes.hpp"
@@ -22,8 +23,6 @@ namespace {
 constexpr std::int64_t element = 4;  // bytes: float32
 
 const rule& rule_of(const recipe& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 block_layout lay_out(const recipe& plan, const claim& c) {
     const std::vector<stage>& stages = rule_of(plan, c).stages;

@@ -16,7 +16,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::size_t cached_programs = 32;
+constexpr std::size_t device_programs = 32;  // cached
 constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
 
 }  // namespace
@@ -107,7 +107,7 @@ device_calls::bound& device_calls::find(const call_shape& call, std::uint64_t si
         return cache_.front();
     }
     cache_.push_front({call, signature, bind(call)});
-    if (cache_.size() > cached_programs && net_->done(cache_.back().call)) cache_.pop_back();
+    if (cache_.size() > device_programs && net_->done(cache_.back().call)) cache_.pop_back();
     return cache_.front();
 }
 

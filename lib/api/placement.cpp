@@ -12,6 +12,7 @@
 #include <terrace/error.hpp>
 
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 
 namespace terrace {
 
@@ -20,8 +21,6 @@ namespace {
 constexpr std::string_view what_helps =
     "plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to try the plan all "
     "the same";
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A few of them, so that a message stays one.
 std::string some(std::span<const std::string> hosts) {

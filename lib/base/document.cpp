@@ -25,6 +25,7 @@
 #include <terrace/error.hpp>
 #include <terrace/version.hpp>
 
+#include "base/letters.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
@@ -368,9 +369,6 @@ void expect_format(const document& number, int newest, std::string_view advice) 
 }
 
 namespace {
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether every YAML reader takes the bare text for this text. Says no too often rather than too seldom.
 bool plain(std::string_view text) {

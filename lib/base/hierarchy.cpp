@@ -9,6 +9,8 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
+
 namespace terrace {
 
 namespace {
@@ -21,8 +23,6 @@ std::vector<int> starts(const std::vector<int>& sizes) {
     std::partial_sum(sizes.begin(), sizes.end(), result.begin() + 1);
     return result;
 }
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Those with the given indexes; none where there are none.
 template <class T>

@@ -9,14 +9,14 @@
 
 #include <terrace/error.hpp>
 
+#include "base/letters.hpp"
+
 namespace terrace {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool in_name(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+    return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.';
 }
 
 constexpr std::size_t max_digits = 9;

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 bool is_part(const hierarchy& machine, const stage& s) {
     int group = 1;

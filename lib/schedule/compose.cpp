@@ -11,6 +11,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/likeness.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
@@ -18,8 +19,6 @@
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The owned parts of one domain, ascending. They cover the vector, or, the same in all domains, what takes one route.
 using ownership = std::vector<owned>;

@@ -4,14 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct fault {
     std::string text;

@@ -1,13 +1,12 @@
 #include <algorithm>
 
+#include "base/index.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/compose.hpp"
 
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Writes the program of one rank, stage by stage; routes side by side.
 class writer {

@@ -13,6 +13,7 @@
 
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 #include "base/likeness.hpp"
 #include "base/units.hpp"
 
@@ -21,8 +22,6 @@ namespace terrace {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 std::string counted(int n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
 

@@ -14,13 +14,12 @@
 
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // The elements from `first` on, once more, `times` times.
 template <class T>

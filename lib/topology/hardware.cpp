@@ -9,16 +9,16 @@ namespace terrace {
 
 namespace {
 
-using json = nlohmann::json;
+using value = nlohmann::json;
 
-json part_json(const part& p) {
-    json children = json::array();
+value part_json(const part& p) {
+    value children = value::array();
     for (const part& c : p.children) children.push_back(part_json(c));
-    return json::array({static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma,
+    return value::array({static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma,
                         std::move(children)});
 }
 
-part part_from(const json& j) {
+part part_from(const value& j) {
     part p;
     p.what = static_cast<part::kind>(j.at(0).get<int>());
     p.name = j.at(1).get<std::string>();
@@ -28,7 +28,7 @@ part part_from(const json& j) {
     p.infiniband = j.at(5).get<bool>();
     p.rdma = j.at(6).get<bool>();
     p.children.reserve(j.at(7).size());
-    for (const json& c : j.at(7)) p.children.push_back(part_from(c));
+    for (const value& c : j.at(7)) p.children.push_back(part_from(c));
     return p;
 }
 
@@ -41,19 +41,19 @@ std::string_view to_string(part::kind k) noexcept {
 }
 
 std::string write_hardware(const hardware& h) {
-    json wires = json::array();
-    for (const hardware::wire& w : h.wires) wires.push_back(json::array({w.from, w.to, w.rate}));
+    value wires = value::array();
+    for (const hardware::wire& w : h.wires) wires.push_back(value::array({w.from, w.to, w.rate}));
     // Names come from files: what is not UTF-8 in them is replaced.
-    return json::array({part_json(h.machine), h.wire_name, std::move(wires)})
-        .dump(-1, ' ', false, json::error_handler_t::replace);
+    return value::array({part_json(h.machine), h.wire_name, std::move(wires)})
+        .dump(-1, ' ', false, value::error_handler_t::replace);
 }
 
 hardware read_hardware(std::string_view text) {
-    const json all = json::parse(text);
+    const value all = value::parse(text);
     hardware h;
     h.machine = part_from(all.at(0));
     h.wire_name = all.at(1).get<std::string>();
-    for (const json& w : all.at(2)) h.wires.push_back({w.at(0).get<int>(), w.at(1).get<int>(), w.at(2).get<double>()});
+    for (const value& w : all.at(2)) h.wires.push_back({w.at(0).get<int>(), w.at(1).get<int>(), w.at(2).get<double>()});
     return h;
 }
 

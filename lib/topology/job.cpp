@@ -16,6 +16,7 @@
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 #include "topology/hwloc_xml.hpp"
 #include "topology/side_by_side.hpp"
@@ -23,8 +24,6 @@
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 level plain_level(std::string name, fabric medium) {
     const rates usual = default_rates(medium);

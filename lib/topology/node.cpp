@@ -13,14 +13,13 @@
 #include <terrace/error.hpp>
 
 #include "base/hierarchy_yaml.hpp"
+#include "base/index.hpp"
 
 namespace terrace {
 
 namespace {
 
 using kind = part::kind;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // ---- The parts in preorder, each with the one above it --------------------------------------------------------------
 

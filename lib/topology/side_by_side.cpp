@@ -9,11 +9,11 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
+
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Shared memory and what connects sockets are both memory.
 bool alike(fabric a, fabric b) {

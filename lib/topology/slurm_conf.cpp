@@ -16,6 +16,7 @@
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace terrace {
@@ -25,8 +26,6 @@ namespace {
 constexpr std::size_t max_bytes = 8 << 20;
 constexpr int max_height = max_levels;
 constexpr std::size_t max_switches = 50'000;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct place {
     int line = 0;

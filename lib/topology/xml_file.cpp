@@ -12,13 +12,13 @@ namespace terrace {
 
 namespace {
 
-constexpr std::size_t max_bytes = 16 << 20;
+constexpr std::size_t max_xml = 16 << 20;
 constexpr std::ptrdiff_t max_parts = 300'000;  // elements and attributes
 constexpr int max_depth = 128;
 
 }  // namespace
 
-xml_file::xml_file(const std::filesystem::path& path) : name(path.string()), text(read_text(path, max_bytes)) {
+xml_file::xml_file(const std::filesystem::path& path) : name(path.string()), text(read_text(path, max_xml)) {
     check_text(text, name);
     const auto is_part = [](char c) { return c == '<' || c == '='; };
     if (std::count_if(text.begin(), text.end(), is_part) > max_parts)

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/index.hpp"
+
 namespace terrace {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 constexpr double same_rate = 1e-9;
 

@@ -2,13 +2,9 @@
 
 #include <algorithm>
 
+#include "base/index.hpp"
+
 namespace terrace {
-
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
 
 link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
     for (int l = 0; l < machine.depth(); ++l) {

@@ -8,6 +8,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "planner/cost.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/follow_ups.hpp"
@@ -18,9 +19,6 @@ namespace terrace {
 
 namespace {
 
-constexpr std::int64_t element = 4;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 double bytes_of(range part) { return static_cast<double>(part.count() * element); }
 
 // Makes programs small: a simulation keeps those of all ranks.

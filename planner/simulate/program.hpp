@@ -10,6 +10,9 @@
 
 namespace terrace {
 
+/// Bytes of an element, as simulated.
+constexpr std::int64_t element = 4;
+
 /// What a simulation needs of an instruction.
 struct sim_instr {
     action what = action::copy;

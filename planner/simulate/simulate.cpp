@@ -9,6 +9,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "planner/cost.hpp"
 #include "planner/simulate/flows.hpp"
@@ -18,10 +19,7 @@ namespace terrace {
 
 namespace {
 
-constexpr std::int64_t element = 4;
 constexpr int slots_each_way = 8;  // as in lib/executor
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class simulator {
 public:

@@ -50,16 +50,16 @@ private:
     float* data_ = nullptr;
 };
 
-float input(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3) % 61); }
+float input_of(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3) % 61); }
 
 float summed(int ranks, std::size_t i) {
     float total = 0;
-    for (int r = 0; r < ranks; ++r) total += input(r, i);
+    for (int r = 0; r < ranks; ++r) total += input_of(r, i);
     return total;
 }
 
 void fill(device_floats& to, int rank, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) to.data()[i] = input(rank, i);
+    for (std::size_t i = 0; i < count; ++i) to.data()[i] = input_of(rank, i);
 }
 
 // Each rank a thread, with a stager of its own over host messages.
@@ -109,7 +109,7 @@ TEST(staging, from_and_to_one_rank) {
                 for (std::size_t i = 0; i < count; ++i)
                     ASSERT_EQ(result.data()[i], comm.rank() == 0 ? summed(ranks, i) : untouched) << i;
                 s.broadcast(data.span(), ranks - 1, stream);
-                for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data.data()[i], input(ranks - 1, i)) << i;
+                for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(data.data()[i], input_of(ranks - 1, i)) << i;
             });
         }
 }

@@ -13,34 +13,34 @@ namespace {
 
 constexpr std::int64_t count = 1000;
 
-using call = std::function<void(communicator&, std::vector<float>& data)>;
+using any_call = std::function<void(communicator&, std::vector<float>& data)>;
 
-call allreduce(std::int64_t n, element_type type, reduce_op op) {
+any_call allreduce(std::int64_t n, element_type type, reduce_op op) {
     return [=](communicator& comm, std::vector<float>& data) {
         comm.allreduce(data.data(), data.data(), n, type, op);
     };
 }
 
-call broadcast(int root) {
+any_call broadcast(int root) {
     return [=](communicator& comm, std::vector<float>& data) {
         comm.broadcast(data.data(), count, element_type::float32, root);
     };
 }
 
-call reduce(int root) {
+any_call reduce(int root) {
     return [=](communicator& comm, std::vector<float>& data) {
         comm.reduce(data.data(), data.data(), count, element_type::float32, root, reduce_op::sum);
     };
 }
 
-call allgather(const std::vector<std::int64_t>& counts) {
+any_call allgather(const std::vector<std::int64_t>& counts) {
     return [=](communicator& comm, std::vector<float>& data) {
         const auto begin = std::reduce(counts.begin(), counts.begin() + comm.rank());
         comm.allgather(data.data() + begin, data.data(), counts, element_type::float32);
     };
 }
 
-call both(const call& first, const call& second) {
+any_call both(const any_call& first, const any_call& second) {
     return [=](communicator& comm, std::vector<float>& data) {
         first(comm, data);
         second(comm, data);
@@ -63,7 +63,7 @@ plan plan_for(int ranks) {
 
 std::vector<bad_call> bad_calls(int ranks) {
     const element_type f32 = element_type::float32;
-    const call sum = allreduce(count, f32, reduce_op::sum);
+    const any_call sum = allreduce(count, f32, reduce_op::sum);
     const std::string sum_text = "allreduce of 1000 float32, sum (call";
     std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 3), others = counts;
     ++others.front(), --others.back();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::byte poison{0xb5};
 constexpr std::size_t gap = 48;  // [bytes] of poison between buffers, at least
 
-bool is_float(element_type t) { return t >= element_type::float16; }
+bool is_float_type(element_type t) { return t >= element_type::float16; }
 
 template <class T>
 T read(const std::byte* from, std::int64_t i) {
@@ -114,8 +114,8 @@ reduction::reduction(const form& what, dice& random) : what_(what) {
     for (const std::size_t source : sources_)
         for (std::size_t at = source; at < source + length; at += size) {
             const std::uint64_t bits = random.roll();
-            if (!is_float(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
-            if (!is_float(what.type)) continue;
+            if (!is_float_type(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
+            if (!is_float_type(what.type)) continue;
             if (!what.any_bits) write_number(what.type, arena_ + at, random);
             else if (random.below(3) == 0) write_special(what.type, arena_ + at, random);
         }
@@ -154,7 +154,7 @@ std::string reduction::differs(const std::byte* after) const {
 std::string reduction::misses(const std::byte* after) const {
     const form& f = what_;
     for (std::int64_t i = 0; i < f.count; ++i) {
-        if (is_float(f.type)) {
+        if (is_float_type(f.type)) {
             double exact = read_float(f.type, arena_ + sources_[0], i), parts = std::abs(exact);
             for (int s = 1; s < f.k; ++s) {
                 const double x = read_float(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i);

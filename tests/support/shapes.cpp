@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/index.hpp"
 #include "plan/routes.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::test {
 
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 struct choice_of_stage {
     mode how;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/index.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/verify.hpp"
 
@@ -22,7 +23,6 @@ struct fault {
 /// "recv[3, 5)"
 std::string text(const operand& o);
 
-inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
 inline bool is_receive(action a) { return a == action::recv || a == action::recv_reduce; }
 inline bool is_message(action a) { return a == action::send || is_receive(a); }
 inline bool writes(action a) { return a != action::send; }

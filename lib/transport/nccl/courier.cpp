@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 
 namespace terrace {
@@ -13,8 +14,6 @@ namespace {
 
 constexpr int window = 8;                              // pieces under way in each queue and direction
 constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; an adapter takes long ones from a device
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Around the end of the numbers, as the device compares them.
 bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {

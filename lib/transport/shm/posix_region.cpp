@@ -10,13 +10,13 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
+
 namespace terrace {
 
 namespace {
 
 using object_name = std::array<char, 48>;  // empty: none
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // A new object with memory behind every byte of it, so that a full /dev/shm shows now and not at the first touch.
 object_name create_object(std::size_t bytes) {

@@ -174,6 +174,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
     m.reduction_alone = w.maximum(w.first() ? reduction_rate() : 0);
     w.barrier();
     m.reduction = -w.maximum(-reduction_rate());
+    m.cores = w.shared_cores();
     shown.clear();
     return m;
 }
@@ -186,11 +187,12 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         for (double& rate : link.rates) rate *= all.bandwidth / link.bandwidth;
         link.bandwidth = all.bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
-        link.overhead = all.overhead;
+        link.overhead = m.cores > 0 ? pair.overhead : all.overhead;
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
-    machine.reduction = parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
+    machine.processors.reduction = parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
+    machine.processors.cores = m.cores;
     return machine;
 }
 
@@ -210,11 +212,13 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
         add("latency", format_duration, &level::latency, &level::latency_assumed, &f::half_round_trip, false);
         add("overhead", format_duration, &level::overhead, &level::overhead_assumed, &f::overhead, true);
     }
-    rows.add({"rank", "reduction", before.reduction > 0 ? format_bandwidth(before.reduction) : "-",
-              format_bandwidth(m.reduction_alone), format_bandwidth(m.reduction), format_bandwidth(after.reduction)});
+    const auto text = [](double rate) { return rate > 0 ? format_bandwidth(rate) : "-"; };
+    rows.add({"rank", "reduction", text(before.processors.reduction), text(m.reduction_alone), text(m.reduction),
+              text(after.processors.reduction)});
     return rows.text() +
            "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it.\n"
-           "reduction: of one rank, of all at once.\n";
+           "reduction: of one rank, of all at once.\n" +
+           (m.cores > 0 ? fmt::format("cores: all ranks share {}; overhead is that of one pair.\n", m.cores) : "");
 }
 
 }  // namespace terrace::bench

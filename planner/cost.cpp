@@ -43,9 +43,16 @@ double slowest(const phase_cost& p, double bytes) {
     return time;
 }
 
+// How long all ranks' work takes the cores that they share [s].
+double crowded(const phase_cost& p, double bytes) {
+    double work = 0;
+    for (std::size_t load = 0; p.cores > 0 && load < p.loads.size(); ++load) work += p.ranks[load] * p.loads[load].work(bytes);
+    return p.cores > 0 ? work / p.cores : 0;
+}
+
 // A chain busies nobody for long, but what its processors do adds up along it.
 double processors_of(const phase_cost& p, double bytes) {
-    return std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
+    return std::max({slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes, crowded(p, bytes)});
 }
 
 // Long messages, which take all request slots, go one after the other, even where they take different links.
@@ -139,6 +146,7 @@ public:
         for (const level& each : machine.levels) made_.slowness.push_back(each.bandwidth / moved_by(each).bandwidth);
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
+        made_.cores = machine.processors.cores;
     }
 
     phase_cost measure() {
@@ -517,7 +525,11 @@ private:
             std::sort(load.received.begin(), load.received.end());
             cpu_load made{std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)};
             const auto [kind, is_new] = kinds.try_emplace(std::move(made), static_cast<int>(kinds.size()));
-            if (is_new) made_.loads.push_back(kind->first);
+            if (is_new) {
+                made_.loads.push_back(kind->first);
+                made_.ranks.push_back(0);
+            }
+            made_.ranks[at(kind->second)] += samples_.weights()[made_.load_of_sample.size()];
             made_.load_of_sample.push_back(kind->second);
         }
         find_slowest(made_);
@@ -559,12 +571,16 @@ bool through_memory(const hierarchy& machine, int l) noexcept {
 double access_time(const hierarchy& machine) noexcept { return reduce_time(machine) / 3; }
 
 double reduce_time(const hierarchy& machine) noexcept {
-    if (machine.reduction > 0) return 1 / machine.reduction;
+    if (machine.processors.reduction > 0) return 1 / machine.processors.reduction;
     return on_gpus(machine) ? 1 / 200e9 : 1 / 8e9;
 }
 
 double cpu_load::time(double bytes) const {
     return std::max(overheads(sent, bytes), overheads(received, bytes)) + memory * bytes;
+}
+
+double cpu_load::work(double bytes) const {
+    return (overheads(sent, bytes) + overheads(received, bytes)) / 2 + memory * bytes;
 }
 
 std::vector<const phase_cost*> stage_price::phases(collective what) const {
@@ -785,11 +801,6 @@ void price::find_busiest(const sampler& samples) {
         }
         if (busiest.insert(most).second) busiest_.push_back(*most);
     }
-    for (const phase_cost* p : phases_) {
-        std::vector<double>& shares = shares_.emplace_back(p->loads.size());
-        for (std::size_t i = 0; i < samples.ranks().size(); ++i)
-            shares[at(p->load_of_sample[i])] += samples.weights()[i] / ranks_;
-    }
 }
 
 double price::cpu_time(double bytes) const {
@@ -799,28 +810,30 @@ double price::cpu_time(double bytes) const {
         for (std::size_t p = 0; p < kind.size(); ++p) sum += phases_[p]->loads[at(kind[p])].time(bytes);
         most = std::max(most, sum);
     }
-    return most;
+    double all = 0;
+    for (const phase_cost* p : phases_) all += crowded(*p, bytes);
+    return std::max(most, all);
 }
 
 double price::effort(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double average = 0;
-    for (std::size_t p = 0; p < phases_.size(); ++p)
-        for (std::size_t load = 0; load < shares_[p].size(); ++load)
-            average += shares_[p][load] * phases_[p]->loads[load].time(bytes / c);
+    for (const phase_cost* p : phases_)
+        for (std::size_t load = 0; load < p->loads.size(); ++load)
+            average += p->ranks[load] / ranks_ * p->loads[load].time(bytes / c);
     return c * (cpu_time(bytes / c) + average);
 }
 
 double price::messages(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
-    double each = 0;  // of a rank, in one chunk
-    for (std::size_t p = 0; p < phases_.size(); ++p)
-        for (std::size_t load = 0; load < shares_[p].size(); ++load) {
+    double all = 0;  // in one chunk
+    for (const phase_cost* p : phases_)
+        for (std::size_t load = 0; load < p->loads.size(); ++load) {
             double sent = 0;
-            for (const message_load& m : phases_[p]->loads[load].sent) sent += m.count * segments_of(m, bytes / c);
-            each += shares_[p][load] * std::max(sent, 1.0);
+            for (const message_load& m : p->loads[load].sent) sent += m.count * segments_of(m, bytes / c);
+            all += p->ranks[load] * std::max(sent, 1.0);
         }
-    return c * each * ranks_;
+    return c * all;
 }
 
 // Of a chunk of so many bytes.

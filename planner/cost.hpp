@@ -53,6 +53,8 @@ struct cpu_load {
 
     /// For a vector of `bytes` [s]. Sending and receiving go hand in hand: an exchange of one message each way costs o.
     double time(double bytes) const;
+    /// Of a core, for the same [s]: half of o for each end of a message.
+    double work(double bytes) const;
 
     friend auto operator<=>(const cpu_load&, const cpu_load&) = default;
 };
@@ -66,10 +68,12 @@ struct phase_cost {
     std::vector<double> links;         ///< vectors through the links above each sample: by sample, level, direction
     std::vector<cpu_load> loads;       ///< the different ones
     std::vector<int> load_of_sample;   ///< index into `loads`
+    std::vector<double> ranks;         ///< how many have each of them
     std::vector<std::vector<double>> times;  ///< of each load, for vectors of powers of two from smallest_size [s]
     std::vector<int> slowest;          ///< those loads that take the longest at one of these sizes
     std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
     double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
+    int cores = 0;                     ///< that all ranks share; 0: each has its own
     bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
     std::vector<double> slowness;      ///< by level: times as long as its rate says that a link takes
     double network_part = 0;           ///< the largest message between nodes, of the vector
@@ -137,7 +141,6 @@ private:
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
-    std::vector<std::vector<double>> shares_;  // by phase and load: part of the ranks
     double ranks_;
     double shrink_ = 1;
     bool crosses_network_ = false;

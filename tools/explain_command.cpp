@@ -66,6 +66,12 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
                rows.text());
 }
 
+std::string busiest_processor(const hierarchy& machine) {
+    const int cores = machine.processors.cores;
+    return cores > 0 && cores < machine.ranks() ? fmt::format("the cores that all ranks share, {}", cores)
+                                                : "processor of the busiest rank";
+}
+
 void print_links(const recipe& plan, const prediction& p) {
     table rows("<<>>>");
     rows.add({"resource", "rate", "bytes", "busy", "of the call"});
@@ -76,7 +82,7 @@ void print_links(const recipe& plan, const prediction& p) {
                   fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
                   p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
     }
-    rows.add({"processor of the busiest rank", "", "", format_duration(p.cpu_time),
+    rows.add({busiest_processor(plan.machine), "", "", format_duration(p.cpu_time),
               p.time > 0 ? fmt::format("{:.0f} %", 100 * p.cpu_time / p.time) : "-"});
     fmt::print("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
 }
@@ -90,7 +96,7 @@ std::string bottleneck(const recipe& plan, const rule& chosen, const prediction&
     if (p.time <= 0) return "nothing to do";
     if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
         return fmt::format("the links into {}", plan.machine.levels[static_cast<std::size_t>(link->level)].name);
-    if (p.cpu_time > startups) return "the processor of the busiest rank: messages and reductions";
+    if (p.cpu_time > startups) return fmt::format("{}: messages and reductions", busiest_processor(plan.machine));
     if (chosen.chunk == 0 || startups > 0.5 * sum) return "start-ups: messages that wait for one another";
     return "the lanes: stages of one chunk wait for one another";
 }

@@ -132,7 +132,7 @@ std::vector<int> hierarchy::node_sizes() const {
 }
 
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
-    hierarchy part{whole.levels, {}, whole.reduction};
+    hierarchy part{whole.levels, {}, whole.processors};
     std::vector<std::vector<int>> children;
     std::vector<int> left(ranks.begin(), ranks.end());  // children of the level that are left, ascending
     const int nodes = whole.node_levels();              // the level whose children they are
@@ -163,7 +163,7 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
 
 // A child's way into a level is as fast as the slowest of the networks on it, those that are left out included.
 hierarchy without_idle_levels(const hierarchy& h) {
-    hierarchy result{{}, {}, h.reduction, h.hosts};
+    hierarchy result{{}, {}, h.processors, h.hosts};
     std::vector<std::vector<int>> children;
     std::vector<double> narrow;  // of each child, the slowest link of those networks that are left out
     for (int l = 0; l < h.depth(); ++l) {

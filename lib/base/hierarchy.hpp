@@ -85,11 +85,19 @@ private:
     int ranks_ = 0;
 };
 
+/// What ranks compute with.
+struct processors {
+    double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
+    int cores = 0;         ///< that all ranks of the machine share, as emulated nodes do; 0: each has its own
+
+    friend bool operator==(const processors&, const processors&) = default;
+};
+
 /// Levels and how they nest: all that plans know of a machine.
 struct hierarchy {
     std::vector<level> levels;
     tree shape;
-    double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
+    terrace::processors processors = {};
     std::vector<std::string> hosts = {};  ///< the nodes' names, in order; empty where the file names none
 
     int depth() const noexcept { return shape.depth(); }

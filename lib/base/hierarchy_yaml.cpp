@@ -359,8 +359,11 @@ std::vector<level> read_levels(const document& list) {
     return levels;
 }
 
-double read_reduction(const document& map) {
-    return map.has(reduction.key) ? as_printed(checked_rate(map.at(reduction.key), reduction)) : 0;
+processors read_processors(const document& map) {
+    processors p;
+    if (map.has(reduction.key)) p.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
+    if (map.has("cores")) p.cores = static_cast<int>(map.at("cores").integer(1, max_ranks));
+    return p;
 }
 
 double read_bandwidth(const document& entry) { return checked_rate(entry, rate_fields[0]); }
@@ -385,7 +388,7 @@ hierarchy read_hierarchy(const document& map) {
     h.shape = read_shape(map, h.levels);
     check_rates(items, h);
     check_rings(items, h);
-    h.reduction = read_reduction(map);
+    h.processors = read_processors(map);
     read_domain_names(items, h);
     h.hosts = read_hosts(items, h);
     return h;
@@ -399,8 +402,9 @@ std::string write_hierarchy(const hierarchy& h, int indent) {
         text += fmt::format("{:{}}  - {}\n", "", indent,
                             write_level(h.levels[l], uniform ? h.shape.uniform_size(static_cast<int>(l)) : std::nullopt,
                                         l == named ? fold_hosts(h.hosts) : ""));
-    if (h.reduction > 0)
-        text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.reduction));
+    if (h.processors.reduction > 0)
+        text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.processors.reduction));
+    if (h.processors.cores > 0) text += fmt::format("{:{}}cores: {}\n", "", indent, h.processors.cores);
     if (!uniform) text += fmt::format("{:{}}tree: {}\n", "", indent, write_domain(h.shape, h.depth() - 1, 0));
     return text;
 }

@@ -13,13 +13,13 @@ inline constexpr int max_ranks = 1 << 20;
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from
 /// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth, latency]` marks rates that are written out.
-/// `names:` are those of a level's domains. `reduction:` may stand beside `levels:`. @throws input_error
+/// `names:` are those of a level's domains. `reduction:` and `cores:` may stand beside `levels:`. @throws input_error
 hierarchy read_hierarchy(const document& map);
 
-/// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and `reduction:`, 0 where
-/// it is left out.
+/// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and what stands
+/// beside them.
 std::vector<level> read_levels(const document& list);
-double read_reduction(const document& map);
+processors read_processors(const document& map);
 /// One rate, in the limits of files.
 double read_bandwidth(const document& entry);
 double read_latency(const document& entry);

@@ -200,7 +200,7 @@ std::vector<rule> read_rules(const document& section, const hierarchy& machine, 
 }
 
 void read_topology(const document& map, recipe& r) {
-    map.allow_only({"name", "fingerprint", "levels", "tree", "reduction"});
+    map.allow_only({"name", "fingerprint", "levels", "tree", "reduction", "cores"});
     r.name = map.at("name").text();
     r.machine = read_hierarchy(map);
     const document fingerprint = map.at("fingerprint");

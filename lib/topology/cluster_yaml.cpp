@@ -137,7 +137,7 @@ hierarchy read_torus(const document& map) {
         if (nodes > max_ranks) sizes[d].fail(fmt::format("more than {} nodes", max_ranks));
     }
     h.shape = tree::uniform(shape);
-    h.reduction = read_reduction(map);
+    h.processors = read_processors(map);
     return h;
 }
 
@@ -216,8 +216,8 @@ topology read_machine(const document& map, const std::filesystem::path& director
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
-        if (map.has("reduction"))
-            map.at("reduction").fail("a node alone, which the node's file describes, has no levels to stand beside");
+        for (const char* key : {"reduction", "cores"})
+            if (map.has(key)) map.at(key).fail("a node alone, which the node's file describes, has no levels to stand beside");
         if (map.has("tree"))
             map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
         return inside;
@@ -236,7 +236,8 @@ topology read_machine(const document& map, const std::filesystem::path& director
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
     check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes", "reduction"});
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes", "reduction",
+                    "cores"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;
@@ -285,7 +286,7 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
     if (!whole.types.empty()) whole.type_of_node = std::move(type_of_node);
     levels.insert(levels.end(), above.levels.begin(), above.levels.end());
     children.insert(children.end(), above.shape.children().begin(), above.shape.children().end());
-    whole.machine = {std::move(levels), tree(std::move(children)), above.reduction, above.hosts};
+    whole.machine = {std::move(levels), tree(std::move(children)), above.processors, above.hosts};
     return whole;
 }
 

@@ -208,7 +208,9 @@ std::string describe_text(const topology& t) {
                                    counted(static_cast<int>(h.node_sizes().size()), "node"), shape_text(h.shape),
                                    level_table(h), t.name);
     append_domains(text, h, like, h.depth() - 1, 0, 1);
-    if (h.reduction > 0) text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.reduction));
+    if (h.processors.reduction > 0)
+        text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.processors.reduction));
+    if (h.processors.cores > 0) text += fmt::format("\ncores: {}, which all ranks share\n", h.processors.cores);
     if (t.node) text += rank_table(*t.node, "ranks of a node");
     for (std::size_t type = 0; type < t.types.size(); ++type) {
         const auto nodes = std::count(t.type_of_node.begin(), t.type_of_node.end(), static_cast<int>(type));
@@ -236,7 +238,8 @@ std::string describe_json(const topology& t) {
                 {"name", t.name},
                 {"ranks", h.ranks()},
                 {"nodes", h.node_sizes()},
-                {"reduction_bytes_per_s", h.reduction > 0 ? json(h.reduction) : json(nullptr)},
+                {"reduction_bytes_per_s", h.processors.reduction > 0 ? json(h.processors.reduction) : json(nullptr)},
+                {"cores", h.processors.cores > 0 ? json(h.processors.cores) : json(nullptr)},
                 {"hosts", h.hosts},
                 {"levels", std::move(levels)},
                 {"shape", h.shape.children()},

@@ -46,7 +46,7 @@ public:
         check_levels(map.at("levels").items());
         hierarchy& h = made_.machine;
         h.levels = read_levels(map.at("levels"));
-        h.reduction = read_reduction(map);
+        h.processors = read_processors(map);
         rows_.resize(h.levels.size());
         names_.resize(h.levels.size());
         while (node_ + 1 < depth() && !between_nodes(h.levels[at(node_ + 1)].medium)) ++node_;

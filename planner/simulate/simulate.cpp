@@ -27,7 +27,8 @@ public:
               link_loads& loads, const simulation_options& options)
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
           flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
-          ranks_(at(machine.ranks())), access_(access_time(machine)) {
+          ranks_(at(machine.ranks())),
+          cores_(at(machine.processors.cores < machine.ranks() ? machine.processors.cores : 0)), access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -90,11 +91,6 @@ private:
     // One hand of a rank's processor: does one thing after another.
     struct hand {
         double free = 0, busy = 0;
-
-        double take(double now, double time) noexcept {
-            busy += time;
-            return free = std::max(free, now) + time;
-        }
     };
 
     struct cursor {
@@ -129,7 +125,8 @@ private:
     // From one rank to another: what is sent first arrives first.
     struct way {
         int from = 0, to = 0;
-        double latency = 0, overhead = 0, copying = 0;
+        double latency = 0, overhead = 0;
+        int copies = 0;  // times that a processor at each end touches a byte
         bool whole = false;  // messages are not cut
         std::deque<segment> line;
         struct receiver {
@@ -163,7 +160,7 @@ private:
             way& w = ways_.emplace_back();
             w.from = from, w.to = to;
             w.latency = met.latency, w.overhead = met.overhead;
-            w.copying = through_memory(machine_, l) ? 2 * access_ : 0;
+            w.copies = through_memory(machine_, l) ? 2 : 0;
             w.whole = between_gpus(met.medium);
             w.lanes.resize(at(lanes()));
             flows_.add(from, to);
@@ -229,7 +226,7 @@ private:
             }
             ++messages_;
             begins(l, n, now_);
-            add({.time = ranks_[at(p.rank)].sending.take(now_, w.overhead + w.copying * s.bytes),
+            add({.time = take(ranks_[at(p.rank)].sending, w.overhead, w.copies * s.bytes),
                  .what = event::handed, .whose = number, .lane = p.lane, .instruction = n, .bytes = s.bytes});
         }
     }
@@ -242,10 +239,10 @@ private:
             r.posted.pop_front();
             --r.arrived;
             lane& l = lane_of({w.to, lane_number});
-            const double adds = l.code->instrs[s.instruction].what == action::recv_reduce ? 3 * access_ : 0;
+            const int adds = l.code->instrs[s.instruction].what == action::recv_reduce ? 3 : 0;
             hand& h = ranks_[at(w.to)].working;
             begins(l, s.instruction, std::max(now_, h.free));
-            add({.time = h.take(now_, w.overhead + (w.copying + adds) * s.bytes), .what = event::done,
+            add({.time = take(h, w.overhead, (w.copies + adds) * s.bytes), .what = event::done,
                  .whose = w.to, .lane = lane_number, .instruction = s.instruction});
         }
     }
@@ -255,8 +252,20 @@ private:
         const double bytes = l.code->instrs[n].bytes;
         hand& h = ranks_[at(p.rank)].working;
         if (bytes > 0) begins(l, n, std::max(now_, h.free));
-        add({.time = bytes > 0 ? h.take(now_, bytes * access_) : now_, .what = event::done, .whose = p.rank,
+        add({.time = bytes > 0 ? take(h, 0, bytes) : now_, .what = event::done, .whose = p.rank,
              .lane = p.lane, .instruction = n});
+    }
+
+    // When it is through with one end of a message, and with so many bytes. Where ranks share cores, the one that is free
+    // first does it; o is what both hands take of one.
+    double take(hand& h, double overhead, double bytes) noexcept {
+        const double time = overhead + bytes * access_;
+        h.busy += time;
+        h.free = std::max(h.free, now_) + time;
+        if (cores_.empty()) return h.free;
+        double& core = *std::min_element(cores_.begin(), cores_.end());
+        core = std::max(core, now_) + overhead / 2 + bytes * access_;
+        return h.free = std::max(h.free, core);
     }
 
     static void begins(lane& l, std::uint32_t n, double when) {
@@ -333,7 +342,7 @@ private:
             for (const auto& [p, n] : g.who) {
                 const sim_instr& i = lane_of(p).code->instrs[n];
                 const double bytes = g.round == 1 ? i.bytes : i.again;
-                add({.time = ranks_[at(p.rank)].working.take(now_, bytes * access_), .what = event::done,
+                add({.time = take(ranks_[at(p.rank)].working, 0, bytes), .what = event::done,
                      .whose = p.rank, .lane = p.lane, .instruction = n});
             }
             return;
@@ -411,6 +420,7 @@ private:
     std::vector<double> stages_until_;  // by link: when the native stages that passed it so far are through
     const std::function<void(double)>& progress_;
     std::vector<rank> ranks_;
+    std::vector<double> cores_;  // that all ranks share: when each is free [s]
     double access_;  // a byte read or written [s]
     std::unordered_map<std::int64_t, int> way_of_;
     std::deque<way> ways_;  // by number of their flow

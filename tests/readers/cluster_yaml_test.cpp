@@ -300,7 +300,7 @@ TEST(cluster_yaml, writes_what_it_reads) {
     const topology after = read(text);
     EXPECT_EQ(after.name, before.name);
     EXPECT_EQ(after.machine.shape, before.machine.shape);
-    EXPECT_EQ(after.machine.reduction, 5e9);
+    EXPECT_EQ(after.machine.processors.reduction, 5e9);
     EXPECT_EQ(write_cluster(after), text);
 }
 
@@ -344,7 +344,7 @@ TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
               "three-three-one: 7 ranks in 3 nodes, 1-3 x 3\n\n"
               "level    fabric    bandwidth  latency  overhead\n"
               "node     shm       10 GB/s    500 ns   300 ns (assumed)\n"
-              "cluster  ethernet  1 Gbit/s   30 us    5 us (assumed)\n\n"
+              "cluster  ethernet  1 Gbit/s   30 us    10 us\n\n"
               "three-three-one\n"
               "  cluster\n"
               "    2 x node of 3 ranks\n"

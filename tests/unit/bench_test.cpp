@@ -221,7 +221,14 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // joins nothing
     EXPECT_TRUE(after.levels[1].bandwidth_assumed);
     EXPECT_EQ(after.levels[2].latency, 0);
-    EXPECT_DOUBLE_EQ(after.reduction, 4e9);
+    EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
+
+    EXPECT_EQ(after.processors.cores, 0);
+    // Where all ranks share cores they are charged together, each for what it takes alone.
+    const hierarchy shared = calibrated(before, {{node, {}, core}, 4e9, 9e9, 2});
+    EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 0.4e-6);
+    EXPECT_DOUBLE_EQ(shared.levels[2].overhead, 34e-6);
+    EXPECT_EQ(shared.processors.cores, 2);
 
     const std::string text = links_text(before, {{node, {}, core}, 4e9, 9e9}, after);
     EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;

@@ -237,6 +237,34 @@ TEST(predict, counts_wire_segments) {
     EXPECT_NEAR(whole, 10e-6 + 10 * 2e-6 + bytes * (1e-9 + gamma), 1e-9);
 }
 
+// Six ranks of which each sends a message to every other, or one pair that exchanges one after another.
+TEST(predict, cores_that_all_ranks_share_are_busy_with_the_messages_of_all) {
+    const auto time = [](int ranks, const char* by, int cores) {
+        hierarchy h = network(ranks);
+        h.processors = {1e18, cores};
+        return predict(h, {{{0}, ranks, mode::replicate, by}}, 8, 1, 0).time;
+    };
+    const double alpha = 10e-6, o = 2e-6;
+    EXPECT_NEAR(time(6, "direct", 0), alpha + 5 * o, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 6), alpha + 5 * o, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 2), alpha + 30 * o / 2, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 1), alpha + 30 * o, 1e-7);
+    EXPECT_NEAR(time(2, "direct", 2), alpha + o, 1e-7);
+    EXPECT_NEAR(time(4, "doubling", 1), 2 * alpha + 8 * o, 1e-7);
+}
+
+// In lanes a chunk ends as often as the shared cores have done one.
+TEST(predict, shared_cores_hold_lanes_up) {
+    hierarchy h = network(4);
+    const std::vector<stage> ring{{{0}, 4, mode::scatter, "ring"}};
+    const double apart = predict(h, ring, 64 * mib, 2, 64 << 10).time;
+    h.levels[0].overhead = 200e-6;
+    h.processors.cores = 1;
+    const double chunks = 1024, messages = 4 * 6;
+    EXPECT_GT(predict(h, ring, 64 * mib, 2, 64 << 10).time, chunks * messages * 200e-6);
+    EXPECT_LT(apart, chunks * messages * 200e-6);
+}
+
 TEST(predict, nothing_costs_nothing) {
     EXPECT_EQ(one_stage(1, mode::scatter, "ring", mib), 0);
     EXPECT_EQ(one_stage(4, mode::scatter, "ring", 0), 0);
@@ -372,7 +400,7 @@ namespace {
 hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<device_rates> mpi) {
     hierarchy h{{link("node", fabric::nvlink, 450e9, 2e-6, 1e-6), link("pod", fabric::ethernet, 10e9, 20e-6, 1e-6)},
                 tree::uniform(std::vector{8, nodes})};
-    h.reduction = 10e12;
+    h.processors.reduction = 10e12;
     h.levels[0].nccl = device_rates{.stage = 12e-6, .step = 10e-6, .bandwidth = 400e9};
     h.levels[1].nccl = nccl;
     h.levels[1].mpi = mpi;

@@ -28,7 +28,7 @@ hierarchy network(tree shape, double overhead = 0) {
     for (int l = 0; l < shape.depth(); ++l)
         h.levels.push_back(link(fmt::format("l{}", l), fabric::ethernet, 1e9 / (1 + l), 10e-6 * (1 + l), overhead));
     h.shape = std::move(shape);
-    h.reduction = 1e18;
+    h.processors.reduction = 1e18;
     return h;
 }
 
@@ -61,6 +61,22 @@ TEST(simulate, overhead_keeps_processors_busy) {
     const simulation s = simulate(h, rule_of({{{0}, 5, mode::scatter, "direct"}}), collective::allreduce, 5 * 64);
     for (const double busy : s.processors) EXPECT_NEAR(busy, 2 * 4 * 3e-6, 1e-12);
     EXPECT_EQ(s.messages, 2 * 5 * 4);
+}
+
+// Each message takes half of o at each end; with a core for each rank both hands of an exchange work at once.
+TEST(simulate, cores_that_all_ranks_share_do_one_thing_after_another) {
+    hierarchy h = network(tree::uniform(std::vector{6}), 3e-6);
+    const rule direct = rule_of({{{0}, 6, mode::replicate, "direct"}});
+    const double apart = simulate(h, direct, collective::allreduce, 8).time;
+    const double messages = 30 * 3e-6;
+    for (const int cores : {1, 2, 3}) {
+        h.processors.cores = cores;
+        const double shared = simulate(h, direct, collective::allreduce, 8).time;
+        EXPECT_GE(shared, messages / cores * (1 - 1e-9)) << cores;
+        EXPECT_LE(shared, messages / cores + 10e-6 + 3e-6) << cores;
+    }
+    h.processors.cores = 6;  // enough
+    EXPECT_EQ(simulate(h, direct, collective::allreduce, 8).time, apart);
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------------

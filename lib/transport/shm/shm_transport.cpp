@@ -1,14 +1,10 @@
 #include "transport/shm/shm_transport.hpp"
 
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <fstream>
 
 #include <fmt/format.h>
 
+#include "transport/shm/cores.hpp"
 #include "transport/shm/node_stages.hpp"
 
 namespace terrace {
@@ -22,34 +18,6 @@ constexpr std::uint32_t all_stages = [] {
         bits |= 1u << static_cast<unsigned>(a);
     return bits;
 }();
-
-// A machine, whatever its containers call themselves, and the cores that a rank may run on there.
-struct seat {
-    std::array<char, 36> boot{};  // the kernel's own name for this run of itself
-    cpu_set_t cores;
-};
-
-seat own_seat() {
-    seat s;
-    if (!std::ifstream("/proc/sys/kernel/random/boot_id").read(s.boot.data(), s.boot.size()))
-        gethostname(s.boot.data(), s.boot.size());
-    CPU_ZERO(&s.cores);
-    if (sched_getaffinity(0, sizeof s.cores, &s.cores) != 0) CPU_SET(0, &s.cores);  // more cores than a set holds
-    return s;
-}
-
-// Whether the ranks of this machine, be they in several containers, outnumber the cores that they may run on together.
-// Collective.
-bool outnumber_their_cores(transport& net) {
-    const seat mine = own_seat();
-    std::vector<seat> all(static_cast<std::size_t>(net.size()));
-    net.gather_all(&mine, all.data(), sizeof mine);
-    std::erase_if(all, [&](const seat& s) { return s.boot != mine.boot; });
-    cpu_set_t together;
-    CPU_ZERO(&together);
-    for (const seat& s : all) CPU_OR(&together, &together, &s.cores);
-    return all.size() > static_cast<std::size_t>(CPU_COUNT(&together));
-}
 
 class shm_transport final : public transport {
 public:
@@ -164,9 +132,10 @@ std::unique_ptr<transport> add_shared_memory(std::unique_ptr<transport> net, int
     if (std::all_of(sizes.begin(), sizes.end(), [](std::size_t n) { return n < 2; })) return net;
     std::optional<shared_region> arena = net->share(fellows, node_stages::arena_bytes(slots, slot_bytes));
     if (!arena) return net;
-    const bool crowded = outnumber_their_cores(*net);
+    const machine_use use = use_of_machine(
+        net->size(), [&](const void* own, void* all, std::size_t bytes) { net->gather_all(own, all, bytes); });
     return std::make_unique<shm_transport>(std::move(net), std::move(nodes), std::move(fellows), std::move(position),
-                                           std::move(*arena), slots, slot_bytes, crowded);
+                                           std::move(*arena), slots, slot_bytes, use.crowded());
 }
 
 }  // namespace terrace

@@ -146,7 +146,7 @@ public:
         for (const level& each : machine.levels) made_.slowness.push_back(each.bandwidth / moved_by(each).bandwidth);
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
-        made_.cores = machine.processors.cores;
+        made_.cores = machine.shared_cores();
     }
 
     phase_cost measure() {
@@ -580,7 +580,7 @@ double cpu_load::time(double bytes) const {
 }
 
 double cpu_load::work(double bytes) const {
-    return (overheads(sent, bytes) + overheads(received, bytes)) / 2 + memory * bytes;
+    return overheads(sent, bytes) + overheads(received, bytes) + memory * bytes;
 }
 
 std::vector<const phase_cost*> stage_price::phases(collective what) const {

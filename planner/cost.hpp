@@ -53,7 +53,7 @@ struct cpu_load {
 
     /// For a vector of `bytes` [s]. Sending and receiving go hand in hand: an exchange of one message each way costs o.
     double time(double bytes) const;
-    /// Of a core, for the same [s]: half of o for each end of a message.
+    /// The same of cores that others want too [s]: there each end of a message costs o, as nothing goes hand in hand.
     double work(double bytes) const;
 
     friend auto operator<=>(const cpu_load&, const cpu_load&) = default;

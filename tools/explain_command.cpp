@@ -67,9 +67,8 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
 }
 
 std::string busiest_processor(const hierarchy& machine) {
-    const int cores = machine.processors.cores;
-    return cores > 0 && cores < machine.ranks() ? fmt::format("the cores that all ranks share, {}", cores)
-                                                : "processor of the busiest rank";
+    const int cores = machine.shared_cores();
+    return cores > 0 ? fmt::format("the {} cores that all ranks share", cores) : "processor of the busiest rank";
 }
 
 void print_links(const recipe& plan, const prediction& p) {

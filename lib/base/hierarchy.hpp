@@ -88,7 +88,7 @@ private:
 /// What ranks compute with.
 struct processors {
     double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
-    int cores = 0;         ///< that all ranks of the machine share, as emulated nodes do; 0: each has its own
+    int cores = 0;         ///< that all ranks of the machine run on, as emulated nodes do; 0: not known, enough
 
     friend bool operator==(const processors&, const processors&) = default;
 };
@@ -102,6 +102,8 @@ struct hierarchy {
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
+    /// The cores that all ranks share; 0 where each has its own.
+    int shared_cores() const noexcept { return processors.cores < ranks() ? processors.cores : 0; }
     /// Of the link of one child, counted over the machine, into a level, per direction [B/s].
     double rate(int l, int child) const noexcept {
         const level& of = levels[static_cast<std::size_t>(l)];

@@ -27,8 +27,7 @@ public:
               link_loads& loads, const simulation_options& options)
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
           flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
-          ranks_(at(machine.ranks())),
-          cores_(at(machine.processors.cores < machine.ranks() ? machine.processors.cores : 0)), access_(access_time(machine)) {
+          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -257,14 +256,14 @@ private:
     }
 
     // When it is through with one end of a message, and with so many bytes. Where ranks share cores, the one that is free
-    // first does it; o is what both hands take of one.
+    // first does it.
     double take(hand& h, double overhead, double bytes) noexcept {
         const double time = overhead + bytes * access_;
         h.busy += time;
         h.free = std::max(h.free, now_) + time;
         if (cores_.empty()) return h.free;
         double& core = *std::min_element(cores_.begin(), cores_.end());
-        core = std::max(core, now_) + overhead / 2 + bytes * access_;
+        core = std::max(core, now_) + time;
         return h.free = std::max(h.free, core);
     }
 

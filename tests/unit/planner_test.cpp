@@ -247,10 +247,10 @@ TEST(predict, cores_that_all_ranks_share_are_busy_with_the_messages_of_all) {
     const double alpha = 10e-6, o = 2e-6;
     EXPECT_NEAR(time(6, "direct", 0), alpha + 5 * o, 1e-7);
     EXPECT_NEAR(time(6, "direct", 6), alpha + 5 * o, 1e-7);
-    EXPECT_NEAR(time(6, "direct", 2), alpha + 30 * o / 2, 1e-7);
-    EXPECT_NEAR(time(6, "direct", 1), alpha + 30 * o, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 2), alpha + 60 * o / 2, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 1), alpha + 60 * o, 1e-7);
     EXPECT_NEAR(time(2, "direct", 2), alpha + o, 1e-7);
-    EXPECT_NEAR(time(4, "doubling", 1), 2 * alpha + 8 * o, 1e-7);
+    EXPECT_NEAR(time(4, "doubling", 1), 2 * alpha + 16 * o, 1e-7);
 }
 
 // In lanes a chunk ends as often as the shared cores have done one.
@@ -260,7 +260,7 @@ TEST(predict, shared_cores_hold_lanes_up) {
     const double apart = predict(h, ring, 64 * mib, 2, 64 << 10).time;
     h.levels[0].overhead = 200e-6;
     h.processors.cores = 1;
-    const double chunks = 1024, messages = 4 * 6;
+    const double chunks = 1024, messages = 2 * 4 * 6;
     EXPECT_GT(predict(h, ring, 64 * mib, 2, 64 << 10).time, chunks * messages * 200e-6);
     EXPECT_LT(apart, chunks * messages * 200e-6);
 }

@@ -74,8 +74,8 @@ TEST(cluster_yaml, a_torus_has_links_per_dimension) {
     const hierarchy h = read(torus + "links: {fabric: infiniband, bandwidth: 1 GB/s}\n").machine;
     EXPECT_EQ(shape_text(h.shape), "4 x 4 x 2");
     EXPECT_EQ(h.torus_level(), 0);
-    EXPECT_EQ(h.reduction, 0);
-    EXPECT_EQ(read(torus + "links: {fabric: infiniband}\nreduction: 3 GB/s\n").machine.reduction, 3e9);
+    EXPECT_EQ(h.processors.reduction, 0);
+    EXPECT_EQ(read(torus + "links: {fabric: infiniband}\nreduction: 3 GB/s\n").machine.processors.reduction, 3e9);
     EXPECT_EQ(h.levels[0].bandwidth, 2e9);
     EXPECT_EQ(h.levels[1].bandwidth, 4 * 2e9);
     EXPECT_EQ(h.levels[2].bandwidth, 16 * 1e9);

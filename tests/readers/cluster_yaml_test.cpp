@@ -348,7 +348,8 @@ TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
               "three-three-one\n"
               "  cluster\n"
               "    2 x node of 3 ranks\n"
-              "    node of 1 rank\n");
+              "    node of 1 rank\n\n"
+              "cores: 2, which all ranks share\n");
 }
 
 }  // namespace

@@ -152,15 +152,16 @@ TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
 TEST(torus, shares_fit_the_links_of_the_dimensions) {
     const auto first = [](const hierarchy& h) {
         sizes all;
-        for (const stage& s : make_plan("torus", h).choose(collective::allreduce, 1 << 30).stages) all.push_back(s.first);
+        const recipe plan = make_plan("torus", h);
+        for (const stage& s : plan.choose(collective::allreduce, 1 << 30).stages) all.push_back(s.first);
         return all;
     };
     EXPECT_EQ(first(torus({4, 4, 4})), (sizes{1, 1, 1}));
     const hierarchy unequal = torus({4, 4}, {1, 0.5});  // f and 1 - f: 3/4 f + 3/16 (1 - f) = 2 (3/16 f + 3/4 (1 - f))
     EXPECT_EQ(first(unequal), (sizes{7, 2}));
     EXPECT_EQ(first(torus({4, 4}, {1, 0.25})), (sizes{0, 0}));  // busy for as long as they are
-    for (const stage& s : make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7})).choose(collective::allreduce, 1 << 30).stages)
-        EXPECT_EQ(s.first, 0);
+    const recipe part = make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7}));
+    for (const stage& s : part.choose(collective::allreduce, 1 << 30).stages) EXPECT_EQ(s.first, 0);
 }
 
 // What simulations count on links is what prices say, whatever dimension comes first.

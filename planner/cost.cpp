@@ -681,6 +681,8 @@ std::vector<int> pricer::turns(collective what, std::span<const stage> stages,
     constexpr int most = 24;
     constexpr double as_good = 1.01;
     const std::size_t dimensions = dimensions_of(machine_, stages).size(), inside = stages.size() - dimensions;
+    for (const stage& s : stages.subspan(inside))
+        if (!find_algorithm(s.algorithm)->sends()) return {};
     const std::size_t depth = at(machine_.depth());
     std::vector<std::vector<double>> busy;  // by the stage that comes first: each level, and each route [s/B]
     std::vector<int> order(dimensions);

@@ -204,6 +204,10 @@ private:
         if (!made.by->supports(s.how))
             fail(fmt::format("algorithm {} does not do mode {}; these do: {}", s.algorithm, to_string(s.how),
                              algorithm_names(s.how)));
+        if (route_ > 0 && !made.by->sends())
+            fail(fmt::format("algorithm {} leaves the stage to the transport, of which a lane has one at a time; where dimensions take "
+                             "turns at coming first, each sends messages",
+                             s.algorithm));
     }
 
     // One domain's stage: a cohort per segment and replica. `after`, unless null: who owns what afterwards; of the

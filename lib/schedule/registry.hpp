@@ -25,6 +25,8 @@ struct algorithm {
     bool library = false;                ///< leaves the stage to the network's library
     int (*rounds)(int size) = nullptr;   ///< exchanges that must wait for one another in one collective: start-ups paid
 
+    /// Or leaves the stage to somebody who may send some.
+    bool sends() const noexcept { return !native && !library; }
     bool supports(mode m) const noexcept;
     generator up(mode m) const noexcept;
     generator down(mode m) const noexcept;  ///< null for replicate: nothing to do

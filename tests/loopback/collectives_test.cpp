@@ -78,12 +78,12 @@ TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_run
     o.log = [&](log_level level, std::string_view text) {
         if (level == log_level::info) line += text;
     };
-    o.plan_file = TERRACE_SOURCE_ROOT "/tests/golden/two-by-four.plan.yaml";
+    o.plan_file = TERRACE_SOURCE_ROOT "/tests/golden/three-racks.plan.yaml";
     loopback::run([](communicator&) {}, o);
     const plan p = plan::load(o.plan_file);
     const recipe& r = p.get();
     for (const std::string& part :
-         {"plan " + p.id() + " \"two-by-four\", 8 ranks (4 x 2), transport shm in nodes, loopback; allreduce up to ",
+         {"plan " + p.id() + " \"three-racks\", 12 ranks (2 x 2 x 3), transport shm in nodes, loopback; allreduce up to ",
           fmt::format("; broadcast {} rules", r.rules.at(collective::broadcast).size())})
         EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
     for (const rule& each : r.rules.at(collective::allreduce))

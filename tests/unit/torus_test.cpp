@@ -12,6 +12,7 @@
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
+#include "schedule/compose.hpp"
 
 namespace terrace {
 
@@ -207,6 +208,11 @@ TEST(torus, turns_are_for_dimensions_alone) {
     recipe tree = r;
     for (level& l : tree.machine.levels) l.ring = false;
     EXPECT_THROW(finished(tree), stage_error);
+    // What transports run has no turns.
+    std::vector<stage> native = r.rules[collective::allreduce].front().stages;
+    EXPECT_NO_THROW(compose(h, native, 48, 1));
+    native[1].algorithm = "native";
+    EXPECT_THROW(compose(h, native, 48, 1), plan_error);
 }
 
 TEST(torus, reads_back) {

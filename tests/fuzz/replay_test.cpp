@@ -1,4 +1,5 @@
-// Every reader against its corpus, whole and with seeded damage: nothing but terrace::error may come out.
+// Every reader against its corpus, whole and with seeded damage: nothing but terrace::error may come out. What is in a
+// folder `whole` is read as it is, since damage to it would cost much and show little.
 
 #include <algorithm>
 #include <filesystem>
@@ -19,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> corpus(std::string_view name) {
+std::vector<std::string> texts_in(const fs::path& folder) {
     std::map<std::string, std::string> files;  // sorted: the same damage everywhere
-    for (const fs::directory_entry& e :
-         fs::directory_iterator(fs::path(TERRACE_SOURCE_ROOT) / "tests" / "fuzz" / "corpus" / name))
-        files.emplace(e.path().filename().string(), read_text(e.path(), 1 << 20));
+    if (fs::exists(folder))
+        for (const fs::directory_entry& e : fs::directory_iterator(folder))
+            if (e.is_regular_file()) files.emplace(e.path().filename().string(), read_text(e.path(), 1 << 20));
     std::vector<std::string> texts;
     for (auto& [file, text] : files) texts.push_back(std::move(text));
     return texts;
@@ -72,7 +73,8 @@ private:
 class replay : public ::testing::TestWithParam<fuzz_target> {};
 
 TEST_P(replay, only_errors_come_out) {
-    const std::vector<std::string> texts = corpus(GetParam().name);
+    const fs::path folder = fs::path(TERRACE_SOURCE_ROOT) / "tests" / "fuzz" / "corpus" / GetParam().name;
+    const std::vector<std::string> texts = texts_in(folder);
     ASSERT_FALSE(texts.empty());
     damager d(texts);
     int read = 0, refused = 0;
@@ -85,6 +87,7 @@ TEST_P(replay, only_errors_come_out) {
         }
     };
     for (const std::string& text : texts) give(text);
+    for (const std::string& text : texts_in(folder / "whole")) give(text);
     EXPECT_GT(read, 0);  // a corpus that no reader takes would test little
     for (const std::string& text : texts)
         for (int i = 0; i < GetParam().mutations; ++i) give(d.damaged(text));

@@ -147,6 +147,7 @@ public:
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
         made_.cores = machine.shared_cores();
+        turn_ = turn_time(machine);
     }
 
     phase_cost measure() {
@@ -202,7 +203,7 @@ private:
 
     // Equal steps in succession: the time of their busiest link, their largest message and the level it crosses.
     void add_steps(const exchange& e, double slowest_link, double largest, int level, double latency) {
-        now_.latency += latency * e.startups;
+        now_.latency += (latency + turn_) * e.startups;
         now_.data += slowest_link * e.times;
         const double load = largest * largest_piece_;
         count(now_.path, load, level, e.times);
@@ -386,7 +387,7 @@ private:
         const bool has_root = layout_.how == mode::root, all_reduce = layout_.how == mode::replicate;
         // For all to arrive and, where each reduces a shard for the others, for those.
         const int waits = has_root || all_reduce || down_ ? 1 : 2;
-        now_.latency = waits * flag * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency;
+        now_.latency = waits * (flag * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency + turn_);
         double busiest = 0;
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
@@ -543,6 +544,7 @@ private:
     bool down_;
     const std::vector<int>& blocks_;
     pattern_book& book_;
+    double turn_ = 0;
     std::vector<rank_load> loads_;
     phase_cost made_;
     double longest_path_ = 0;
@@ -573,6 +575,13 @@ double access_time(const hierarchy& machine) noexcept { return reduce_time(machi
 double reduce_time(const hierarchy& machine) noexcept {
     if (machine.processors.reduction > 0) return 1 / machine.processors.reduction;
     return on_gpus(machine) ? 1 / 200e9 : 1 / 8e9;
+}
+
+double turn_time(const hierarchy& machine) noexcept {
+    if (machine.shared_cores() == 0) return 0;
+    double longest = 0;
+    for (const level& l : machine.levels) longest = std::max(longest, l.overhead);
+    return (static_cast<double>(machine.ranks()) / machine.shared_cores() - 1) * longest;
 }
 
 double cpu_load::time(double bytes) const {

@@ -29,6 +29,10 @@ double access_time(const hierarchy& machine) noexcept;
 /// To see a peer's flag takes so much of a message's start-up (docs/performance.md, one node).
 inline constexpr double flag = 1.0 / 3;
 
+/// How long a rank that waits for another is without its core, where ranks share cores: until each of the others on it has
+/// had its turn, which takes about what one end of a message does [s].
+double turn_time(const hierarchy& machine) noexcept;
+
 /// Messages go whole there.
 bool between_gpus(fabric f) noexcept;
 /// Whether ranks are GPUs.

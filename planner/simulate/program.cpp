@@ -101,7 +101,7 @@ private:
         made.rounds = what == action::stage_allreduce && sharded ? 2 : 1;
         int level = 0;
         for (const int member : g.members) level = std::max(level, machine_.shape.common_level(g.members[0], member));
-        made.latency = flag * machine_.levels[at(level)].latency;
+        made.latency = flag * machine_.levels[at(level)].latency + turn_time(machine_);
 
         const double whole = bytes_of(g.whole());
         std::map<int, double> through;

@@ -27,7 +27,7 @@ public:
               link_loads& loads, const simulation_options& options)
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
           flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
-          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), access_(access_time(machine)) {
+          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), turn_(turn_time(machine)), access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -158,7 +158,7 @@ private:
             const level& met = machine_.levels[at(l)];
             way& w = ways_.emplace_back();
             w.from = from, w.to = to;
-            w.latency = met.latency, w.overhead = met.overhead;
+            w.latency = met.latency + turn_, w.overhead = met.overhead;
             w.copies = through_memory(machine_, l) ? 2 : 0;
             w.whole = between_gpus(met.medium);
             w.lanes.resize(at(lanes()));
@@ -420,6 +420,7 @@ private:
     const std::function<void(double)>& progress_;
     std::vector<rank> ranks_;
     std::vector<double> cores_;  // that all ranks share: when each is free [s]
+    double turn_;    // turn_time [s]
     double access_;  // a byte read or written [s]
     std::unordered_map<std::int64_t, int> way_of_;
     std::deque<way> ways_;  // by number of their flow

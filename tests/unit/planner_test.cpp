@@ -247,10 +247,26 @@ TEST(predict, cores_that_all_ranks_share_are_busy_with_the_messages_of_all) {
     const double alpha = 10e-6, o = 2e-6;
     EXPECT_NEAR(time(6, "direct", 0), alpha + 5 * o, 1e-7);
     EXPECT_NEAR(time(6, "direct", 6), alpha + 5 * o, 1e-7);
-    EXPECT_NEAR(time(6, "direct", 2), alpha + 60 * o / 2, 1e-7);
-    EXPECT_NEAR(time(6, "direct", 1), alpha + 60 * o, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 2), alpha + 2 * o + 60 * o / 2, 1e-7);
+    EXPECT_NEAR(time(6, "direct", 1), alpha + 5 * o + 60 * o, 1e-7);
     EXPECT_NEAR(time(2, "direct", 2), alpha + o, 1e-7);
-    EXPECT_NEAR(time(4, "doubling", 1), 2 * alpha + 16 * o, 1e-7);
+    EXPECT_NEAR(time(4, "doubling", 1), 2 * (alpha + 3 * o) + 16 * o, 1e-7);
+}
+
+// Two nodes of two ranks on one core, of which each waits for a turn of the three others: for its peer in memory on the way
+// up and down, and for the other node. Those are messages of 2 us.
+TEST(predict, who_waits_on_shared_cores_waits_for_the_turns_of_others) {
+    hierarchy h = machine(tree::uniform(std::vector{2, 2}));
+    for (level& l : h.levels) l.overhead = 0;
+    h.levels[0].medium = fabric::shm;
+    h.levels[1].overhead = 2e-6;
+    const std::vector<stage> stages{{{0}, 2, mode::root, "native"}, {{1}, 2, mode::replicate, "direct"}};
+    const auto time = [&](int cores) {
+        h.processors = {1e18, cores};
+        return predict(h, stages, 8, 1, 0).time;
+    };
+    const double messages = 4 * 2e-6 - 2e-6;  // of all ranks, where a rank with a core of its own exchanges one
+    EXPECT_NEAR(time(1) - time(0), 3 * 3 * 2e-6 + messages, 1e-7);
 }
 
 // In lanes a chunk ends as often as the shared cores have done one.

@@ -73,11 +73,10 @@ world::~world() { MPI_Finalize(); }
 int world::host_count() const { return static_cast<int>(std::set<int>(hosts_.begin(), hosts_.end()).size()); }
 
 int world::shared_cores() const {
-    const machine_use use = use_of_machine(size_, [](const void* mine, void* all, std::size_t bytes) {
+    return terrace::shared_cores(size_, [](const void* mine, void* all, std::size_t bytes) {
         const int n = static_cast<int>(bytes);
         check(MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, MPI_COMM_WORLD), "MPI_Allgather");
     });
-    return use.ranks == size_ && use.crowded() ? use.cores : 0;
 }
 
 void world::barrier() const { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }

@@ -40,7 +40,7 @@ public:
     /// Every rank's lowest fellow on its host, by rank.
     const std::vector<int>& hosts() const noexcept { return hosts_; }
     int host_count() const;
-    /// The cores that all ranks share, where they are on one machine and outnumber its cores; else 0. Collective.
+    /// terrace::shared_cores. Collective.
     int shared_cores() const;
 
     void barrier() const;

@@ -17,6 +17,7 @@
 #include "planner/planner.hpp"
 #include "schedule/compose.hpp"
 #include "topology/job.hpp"
+#include "transport/shm/cores.hpp"
 
 namespace terrace {
 
@@ -145,6 +146,9 @@ job describe_job(transport& net) {
     }) : "";
     broadcast_text(why, net);
     if (why.front() == bad) throw plan_error("no plan was given, and the machine is unknown: " + why.substr(1));
+    const int cores = shared_cores(
+        net.size(), [&](const void* mine, void* all, std::size_t bytes) { net.gather_all(mine, all, bytes); });
+    if (net.rank() == 0) found.machine.processors.cores = cores;
     return found;
 }
 

@@ -253,8 +253,8 @@ TEST(predict, cores_that_all_ranks_share_are_busy_with_the_messages_of_all) {
     EXPECT_NEAR(time(4, "doubling", 1), 2 * (alpha + 3 * o) + 16 * o, 1e-7);
 }
 
-// Two nodes of two ranks on one core, of which each waits for a turn of the three others: for its peer in memory on the way
-// up and down, and for the other node. Those are messages of 2 us.
+// Two nodes of two ranks on one core, of which each waits three times for a turn of the three others: for its peer in memory
+// on the way up and down, and for the other node. A turn takes what a message does.
 TEST(predict, who_waits_on_shared_cores_waits_for_the_turns_of_others) {
     hierarchy h = machine(tree::uniform(std::vector{2, 2}));
     for (level& l : h.levels) l.overhead = 0;

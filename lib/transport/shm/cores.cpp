@@ -28,8 +28,7 @@ seat own_seat() {
 
 }  // namespace
 
-machine_use use_of_machine(int size,
-                           const std::function<void(const void* mine, void* all, std::size_t bytes)>& gather_all) {
+machine_use use_of_machine(int size, const gathering_all& gather_all) {
     const seat mine = own_seat();
     std::vector<seat> all(static_cast<std::size_t>(size));
     gather_all(&mine, all.data(), sizeof mine);
@@ -38,6 +37,11 @@ machine_use use_of_machine(int size,
     CPU_ZERO(&together);
     for (const seat& s : all) CPU_OR(&together, &together, &s.cores);
     return {static_cast<int>(all.size()), CPU_COUNT(&together)};
+}
+
+int shared_cores(int size, const gathering_all& gather_all) {
+    const machine_use use = use_of_machine(size, gather_all);
+    return use.ranks == size && use.crowded() ? use.cores : 0;
 }
 
 }  // namespace terrace

@@ -11,8 +11,13 @@ struct machine_use {
     bool crowded() const noexcept { return ranks > cores; }
 };
 
-/// Of this rank's machine. Collective. @param gather_all transport::gather_all
-machine_use use_of_machine(int size,
-                           const std::function<void(const void* mine, void* all, std::size_t bytes)>& gather_all);
+/// transport::gather_all
+using gathering_all = std::function<void(const void* mine, void* all, std::size_t bytes)>;
+
+/// Of this rank's machine. Collective over `size` ranks.
+machine_use use_of_machine(int size, const gathering_all& gather_all);
+
+/// The cores that all ranks share, where they are on one machine and outnumber its cores; else 0. Collective.
+int shared_cores(int size, const gathering_all& gather_all);
 
 }  // namespace terrace

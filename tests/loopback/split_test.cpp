@@ -8,6 +8,7 @@
 
 #include "planner/planner.hpp"
 #include "support/bad_calls.hpp"
+#include "support/effort.hpp"
 #include "support/parts.hpp"
 #include "support/shapes.hpp"
 
@@ -26,9 +27,10 @@ TEST(split, parts_of_all_kinds_of_machines) {
     for (int ranks : {1, 2, 3, 8})
         machines.push_back(machine_of(ranks == 8 ? tree::uniform(std::vector{2, 2, 2})
                                                  : tree::uniform(std::vector{ranks})));
+    const int most = share("ranks of machines that are split", 13, slowness > 1 ? 8 * slowness : 13);
     int cases = 0;
     for (const hierarchy& machine : machines) {
-        if (machine.ranks() > 13) continue;
+        if (machine.ranks() > most) continue;
         const plan whole = planned(machine);
         for (const split_case& how : split_cases(machine.ranks())) {
             std::mutex guard;
@@ -42,7 +44,7 @@ TEST(split, parts_of_all_kinds_of_machines) {
             ++cases;
         }
     }
-    EXPECT_GT(cases, 40);
+    EXPECT_GT(cases, 3 * most);
 }
 
 // The plan of a part is for the part: a node alone does not know of the network.

@@ -689,9 +689,9 @@ std::vector<int> pricer::turns(collective what, std::span<const stage> stages,
                                std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) const {
     constexpr int most = 24;
     constexpr double as_good = 1.01;
-    const std::size_t dimensions = dimensions_of(machine_, stages).size(), inside = stages.size() - dimensions;
-    for (const stage& s : stages.subspan(inside))
-        if (!find_algorithm(s.algorithm)->sends()) return {};
+    const std::span<const stage> turning = dimensions_of(machine_, stages);
+    if (!all_send(turning)) return {};
+    const std::size_t dimensions = turning.size(), inside = stages.size() - dimensions;
     const std::size_t depth = at(machine_.depth());
     std::vector<std::vector<double>> busy;  // by the stage that comes first: each level, and each route [s/B]
     std::vector<int> order(dimensions);

@@ -146,8 +146,7 @@ job describe_job(transport& net) {
     }) : "";
     broadcast_text(why, net);
     if (why.front() == bad) throw plan_error("no plan was given, and the machine is unknown: " + why.substr(1));
-    const int cores = shared_cores(
-        net.size(), [&](const void* mine, void* all, std::size_t bytes) { net.gather_all(mine, all, bytes); });
+    const int cores = shared_cores(net.size(), gathering_over(net));
     if (net.rank() == 0) found.machine.processors.cores = cores;
     return found;
 }

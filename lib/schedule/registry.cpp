@@ -1,5 +1,6 @@
 #include "schedule/registry.hpp"
 
+#include <algorithm>
 #include <array>
 
 // The table. A row names an algorithm; generate/NAME.cpp describes it by a function generate_NAME().
@@ -41,6 +42,10 @@ const algorithm* find_algorithm(std::string_view name) noexcept {
     for (const algorithm& a : algorithms())
         if (a.name == name) return &a;
     return nullptr;
+}
+
+bool all_send(std::span<const stage> stages) noexcept {
+    return std::all_of(stages.begin(), stages.end(), [](const stage& s) { return find_algorithm(s.algorithm)->sends(); });
 }
 
 std::string algorithm_names(mode m) {

@@ -38,6 +38,9 @@ std::span<const algorithm> algorithms() noexcept;
 /// Null if there is none of that name.
 const algorithm* find_algorithm(std::string_view name) noexcept;
 
+/// Whether each of the stages, all of known algorithms, sends messages itself.
+bool all_send(std::span<const stage> stages) noexcept;
+
 /// "ring, halving, ...": those that do `m`, for messages.
 std::string algorithm_names(mode m);
 

@@ -27,7 +27,8 @@ public:
               link_loads& loads, const simulation_options& options)
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
           flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
-          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), turn_(turn_time(machine)), access_(access_time(machine)) {
+          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), turn_(turn_time(machine)),
+          access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));

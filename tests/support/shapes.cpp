@@ -221,8 +221,7 @@ std::vector<stage> random_stages(const hierarchy& machine, collective what, dice
 std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::vector<stage>& stages, int most) {
     const std::span<const stage> turning = dimensions_of(machine, stages);
     const std::size_t dimensions = turning.size();
-    for (const stage& s : turning)
-        if (!find_algorithm(s.algorithm)->sends()) return {};
+    if (!all_send(turning)) return {};
     std::vector<std::vector<stage>> all;
     if (dimensions > 0) all.push_back(stages);
     for (std::size_t s = stages.size() - dimensions; s < stages.size(); ++s)

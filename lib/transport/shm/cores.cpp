@@ -7,6 +7,8 @@
 #include <fstream>
 #include <vector>
 
+#include "executor/transport.hpp"
+
 namespace terrace {
 
 namespace {
@@ -27,6 +29,10 @@ seat own_seat() {
 }
 
 }  // namespace
+
+gathering_all gathering_over(transport& net) {
+    return [&net](const void* mine, void* all, std::size_t bytes) { net.gather_all(mine, all, bytes); };
+}
 
 machine_use use_of_machine(int size, const gathering_all& gather_all) {
     const seat mine = own_seat();

@@ -132,8 +132,7 @@ std::unique_ptr<transport> add_shared_memory(std::unique_ptr<transport> net, int
     if (std::all_of(sizes.begin(), sizes.end(), [](std::size_t n) { return n < 2; })) return net;
     std::optional<shared_region> arena = net->share(fellows, node_stages::arena_bytes(slots, slot_bytes));
     if (!arena) return net;
-    const machine_use use = use_of_machine(
-        net->size(), [&](const void* own, void* all, std::size_t bytes) { net->gather_all(own, all, bytes); });
+    const machine_use use = use_of_machine(net->size(), gathering_over(*net));
     return std::make_unique<shm_transport>(std::move(net), std::move(nodes), std::move(fellows), std::move(position),
                                            std::move(*arena), slots, slot_bytes, use.crowded());
 }

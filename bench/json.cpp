@@ -65,7 +65,8 @@ json row_json(const conditions& c, const row& r) {
             {"wrong", or_null(r.wrong)},
             {"percent_of_limit", or_null(f.percent_of_limit)},
             {"percent_of_goodput", or_null(f.percent_of_goodput)},
-            {"percent_of_bus", or_null(f.percent_of_bus)}};
+            {"percent_of_bus", or_null(f.percent_of_bus)},
+            {"percent_stolen", r.stolen ? json(100 * *r.stolen) : json(nullptr)}};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/units.hpp"
+#include "bench/stolen.hpp"
 
 namespace terrace::bench {
 
@@ -91,7 +92,8 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
                         .bytes = bytes,
                         .times = {},
                         .ratios = {},
-                        .wrong = {}});
+                        .wrong = {},
+                        .stolen = {}});
     std::vector<std::int64_t> wrong(entrants_.size());
 
     // One call of each.
@@ -112,12 +114,16 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
     }
     const int iterations = settings_.iterations ? *settings_.iterations
                                                 : iterations_that_fit(world_.maximum(slowest), settings_.fewest);
+    const auto before = processor_time_now();
     for (int i = 0; i < iterations; ++i) {
         const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
         round(checked, "iteration", i, iterations, [&](std::size_t e, double t) { rows[e].times.push_back(t); });
     }
 
+    const double stolen = world_.maximum(stolen_part(before, processor_time_now()).value_or(-1));
+
     for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (stolen >= 0) rows[i].stolen = stolen;
         world_.maximum(rows[i].times);
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }

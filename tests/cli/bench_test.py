@@ -60,6 +60,8 @@ class Bench(Scratch):
                 self.assertEqual(row["iterations"], 2)
                 times = [row["time_us" + part] for part in ("_min", "_p25", "", "_p75", "_p95", "_p99", "_max")]
                 self.assertEqual(times, sorted(times))
+                if row["percent_stolen"] is not None:
+                    self.assertTrue(0 <= row["percent_stolen"] <= 100)
                 self.assertLessEqual(row["ratio_p25"], row["ratio"])
                 if row["algorithm"] == found["reference"]:
                     self.assertEqual([row["ratio_p25"], row["ratio"], row["ratio_p75"]], [1, 1, 1])

@@ -19,6 +19,7 @@
 #include "bench/links.hpp"
 #include "bench/partners.hpp"
 #include "bench/settings.hpp"
+#include "bench/stolen.hpp"
 #include "kernels/reduce.hpp"
 
 namespace terrace::bench {
@@ -54,6 +55,20 @@ TEST(bench_figures, each_follows_every_other_equally_often) {
         for (const auto& [what, times] : places) EXPECT_EQ(times, each) << n;
         for (const auto& [what, times] : neighbours) EXPECT_EQ(times, each) << n;
     }
+}
+
+TEST(bench_figures, stolen_time_is_what_the_kernel_counts) {
+    const auto before = parse_processor_time("cpu  100 20 30 800 10 0 5 35 7 0\ncpu0 50 10 15 400 5 0 2 18 3 0\n");
+    ASSERT_TRUE(before);
+    EXPECT_EQ(before->all, 1000u);  // guests' time is in that of users
+    EXPECT_EQ(before->stolen, 35u);
+    const auto after = parse_processor_time("cpu 110 20 40 855 10 0 5 60 7 0\n");
+    EXPECT_DOUBLE_EQ(stolen_part(before, after).value(), 25.0 / 100);
+    EXPECT_FALSE(stolen_part(before, before));
+    EXPECT_FALSE(stolen_part(std::nullopt, after));
+    EXPECT_FALSE(parse_processor_time("cpu 1 2 3 4\n"));  // before Linux 2.6.11
+    EXPECT_FALSE(parse_processor_time("intr 1 2 3 4 5 6 7 8\n"));
+    EXPECT_FALSE(parse_processor_time(""));
 }
 
 TEST(bench_figures, bytes_are_those_of_the_larger_buffer) {

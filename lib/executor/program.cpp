@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <sched.h>
+
 #include <terrace/error.hpp>
 
 #include "base/partition.hpp"
@@ -81,8 +83,27 @@ void program::start(const void* send, void* recv, const run& as, recorder& event
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
     lanes_left_ = static_cast<int>(std::min<std::int64_t>(shape_.lanes, shape_.chunks.chunks));
-    // Lanes may end at once, where there is nothing to send.
-    for (int l = 0, starting = lanes_left_; l < starting; ++l) start_chunk(lanes_[static_cast<std::size_t>(l)], l);
+    lanes_begun_ = 0;
+    gave_way_ = false;
+    lanes_to_begin_ = lanes_left_;
+    begin_lane();
+}
+
+void program::begin_lane() noexcept {
+    const int l = lanes_begun_++;
+    start_chunk(lanes_[static_cast<std::size_t>(l)], l);
+}
+
+// A chunk begins with a copy. Ranks that share a core would each make those of all lanes before the next one makes its
+// first, and links would wait for the last: the first lanes of all ranks go first.
+void program::begin_next_lane(bool busy) noexcept {
+    if (!gave_way_) {
+        sched_yield();
+        gave_way_ = true;
+    } else if (!busy) {
+        gave_way_ = false;
+        begin_lane();
+    }
 }
 
 void program::start_chunk(lane& l, std::int64_t chunk) noexcept {
@@ -122,7 +143,9 @@ bool program::advance() noexcept {
         if (l.sends.message < l.code->sends.size()) issued |= issue(l, false);
         issued |= begin_stage(l);
     }
-    return issued;
+    if (lanes_begun_ == lanes_to_begin_) return issued;
+    begin_next_lane(issued);
+    return true;
 }
 
 bool program::release(lane& l) noexcept {

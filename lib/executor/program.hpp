@@ -130,6 +130,8 @@ private:
         std::size_t offset = 0, bytes = 0;  // of the message
     };
 
+    void begin_lane() noexcept;
+    void begin_next_lane(bool busy) noexcept;
     void start_chunk(lane& l, std::int64_t chunk) noexcept;
     bool release(lane& l) noexcept;
     bool issue(lane& l, bool receiving) noexcept;
@@ -171,7 +173,9 @@ private:
     std::unique_ptr<std::byte[]> staging_;     // a segment per receive slot, for recv_reduce
     std::byte* send_ = nullptr;                // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
-    int lanes_left_ = 0;
+    int lanes_to_begin_ = 0, lanes_begun_ = 0;
+    int lanes_left_ = 0;                       // to end
+    bool gave_way_ = false;                    // to others on this core, since a lane began
 };
 
 }  // namespace terrace

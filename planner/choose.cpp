@@ -43,16 +43,20 @@ constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
 // chunk is in one or two places at a time, and as many as it has places are needed to fill a long chain: all that a plan
-// may have, where a lane takes no slot of shared memory.
-int max_lanes(const hierarchy& machine, collective what) noexcept {
-    return !has_root(what) ? 3 : through_memory(machine, 0) ? 16 : 64;
+// may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a lane's messages are of
+// several lengths at a time, and one link's wait for another's: twice as many chunks fill those gaps.
+int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
+    if (has_root(c.cost.what())) return through_memory(machine, 0) ? 16 : 64;
+    const auto comes_first = [](const stage& s) { return s.first > 0; };
+    return std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first) ? 6 : 3;
 }
 
 // Gains below this are not worth another lane or a less usual chunk.
 constexpr double tie = 1.01;
 
 // What there is to choose from, the same for every candidate, so that comparisons are of algorithms and nothing else.
-std::vector<tuning> tunings(const hierarchy& machine, const price& cost, std::int64_t bytes) {
+std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
+    const price& cost = c.cost;
     const auto size = static_cast<double>(bytes);
     std::vector<std::pair<std::int64_t, pipeline>> chunked;
     const std::span<const std::int64_t> lengths =
@@ -65,13 +69,13 @@ std::vector<tuning> tunings(const hierarchy& machine, const price& cost, std::in
     std::vector<tuning> options;
     const bool cached = !cost.crosses_network() && !chunked.empty() && 2 * chunked.front().first <= bytes;
     if (!cached) options.push_back({1, 0, cost.time(size, 1, 0)});
-    for (int lanes = 2; lanes <= max_lanes(machine, cost.what()); ++lanes)
+    for (int lanes = 2; lanes <= max_lanes(machine, c); ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     return options;
 }
 
-tuning tune(const hierarchy& machine, const price& cost, std::int64_t bytes) {
-    const std::vector<tuning> options = tunings(machine, cost, bytes);
+tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
+    const std::vector<tuning> options = tunings(machine, c, bytes);
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
     const double best = std::min_element(options.begin(), options.end(), faster)->time;
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= best * tie; });
@@ -118,7 +122,7 @@ private:
 
     void tune_all(std::int64_t bytes) {
         how_.clear();
-        for (const priced_candidate& c : list_) how_.push_back(tune(machine_, c.cost, bytes));
+        for (const priced_candidate& c : list_) how_.push_back(tune(machine_, c, bytes));
     }
 
     // The rule for more than `low` and at most `high` bytes.
@@ -199,7 +203,7 @@ private:
 
     // A choice that simulations find about as fast as its price stands. Else others are simulated, those of the least price
     // first, which is about the least that a simulation comes to, and the floor in any case. Where a simulation would
-    // take too long, there is another lane: it makes up for most of what lanes may lose to one another.
+    // take too long, there are more lanes: they make up for most of what lanes may lose to one another.
     option try_out(option chosen, const std::vector<std::size_t>& good, std::int64_t low, std::int64_t high) {
         const auto simulated = [&](option& o) {
             const auto time = trials_.time(list_[o.first], o.second.lanes, o.second.chunk, high);
@@ -207,7 +211,7 @@ private:
             return time.has_value();
         };
         option unhindered = chosen;
-        unhindered.second.lanes = max_lanes(machine_, list_[chosen.first].cost.what());
+        unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
         option own = chosen;
         if (!simulated(own)) return unhindered;
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
@@ -260,7 +264,7 @@ private:
         for (auto& [bytes, time] : floor) time *= tie;
         std::vector<option> result;
         for (const auto& [kind, i] : best_of_kind)
-            for (const tuning& t : tunings(machine_, list_[i].cost, high))
+            for (const tuning& t : tunings(machine_, list_[i], high))
                 if (is_above(i, t, floor)) result.emplace_back(i, t);
         std::stable_sort(result.begin(), result.end(),
                          [](const option& a, const option& b) { return a.second.time < b.second.time; });
@@ -352,14 +356,14 @@ double limit(const hierarchy& machine, std::int64_t bytes, const std::function<d
 }
 
 rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
-    return rule_of(machine, c, tune(machine, pricer(machine).price_stages(c.stages, what), bytes), bytes, what);
+    return rule_of(machine, c, tune(machine, {c, pricer(machine).price_stages(c.stages, what)}, bytes), bytes, what);
 }
 
 std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
     pricer prices(machine);
     std::vector<ranked> result;
     for (priced_candidate& c : search(prices, what)) {
-        rule how = rule_of(machine, c.what, tune(machine, c.cost, bytes), bytes, what);
+        rule how = rule_of(machine, c.what, tune(machine, c, bytes), bytes, what);
         result.push_back({std::move(c.what), std::move(how)});
     }
     std::stable_sort(result.begin(), result.end(),

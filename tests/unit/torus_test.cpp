@@ -165,6 +165,21 @@ TEST(torus, shares_fit_the_links_of_the_dimensions) {
     for (const stage& s : part.choose(collective::allreduce, 1 << 30).stages) EXPECT_EQ(s.first, 0);
 }
 
+// Where dimensions differ in size, messages of one chunk do, too, and those on one link wait for those on another: with
+// three lanes they lose part of the rate, which more chunks in flight make up for.
+TEST(torus, lanes_fill_the_gaps_of_unequal_dimensions) {
+    const hierarchy h = torus({3, 2, 4});
+    const recipe plan = make_plan("torus", h);
+    const std::int64_t bytes = 16 * mib;
+    rule how = plan.choose(collective::allreduce, bytes);
+    const auto simulated = [&] { return simulate(h, how, collective::allreduce, bytes).time; };
+    const double predicted = predict(h, how.stages, bytes, how.lanes, how.chunk).time;
+    EXPECT_NEAR(simulated() / predicted, 1, 0.04) << describe(h, how.stages);
+    EXPECT_LT(predicted, 1.06 * limit(h, bytes, collective::allreduce));
+    how.lanes = 3;
+    EXPECT_GT(simulated(), 1.05 * predicted);
+}
+
 // What simulations count on links is what prices say, whatever dimension comes first.
 TEST(torus, simulations_count_what_prices_say) {
     const hierarchy h = torus({3, 2, 4});

@@ -155,7 +155,8 @@ request communicator::core::start(const shape_of_call& call, const void* send, v
     if (call.count == 0 && call.counts.empty()) return {};
     if (b == nullptr) b = &bind_new(call, signature, near);
     b->call = engine_->issue(b->run, send, recv);
-    progress();
+    do progress();  // the caller may be busy with something else for long
+    while (engine_->beginning());
     if (thread_) thread_->wake();
     return {*this, b->call};
 }

@@ -46,6 +46,11 @@ bool engine::done(std::uint64_t call) const noexcept {
     return std::none_of(flights_.begin(), flights_.end(), [&](const flight& f) { return f.call == call; });
 }
 
+bool engine::beginning() const noexcept {
+    return std::any_of(flights_.begin(), flights_.end(),
+                       [](const flight& f) { return f.berth >= 0 && f.run->beginning(); });
+}
+
 // Messages of calls that are most_running apart have the same tags.
 bool engine::may_begin(const flight& f) const noexcept {
     if (f.call - flights_.front().call >= most_running) return false;

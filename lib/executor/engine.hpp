@@ -26,6 +26,8 @@ public:
     std::uint64_t issue(program& p, const void* send, void* recv);
     bool done(std::uint64_t call) const noexcept;
     bool idle() const noexcept { return flights_.empty(); }
+    /// Whether a call that has begun has lanes that have not: some more of progress(), and all of them are under way.
+    bool beginning() const noexcept;
     /// Of the calls in flight.
     std::uint64_t oldest() const noexcept { return flights_.front().call; }
     /// How long ago this was first asked of the oldest call in flight: whoever waits asks all the time.

@@ -143,7 +143,7 @@ bool program::advance() noexcept {
         if (l.sends.message < l.code->sends.size()) issued |= issue(l, false);
         issued |= begin_stage(l);
     }
-    if (lanes_begun_ == lanes_to_begin_) return issued;
+    if (!beginning()) return issued;
     begin_next_lane(issued);
     return true;
 }

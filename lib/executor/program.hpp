@@ -85,6 +85,8 @@ public:
     /// A slot of this program has completed.
     void complete_slot(int slot) noexcept;
     bool done() const noexcept { return lanes_left_ == 0; }
+    /// Whether there are lanes that advance() has still to begin. It needs nobody else for that.
+    bool beginning() const noexcept { return lanes_begun_ < lanes_to_begin_; }
 
     /// An instruction that has begun and waits for another rank.
     struct wait {

@@ -11,8 +11,8 @@ namespace terrace {
 
 /// Memory for the buffers of a communicator's calls, zeroed, on a cache line; made by communicator::allocate. Where the
 /// ranks of a machine node share memory, their peers there reach it: a call both of whose buffers lie in windows (or
-/// whose one buffer does, in place) copies nothing inside the node. Move-only. Freeing it is local; it may outlive the
-/// communicator, and no call may be in flight on it.
+/// whose one buffer does, in place) copies nothing inside the node, from 1 KiB on. Move-only. Freeing it is local; it may
+/// outlive the communicator, and no call may be in flight on it.
 template <element T>
 class window {
 public:

@@ -280,11 +280,12 @@ void communicator::core::dump() const {
     }
 }
 
-// What is shorter is copied into a slot sooner than peers have read it where it lies, which the call would have to wait for.
+// What is shorter is copied into a slot sooner than peers have read it where it lies, for which the call would wait.
 bool communicator::core::reachable(const shape_of_call& call, const void* send, const void* recv) const noexcept {
     constexpr std::size_t worth_no_copy = 1024;  // as measured: docs/performance.md
     const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
-    return bytes >= worth_no_copy && !has_blocks(call.what) && net_->reachable(recv, bytes) && (send == recv || net_->reachable(send, bytes));
+    return bytes >= worth_no_copy && !has_blocks(call.what) && net_->reachable(recv, bytes) &&
+           (send == recv || net_->reachable(send, bytes));
 }
 
 communicator::core::bound* communicator::core::find_idle(const shape_of_call& call, bool near) noexcept {

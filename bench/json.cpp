@@ -66,7 +66,7 @@ json row_json(const conditions& c, const row& r) {
             {"percent_of_limit", or_null(f.percent_of_limit)},
             {"percent_of_goodput", or_null(f.percent_of_goodput)},
             {"percent_of_bus", or_null(f.percent_of_bus)},
-            {"percent_stolen", r.stolen ? json(100 * *r.stolen) : json(nullptr)}};
+            {"percent_stolen", or_null(r.percent_stolen)}};
 }
 
 }  // namespace

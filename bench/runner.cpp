@@ -93,7 +93,7 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
                         .times = {},
                         .ratios = {},
                         .wrong = {},
-                        .stolen = {}});
+                        .percent_stolen = {}});
     std::vector<std::int64_t> wrong(entrants_.size());
 
     // One call of each.
@@ -119,11 +119,10 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
         round(checked, "iteration", i, iterations, [&](std::size_t e, double t) { rows[e].times.push_back(t); });
     }
-
     const double stolen = world_.maximum(stolen_part(before, processor_time_now()).value_or(-1));
 
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        if (stolen >= 0) rows[i].stolen = stolen;
+        if (stolen >= 0) rows[i].percent_stolen = 100 * stolen;
         world_.maximum(rows[i].times);
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }

@@ -26,9 +26,9 @@ struct row {
     std::vector<double> times;          ///< by iteration, the maximum over ranks [s]
     std::vector<double> ratios;         ///< by iteration, this time over that of the reference; empty without one
     std::optional<std::int64_t> wrong;  ///< elements over all ranks; nothing if unchecked
-    /// Part (0 ... 1) of a host's processor time that its hypervisor took while this size was measured, of the host that
-    /// lost most. Nothing if none says.
-    std::optional<double> stolen;
+    /// Of a host's processor time, that its hypervisor took while this size was measured; of the host that lost most.
+    /// Nothing if none says.
+    std::optional<double> percent_stolen;
 
     double median() const { return quantile(times, 0.5); }
 };

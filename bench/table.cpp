@@ -146,10 +146,10 @@ std::string rows_text(const conditions& c, std::span<const row> rows) {
                             r.wrong ? std::to_string(*r.wrong) : "-",
                             shape_column(r.how));
     }
-    constexpr double worth_saying = 0.01;
-    if (!rows.empty() && rows.front().stolen.value_or(0) > worth_saying)
+    constexpr double worth_saying = 1;  // per cent
+    if (!rows.empty() && rows.front().percent_stolen.value_or(0) > worth_saying)
         text += fmt::format("# meanwhile the hypervisor took {:.1f} % of a host's processor time from it\n",
-                            100 * *rows.front().stolen);
+                            *rows.front().percent_stolen);
     if (rows.size() > 1) text += '\n';
     return text;
 }

@@ -82,10 +82,9 @@ void program::start(const void* send, void* recv, const run& as, recorder& event
     events_ = &events;
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
-    lanes_left_ = static_cast<int>(std::min<std::int64_t>(shape_.lanes, shape_.chunks.chunks));
+    lanes_left_ = lanes_used();
     lanes_begun_ = 0;
     gave_way_ = false;
-    lanes_to_begin_ = lanes_left_;
     begin_lane();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,7 +87,7 @@ public:
     void complete_slot(int slot) noexcept;
     bool done() const noexcept { return lanes_left_ == 0; }
     /// Whether there are lanes that advance() has still to begin. It needs nobody else for that.
-    bool beginning() const noexcept { return lanes_begun_ < lanes_to_begin_; }
+    bool beginning() const noexcept { return lanes_begun_ < lanes_used(); }
 
     /// An instruction that has begun and waits for another rank.
     struct wait {
@@ -132,6 +133,9 @@ private:
         std::size_t offset = 0, bytes = 0;  // of the message
     };
 
+    int lanes_used() const noexcept {
+        return static_cast<int>(std::min<std::int64_t>(shape_.lanes, shape_.chunks.chunks));
+    }
     void begin_lane() noexcept;
     void begin_next_lane(bool busy) noexcept;
     void start_chunk(lane& l, std::int64_t chunk) noexcept;
@@ -175,7 +179,7 @@ private:
     std::unique_ptr<std::byte[]> staging_;     // a segment per receive slot, for recv_reduce
     std::byte* send_ = nullptr;                // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
-    int lanes_to_begin_ = 0, lanes_begun_ = 0;
+    int lanes_begun_ = 0;
     int lanes_left_ = 0;                       // to end
     bool gave_way_ = false;                    // to others on this core, since a lane began
 };

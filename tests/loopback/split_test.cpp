@@ -27,7 +27,7 @@ TEST(split, parts_of_all_kinds_of_machines) {
     for (int ranks : {1, 2, 3, 8})
         machines.push_back(machine_of(ranks == 8 ? tree::uniform(std::vector{2, 2, 2})
                                                  : tree::uniform(std::vector{ranks})));
-    const int most = share("ranks of machines that are split", 13, slowness > 1 ? 8 * slowness : 13);
+    const int most = share_sanitized("ranks of machines that are split", 13, 8);
     int cases = 0;
     for (const hierarchy& machine : machines) {
         if (machine.ranks() > most) continue;

@@ -30,6 +30,11 @@ inline int share(const std::string& what, int all, int usual) {
 
 inline int share(const std::string& what, int all) { return share(what, all, all); }
 
+/// The same of cases that are all usual, and of which a number of its own is done with sanitizers.
+inline int share_sanitized(const std::string& what, int all, int with_sanitizers) {
+    return share(what, all, slowness > 1 ? with_sanitizers * slowness : all);
+}
+
 /// TERRACE_TEST_SEED, or a fixed seed.
 inline std::uint64_t seed() {
     const char* given = std::getenv("TERRACE_TEST_SEED");

@@ -15,13 +15,12 @@ constexpr double most_messages = 8'000;  // of one simulation
 constexpr double budget = 200'000;       // of all for one collective
 constexpr int rounds = 6;                // of all lanes, after which a chunk takes what later ones take
 
-// What NCCL and MPI take of devices' buffers is not what links take: simulations know links.
-bool takes_links(const hierarchy& machine) {
+}  // namespace
+
+bool takes_links(const hierarchy& machine) noexcept {
     return std::none_of(machine.levels.begin(), machine.levels.end(),
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
-
-}  // namespace
 
 trials::trials(const hierarchy& machine) : machine_(machine), left_(takes_links(machine) ? budget : 0) {}
 

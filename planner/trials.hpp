@@ -9,6 +9,9 @@
 
 namespace terrace {
 
+/// What NCCL and MPI take of devices' buffers is not what links take: simulations know links.
+bool takes_links(const hierarchy& machine) noexcept;
+
 /// Calls tried by simulation, for what no closed form sees: stages of different chunks that meet on one link and from
 /// then on keep step, and ranks that wait for unequal siblings. Only on machines so small that this takes no time to
 /// speak of; what it may take is counted in messages, so that plans are the same everywhere.

@@ -51,7 +51,7 @@ int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     return std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first) ? 6 : 3;
 }
 
-// Where no simulation says what lanes lose to one another. Simulated by hand on 64 to 192 ranks, six took 0 to 20 % less
+// Where no simulation says what lanes lose to one another. Simulated by hand on 64 to 192 ranks, six took 0 to 26 % less
 // than three, and eight hardly less than six (docs/architecture.md).
 int untried_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     const int least = max_lanes(machine, c);
@@ -210,8 +210,7 @@ private:
     using option = std::pair<std::size_t, tuning>;  // a candidate and how it runs
 
     // A choice that simulations find about as fast as its price stands. Else others are simulated, those of the least price
-    // first, which is about the least that a simulation comes to, and the floor in any case. Where a simulation would
-    // take too long, there are more lanes: they make up for most of what lanes may lose to one another.
+    // first, which is about the least that a simulation comes to, and the floor in any case.
     option try_out(option chosen, const std::vector<std::size_t>& good, std::int64_t low, std::int64_t high) {
         const auto simulated = [&](option& o) {
             const auto time = trials_.time(list_[o.first], o.second.lanes, o.second.chunk, high);
@@ -219,10 +218,7 @@ private:
             return time.has_value();
         };
         option own = chosen, unhindered = chosen;
-        if (!simulated(own)) {
-            own.second.lanes = untried_lanes(machine_, list_[chosen.first]);
-            return own;
-        }
+        if (!simulated(own)) return untried(chosen.first, good, static_cast<double>(high));
         unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
         std::vector<option> open{own, unhindered};
@@ -238,6 +234,25 @@ private:
             tried.push_back(std::move(o));
         }
         return best_of(tried, high);
+    }
+
+    // Where a simulation would take too long, there are more lanes: they make up for most of what lanes may lose to one
+    // another. They lose most in `halving`, where each step goes to another rank and waits for the sends before it: of what
+    // has an equal price, something without it, if that does not take much more of the processors.
+    option untried(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
+        const auto halvings = [&](std::size_t i) {
+            const std::vector<stage>& stages = list_[i].what.stages;
+            return std::count_if(stages.begin(), stages.end(), [](const stage& s) { return s.algorithm == "halving"; });
+        };
+        const auto effort = [&](std::size_t i) { return list_[i].cost.effort(high, how_[i].chunk); };
+        const double longest = time_at(chosen, high) * equal, most = effort(chosen) * untried_effort;
+        const auto key = [&](std::size_t i) { return std::pair(halvings(i), time_at(i, high)); };
+        std::size_t best = chosen;
+        for (const std::size_t i : good)
+            if (halvings(i) < halvings(chosen) && time_at(i, high) <= longest && effort(i) <= most && key(i) < key(best)) best = i;
+        option found{best, how_[best]};
+        found.second.lanes = untried_lanes(machine_, list_[best]);
+        return found;
     }
 
     // Of what is about equally fast, and not slower than the floor, the stages of the choice, else one of the floor, else
@@ -288,6 +303,7 @@ private:
     }
 
     static constexpr std::size_t most_trials = 16;
+    static constexpr double untried_effort = 2;
     static constexpr double hindered = 1.1;   // times the price, beyond which lanes are in each other's way
     static constexpr double above = 1.1;      // times a simulation that a price may be
     static constexpr double alike = 1.05;     // simulations this close say nothing

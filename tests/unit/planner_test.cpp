@@ -745,7 +745,7 @@ TEST(make_plan, sees_lanes_that_queue_for_one_link) {
 }
 
 // A large call on 52 GPUs has too many messages to be tried by simulation.
-TEST(make_plan, takes_more_lanes_where_it_cannot_try_them) {
+TEST(make_plan, takes_more_lanes_where_it_cannot_try) {
     const hierarchy h{{link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
                       tree::uniform(std::vector{4, 13})};
     rule how = make_plan("x", h).choose(collective::allreduce, 8 * mib);

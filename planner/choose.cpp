@@ -51,13 +51,9 @@ int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     return std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first) ? 6 : 3;
 }
 
-// Where no simulation says what lanes lose to one another. Simulated by hand on 64 to 192 ranks, six took 0 to 26 % less
-// than three, and eight hardly less than six (docs/architecture.md).
-int untried_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
-    const int least = max_lanes(machine, c);
-    if (machine.shared_cores() > 0 || !takes_links(machine)) return least;
-    return std::max(least, through_memory(machine, 0) ? 4 : 6);
-}
+// Where no simulation says what lanes lose to one another, and ranks have cores to themselves. Simulated by hand on 64 to
+// 192 ranks, six took 0 to 26 % less than three, and eight hardly less than six (docs/architecture.md).
+int untried_lanes(const hierarchy& machine) noexcept { return through_memory(machine, 0) ? 4 : 6; }
 
 // Gains below this are not worth another lane or a less usual chunk.
 constexpr double tie = 1.01;
@@ -218,7 +214,7 @@ private:
             return time.has_value();
         };
         option own = chosen, unhindered = chosen;
-        if (!simulated(own)) return untried(chosen.first, good, static_cast<double>(high));
+        if (!simulated(own)) return untried(chosen, good, static_cast<double>(high));
         unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
         std::vector<option> open{own, unhindered};
@@ -237,22 +233,34 @@ private:
     }
 
     // Where a simulation would take too long, there are more lanes: they make up for most of what lanes may lose to one
-    // another. They lose most in `halving`, where each step goes to another rank and waits for the sends before it: of what
-    // has an equal price, something without it, if that does not take much more of the processors.
-    option untried(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
+    // another.
+    option untried(option chosen, const std::vector<std::size_t>& good, double high) const {
+        int lanes = max_lanes(machine_, list_[chosen.first]);
+        if (machine_.shared_cores() == 0 && takes_links(machine_)) {
+            chosen.first = with_less_halving(chosen.first, good, high);
+            chosen.second = how_[chosen.first];
+            lanes = std::max(lanes, untried_lanes(machine_));
+        }
+        chosen.second.lanes = lanes;
+        return chosen;
+    }
+
+    // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it. So of what has
+    // lanes and an equal price, something with less of it, if that does not take much more of the processors.
+    std::size_t with_less_halving(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
         const auto halvings = [&](std::size_t i) {
             const std::vector<stage>& stages = list_[i].what.stages;
             return std::count_if(stages.begin(), stages.end(), [](const stage& s) { return s.algorithm == "halving"; });
         };
         const auto effort = [&](std::size_t i) { return list_[i].cost.effort(high, how_[i].chunk); };
-        const double longest = time_at(chosen, high) * equal, most = effort(chosen) * untried_effort;
         const auto key = [&](std::size_t i) { return std::pair(halvings(i), time_at(i, high)); };
+        const double longest = time_at(chosen, high) * equal, most = effort(chosen) * untried_effort;
         std::size_t best = chosen;
-        for (const std::size_t i : good)
-            if (halvings(i) < halvings(chosen) && time_at(i, high) <= longest && effort(i) <= most && key(i) < key(best)) best = i;
-        option found{best, how_[best]};
-        found.second.lanes = untried_lanes(machine_, list_[best]);
-        return found;
+        for (const std::size_t i : good) {
+            if (how_[i].lanes == 1 || halvings(i) >= halvings(chosen)) continue;
+            if (time_at(i, high) <= longest && effort(i) <= most && key(i) < key(best)) best = i;
+        }
+        return best;
     }
 
     // Of what is about equally fast, and not slower than the floor, the stages of the choice, else one of the floor, else
@@ -303,7 +311,7 @@ private:
     }
 
     static constexpr std::size_t most_trials = 16;
-    static constexpr double untried_effort = 2;
+    static constexpr double untried_effort = 2;  // times that of the choice
     static constexpr double hindered = 1.1;   // times the price, beyond which lanes are in each other's way
     static constexpr double above = 1.1;      // times a simulation that a price may be
     static constexpr double alike = 1.05;     // simulations this close say nothing

@@ -213,10 +213,11 @@ private:
             if (time) o.second.simulated = *time;
             return time.has_value();
         };
-        option own = chosen, unhindered = chosen;
-        if (!simulated(own)) return untried(chosen, good, static_cast<double>(high));
-        unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
+        option own = chosen;
+        if (!simulated(own)) return untried(chosen.first, good, static_cast<double>(high));
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
+        option unhindered = chosen;
+        unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
         std::vector<option> open{own, unhindered};
         for (const std::size_t f : floor_) open.emplace_back(f, how_[f]);
         const std::size_t in_any_case = open.size();
@@ -234,15 +235,12 @@ private:
 
     // Where a simulation would take too long, there are more lanes: they make up for most of what lanes may lose to one
     // another.
-    option untried(option chosen, const std::vector<std::size_t>& good, double high) const {
-        int lanes = max_lanes(machine_, list_[chosen.first]);
-        if (machine_.shared_cores() == 0 && takes_links(machine_)) {
-            chosen.first = with_less_halving(chosen.first, good, high);
-            chosen.second = how_[chosen.first];
-            lanes = std::max(lanes, untried_lanes(machine_));
-        }
-        chosen.second.lanes = lanes;
-        return chosen;
+    option untried(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
+        const bool free = machine_.shared_cores() == 0 && takes_links(machine_);
+        if (free) chosen = with_less_halving(chosen, good, high);
+        option found{chosen, how_[chosen]};
+        found.second.lanes = std::max(max_lanes(machine_, list_[chosen]), free ? untried_lanes(machine_) : 1);
+        return found;
     }
 
     // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it. So of what has

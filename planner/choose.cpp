@@ -237,26 +237,34 @@ private:
     // another.
     option untried(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
         const bool free = machine_.shared_cores() == 0 && takes_links(machine_);
-        if (free) chosen = with_less_halving(chosen, good, high);
+        if (free) chosen = with_less_waiting(chosen, good, high);
         option found{chosen, how_[chosen]};
         found.second.lanes = std::max(max_lanes(machine_, list_[chosen]), free ? untried_lanes(machine_) : 1);
         return found;
     }
 
-    // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it. So of what has
-    // lanes and an equal price, something with less of it, if that does not take much more of the processors.
-    std::size_t with_less_halving(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
-        const auto halvings = [&](std::size_t i) {
+    // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it, and next where a
+    // level has several stages, which meet on its links. So of what has lanes and an equal price, something with less of
+    // that and with the least start-ups in a row, if it does not take much more of the processors.
+    std::size_t with_less_waiting(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
+        const auto waits = [&](std::size_t i) {
             const std::vector<stage>& stages = list_[i].what.stages;
-            return std::count_if(stages.begin(), stages.end(), [](const stage& s) { return s.algorithm == "halving"; });
+            std::pair<int, int> halvings_and_meetings;
+            for (std::size_t s = 0; s < stages.size(); ++s) {
+                halvings_and_meetings.first += stages[s].algorithm == "halving";
+                halvings_and_meetings.second += s > 0 && stages[s].levels.front() == stages[s - 1].levels.back();
+            }
+            return halvings_and_meetings;
         };
         const auto effort = [&](std::size_t i) { return list_[i].cost.effort(high, how_[i].chunk); };
-        const auto key = [&](std::size_t i) { return std::pair(halvings(i), time_at(i, high)); };
-        const double longest = time_at(chosen, high) * equal, most = effort(chosen) * untried_effort;
+        const auto key = [&](std::size_t i) { return std::pair(waits(i), list_[i].cost.time(1, 1, 1)); };
+        const double most = effort(chosen) * untried_effort;
+        double shortest = time_at(chosen, high);
+        for (const std::size_t i : good) shortest = std::min(shortest, time_at(i, high));
         std::size_t best = chosen;
         for (const std::size_t i : good) {
-            if (how_[i].lanes == 1 || halvings(i) >= halvings(chosen)) continue;
-            if (time_at(i, high) <= longest && effort(i) <= most && key(i) < key(best)) best = i;
+            if (how_[i].lanes == 1 || waits(i) >= waits(chosen)) continue;
+            if (time_at(i, high) <= shortest * equal && effort(i) <= most && key(i) < key(best)) best = i;
         }
         return best;
     }

@@ -177,11 +177,16 @@ private:
 
     std::size_t choose(std::vector<std::size_t> fast, std::int64_t high) const {
         if (fast.empty()) fast = all_good(high, high);  // they cross even here; the best of the floor is left
+        return simplest(equally_fast(std::move(fast), static_cast<double>(high)), static_cast<double>(high));
+    }
+
+    // The fastest, and what is about as fast.
+    std::vector<std::size_t> equally_fast(std::vector<std::size_t> among, double bytes) const {
         std::map<std::size_t, double> times;
         double best = std::numeric_limits<double>::infinity();
-        for (const std::size_t i : fast) best = std::min(best, times[i] = time_at(i, static_cast<double>(high)));
-        std::erase_if(fast, [&](std::size_t i) { return times[i] > best * equal; });
-        return simplest(std::move(fast), static_cast<double>(high));
+        for (const std::size_t i : among) best = std::min(best, times[i] = time_at(i, bytes));
+        std::erase_if(among, [&](std::size_t i) { return times[i] > best * equal; });
+        return among;
     }
 
     // Of those that are equally fast and take about as much of the processors: the stages of the size below, else the
@@ -259,12 +264,10 @@ private:
         const auto effort = [&](std::size_t i) { return list_[i].cost.effort(high, how_[i].chunk); };
         const auto key = [&](std::size_t i) { return std::pair(waits(i), list_[i].cost.time(1, 1, 1)); };
         const double most = effort(chosen) * untried_effort;
-        double shortest = time_at(chosen, high);
-        for (const std::size_t i : good) shortest = std::min(shortest, time_at(i, high));
         std::size_t best = chosen;
-        for (const std::size_t i : good) {
+        for (const std::size_t i : equally_fast(good, high)) {
             if (how_[i].lanes == 1 || waits(i) >= waits(chosen)) continue;
-            if (time_at(i, high) <= shortest * equal && effort(i) <= most && key(i) < key(best)) best = i;
+            if (effort(i) <= most && key(i) < key(best)) best = i;
         }
         return best;
     }
@@ -318,9 +321,9 @@ private:
 
     static constexpr std::size_t most_trials = 16;
     static constexpr double untried_effort = 2;  // times that of the choice
-    static constexpr double hindered = 1.1;   // times the price, beyond which lanes are in each other's way
-    static constexpr double above = 1.1;      // times a simulation that a price may be
-    static constexpr double alike = 1.05;     // simulations this close say nothing
+    static constexpr double hindered = 1.1;      // times the price, beyond which lanes are in each other's way
+    static constexpr double above = 1.1;         // times a simulation that a price may be
+    static constexpr double alike = 1.05;        // simulations this close say nothing
 
     const hierarchy& machine_;
     const std::vector<priced_candidate>& list_;

@@ -6,8 +6,6 @@ usage: gpu_check_test.py SOURCE_ROOT [BUILD_ROOT MODULE ...]
 MODULE (tests/support/gpu_module.cpp) has memory of the host for GPUs and MPI for NCCL: what runs on it is no result of a GPU.
 """
 import ctypes
-import importlib.machinery
-import importlib.util
 import json
 import math
 import os
@@ -25,12 +23,7 @@ ROOT = pathlib.Path(sys.argv[1]).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
 
-
-def load(tool):
-    loader = importlib.machinery.SourceFileLoader("tool", str(ROOT / "tools" / tool))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tool", loader))
-    loader.exec_module(module)
-    return module
+from scratch import load  # noqa: E402
 
 
 def has_gpu():
@@ -81,7 +74,7 @@ class Parts(Scratch):
 
     def setUp(self):
         super().setUp()
-        self.tool = load("gpu-check")
+        self.tool = load(ROOT / "tools/gpu-check")
         self.tool.Driver = lambda: types.SimpleNamespace(names=["none"], cuda="0.0", architecture="90", version=lambda: None)
         self.tool.find_nvcc = lambda: pathlib.Path("/nowhere/bin/nvcc")
         self.tool.find_nccl = lambda nvcc: (self.directory, self.directory)

@@ -1,7 +1,17 @@
 """What tests of the commands share: a directory of their own with a cluster file in it."""
+import importlib.machinery
+import importlib.util
 import pathlib
 import tempfile
 import unittest
+
+
+def load(script):
+    """A command's script as a module."""
+    loader = importlib.machinery.SourceFileLoader(script.name, str(script))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(script.name, loader))
+    loader.exec_module(module)
+    return module
 
 
 def cluster(name, node, core):

@@ -3,17 +3,15 @@
 
 usage: vcluster_test.py SOURCE_ROOT
 """
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 import unittest
 
-SCRIPT = pathlib.Path(sys.argv.pop(1)).resolve() / "tools/vcluster"
 sys.dont_write_bytecode = True
-loader = importlib.machinery.SourceFileLoader("vcluster", str(SCRIPT))
-vcluster = importlib.util.module_from_spec(importlib.util.spec_from_loader("vcluster", loader))
-loader.exec_module(vcluster)
+
+from scratch import load  # noqa: E402
+
+vcluster = load(pathlib.Path(sys.argv.pop(1)).resolve() / "tools/vcluster")
 
 
 class Cores(unittest.TestCase):

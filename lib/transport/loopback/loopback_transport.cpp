@@ -176,6 +176,9 @@ public:
         return first;
     }
 
+    // Ranks are threads, and cores are few: what another one needs is the core.
+    int patience() const noexcept override { return 0; }
+
     const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
 
     void gather_all(const void* mine, void* all, std::size_t bytes) override {

@@ -158,6 +158,11 @@ public:
 
     std::size_t in_flight() const noexcept override { return sending_.size() + expected_.size(); }
 
+    bool abandon() noexcept override {
+        withdraw();
+        return true;
+    }
+
     void send_note(int peer, const note& n) noexcept override {
         mailbox& box = world_.mailboxes[static_cast<std::size_t>(peer)];
         const std::lock_guard lock(box.guard);
@@ -284,6 +289,8 @@ private:
             c.waiting.clear();
             c.count.store(0, std::memory_order_release);
         }
+        sending_.clear();
+        expected_.clear();
     }
 
     void latch(int code, std::string why) noexcept {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr int window = 8;                              // pieces under way in each queue and direction
 constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; an adapter takes long ones from a device
+constexpr std::chrono::seconds grace{1};               // for peers to take what is on its way when all is given up
 
 // Around the end of the numbers, as the device compares them.
 bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
@@ -46,7 +47,8 @@ bool courier::stop() noexcept {
         thread_.request_stop();
         thread_.join();
     }
-    return (net_->in_flight() > 0 || net_->fault()) && !net_->abandon();
+    if (!over_ && (given_up_ || net_->in_flight() > 0 || net_->fault())) let_go();
+    return still_used_;
 }
 
 // ---- parcels come in ------------------------------------------------------------------------------------------------
@@ -95,8 +97,7 @@ void courier::run(const std::stop_token& stop) {
 // What has come in, in exchange for what has been delivered. False at the end.
 bool courier::take_over(const std::stop_token& stop) {
     std::unique_lock lock(guard_);
-    if (over_) there_.wait(lock, stop, [] { return false; });
-    if (under_way_ == 0) there_.wait(lock, stop, [this] { return !fresh_.empty(); });
+    there_.wait(lock, stop, [this] { return !over_ && (under_way_ > 0 || !fresh_.empty() || given_up_); });
     if (stop.stop_requested()) return false;
     const std::lock_guard working(working_);
     for (; !fresh_.empty(); ++under_way_) {
@@ -110,7 +111,8 @@ bool courier::take_over(const std::stop_token& stop) {
 
 bool courier::look() {
     const std::lock_guard lock(working_);
-    if (given_up_ || fault_) return false;
+    if (given_up_) return wind_up();
+    if (fault_) return false;
     bool moved = false;
     for (line& l : lines_) moved |= begin(l);
     for (const int slot : net_->poll()) {
@@ -188,13 +190,30 @@ int courier::pieces(const message& m) const noexcept {
 
 void courier::give_up() noexcept {
     {
-        const std::lock_guard lock(working_);
-        given_up_ = true;
-        for (std::size_t q = 0; q < lines_.size(); ++q)
-            std::atomic_ref(lines_[q].at->delivered).store(numbers_[q], std::memory_order_release);
+        const std::scoped_lock lock(guard_, working_);
+        given_up_ = clock::now();
     }
-    const std::lock_guard lock(guard_);
+    there_.notify_one();
+}
+
+// Streams that go on write to what is being sent: peers that are there get it first, as it was.
+bool courier::wind_up() {
+    bool moved = false;
+    if (!net_->fault())
+        for (const int slot : net_->poll()) {
+            note(slot);
+            moved = true;
+        }
+    const bool sending = std::any_of(lines_.begin(), lines_.end(), [](const line& l) { return l.out.size() < window; });
+    if (!sending || net_->fault() || clock::now() - *given_up_ > grace) let_go();
+    return moved;
+}
+
+void courier::let_go() noexcept {
     over_ = true;
+    still_used_ = !net_->abandon();
+    for (std::size_t q = 0; q < lines_.size(); ++q)
+        std::atomic_ref(lines_[q].at->delivered).store(numbers_[q], std::memory_order_release);
 }
 
 std::optional<transport_fault> courier::fault() const {

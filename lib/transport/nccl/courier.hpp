@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -45,12 +46,16 @@ public:
     std::optional<transport_fault> fault() const;
     /// "stage node:4 scatter ring over mpi waits for rank 2, 3": what the oldest parcel waits for; empty if for nobody.
     std::string awaited() const;
-    /// Whatever is missing counts as delivered, so that no stream waits; nothing is sent any more.
+    /// No parcel leaves any more. Whatever is missing soon counts as delivered, so that no stream waits: once peers have
+    /// what is on its way to them, or a second later. To be called before streams go on past what has failed, lest they
+    /// hand over what they do not have; no parcel may be put in after it.
     void give_up() noexcept;
     /// After the thread's end: whether the network may go on using the memory that parcels were in.
     bool stop() noexcept;
 
 private:
+    using clock = std::chrono::steady_clock;
+
     struct message {
         int peer;
         std::byte* at;
@@ -80,6 +85,8 @@ private:
     void run(const std::stop_token& stop);
     bool take_over(const std::stop_token& stop);
     bool look();
+    bool wind_up();
+    void let_go() noexcept;
     bool begin(line& l);
     void start(parcel& p, direction& d, std::vector<int>& slots);
     void note(int slot);
@@ -91,18 +98,21 @@ private:
     const std::size_t piece_;
     const std::vector<int> callers_rank_;
 
-    std::mutex guard_;  // of the next four
+    std::mutex guard_;  // of the next three
     std::condition_variable_any there_;
     std::list<parcel> fresh_, spare_;
-    bool over_ = false;
+    std::optional<clock::time_point> given_up_;  // when; written under both guards
 
-    mutable std::mutex working_;  // of the next five
+    mutable std::mutex working_;  // of the next four
     std::vector<line> lines_;
     std::vector<std::size_t> message_of_;  // by slot
     std::list<parcel> delivered_;
     std::optional<transport_fault> fault_;
-    bool given_up_ = false;
-    std::size_t under_way_ = 0;  // parcels; of the own thread
+
+    // Of the own thread.
+    std::size_t under_way_ = 0;  // parcels
+    bool over_ = false;          // given up, and let go
+    bool still_used_ = false;    // by the network, for good
 
     // Of the thread that puts parcels in.
     std::list<parcel> open_;              // one

@@ -534,12 +534,12 @@ private:
         fail(code == took_too_long ? late_fault(call) : nccl_fault(call, code));
     }
 
-    // What waits for others on the device then ends.
+    // What waits for others on the device then ends; first what would send on what stages that are aborted leave.
     void fail(transport_fault f) noexcept {
         fault_ = std::move(f);
+        if (courier_) courier_->give_up();
         for (const nccl_comm comm : comms_) gpu_.abort(comm);
         comms_.clear();
-        if (courier_) courier_->give_up();
     }
 
     spare_events take_events() noexcept {

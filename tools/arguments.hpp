@@ -4,8 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include <CLI/App.hpp>
-
 #include "plan/recipe.hpp"
 
 namespace terrace {
@@ -23,8 +21,5 @@ struct call_options {
     std::int64_t size() const;
     terrace::collective what() const { return *parse_collective(collective); }
 };
-
-/// Adds --bytes and --collective.
-void add_call_options(CLI::App& command, call_options& o);
 
 }  // namespace terrace

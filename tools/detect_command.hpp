@@ -1,11 +1,17 @@
 #pragma once
 
-#include <CLI/App.hpp>
+#include <string>
 
 namespace terrace {
 
-/// Adds `terrace detect [-o FILE] [--node-file FILE] [--ranks UNIT]`, which describes the machine it runs on as a
-/// cluster file. @throws error, input_error
-void add_detect_command(CLI::App& app);
+/// `terrace detect [-o FILE] [--node-file FILE] [--ranks UNIT]`: describes the machine it runs on as a cluster file.
+struct detect_command {
+    std::string output;
+    std::string node_file;
+    std::string ranks;
+
+    /// @returns the exit code: 0
+    int run() const;
+};
 
 }  // namespace terrace

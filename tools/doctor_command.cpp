@@ -219,22 +219,18 @@ std::vector<finding> variables() {
 
 }  // namespace
 
-void add_doctor_command(CLI::App& app, int& status) {
-    auto* command = app.add_subcommand("doctor", "Say what would trip a run on this machine, and how to mend it");
-    command->footer("Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
-                    "Examples:\n"
-                    "  terrace doctor --help");
-    command->callback([&status] {
-        std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(), host_name(), launcher(),
-                                 user(), processors(), gpu_driver()};
-        for (finding& f : variables()) all.push_back(std::move(f));
-        for (const finding& f : all) {
-            constexpr std::array marks{"ok  ", "note", "FIX "};
-            fmt::print("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
-            if (!f.fix.empty()) fmt::print("       {}\n", f.fix);
-            if (f.how == finding::kind::problem) status = 1;
-        }
-    });
+int doctor_command::run() const {
+    int status = 0;
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(), host_name(), launcher(),
+                             user(), processors(), gpu_driver()};
+    for (finding& f : variables()) all.push_back(std::move(f));
+    for (const finding& f : all) {
+        constexpr std::array marks{"ok  ", "note", "FIX "};
+        fmt::print("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
+        if (!f.fix.empty()) fmt::print("       {}\n", f.fix);
+        if (f.how == finding::kind::problem) status = 1;
+    }
+    return status;
 }
 
 }  // namespace terrace

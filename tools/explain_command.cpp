@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -20,12 +19,6 @@ namespace terrace {
 namespace {
 
 constexpr std::size_t shown_candidates = 10;
-
-struct arguments {
-    std::filesystem::path plan;
-    call_options call;
-    bool svg = false, dot = false;
-};
 
 bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
 
@@ -128,23 +121,25 @@ picture picture_of(const recipe& plan, const std::string& call, const rule& chos
     return drawn;
 }
 
-int run(const arguments& a) {
-    const std::int64_t bytes = a.call.size();
-    const recipe plan = read_runnable_plan(a.plan);
-    const collective what = a.call.what();
+}  // namespace
+
+int explain_command::run() const {
+    const std::int64_t bytes = call.size();
+    const recipe plan = read_runnable_plan(plan_file);
+    const collective what = call.what();
     const rule& chosen = plan.choose(what, bytes);
     const prediction p = predict(plan.machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
     rule at_size = chosen;
     at_size.predicted = p.time;
     at_size.limit = limit(plan.machine, bytes, what);
 
-    if (a.svg || a.dot) {
-        const std::string call = fmt::format("{} of {}", a.call.collective, format_bytes(bytes));
-        const picture drawn = picture_of(plan, call, chosen, p, at_size.limit);
-        fmt::print("{}", a.svg ? draw_svg(drawn) : draw_dot(drawn));
+    if (svg || dot) {
+        const std::string title = fmt::format("{} of {}", call.collective, format_bytes(bytes));
+        const picture drawn = picture_of(plan, title, chosen, p, at_size.limit);
+        fmt::print("{}", svg ? draw_svg(drawn) : draw_dot(drawn));
         return 0;
     }
-    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, a.call.collective, format_bytes(bytes),
+    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes),
                plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
     fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
     fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time),
@@ -158,23 +153,6 @@ int run(const arguments& a) {
     fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
     print_candidates(plan, what, chosen, at_size, bytes);
     return 0;
-}
-
-}  // namespace
-
-void add_explain_command(CLI::App& app, int& status) {
-    auto* command = app.add_subcommand("explain", "Say why a plan does what it does, for one message size");
-    const auto a = std::make_shared<arguments>();
-    command->add_option("PLAN", a->plan, "plan file")->required();
-    add_call_options(*command, a->call);
-    CLI::Option* svg = command->add_flag("--svg", a->svg, "print a picture: the machine, its links' loads, the stages");
-    command->add_flag("--dot", a->dot, "print the same as a graph for Graphviz")->excludes(svg);
-    command->footer("Examples:\n"
-                    "  terrace explain cluster.plan.yaml\n"
-                    "  terrace explain cluster.plan.yaml --bytes 8K\n"
-                    "  terrace explain cluster.plan.yaml --collective broadcast\n"
-                    "  terrace explain cluster.plan.yaml --svg");
-    command->callback([a, &status] { status = run(*a); });
 }
 
 }  // namespace terrace

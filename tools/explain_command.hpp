@@ -1,10 +1,19 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <filesystem>
+
+#include "tools/arguments.hpp"
 
 namespace terrace {
 
-/// `terrace explain`. Running it sets `status` to the exit code.
-void add_explain_command(CLI::App& app, int& status);
+/// `terrace explain PLAN [--bytes N] [--collective C] [--svg | --dot]`: why a plan does what it does, for one call.
+struct explain_command {
+    std::filesystem::path plan_file;
+    call_options call;
+    bool svg = false, dot = false;
+
+    /// @returns the exit code: 0
+    int run() const;
+};
 
 }  // namespace terrace

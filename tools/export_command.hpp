@@ -1,10 +1,18 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
 
 namespace terrace {
 
-/// `terrace export PLAN --rankfile|--hostfile|--simgrid|--json [-o FILE]`.
-void add_export_command(CLI::App& app);
+/// `terrace export PLAN --rankfile|--hostfile|--simgrid|--json [-o FILE]`: writes a plan for other programs.
+struct export_command {
+    std::filesystem::path plan_file;
+    bool rankfile = false, hostfile = false, simgrid = false, json = false;
+    std::string output;
+
+    /// @returns the exit code: 0
+    int run() const;
+};
 
 }  // namespace terrace

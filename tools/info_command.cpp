@@ -1,12 +1,10 @@
 #include "tools/info_command.hpp"
 
 #include <array>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -108,19 +106,10 @@ std::string as_json(const findings& found) {
 
 }  // namespace
 
-void add_info_command(CLI::App& app, int& status) {
-    auto* command = app.add_subcommand("info", "Say what this Terrace is, was built with, and reads from the environment");
-    const auto json = std::make_shared<bool>(false);
-    command->add_flag("--json", *json, "Print JSON");
-    command->footer("Exit code 1 if the environment has a TERRACE_* variable that is unknown or has a bad value.\n\n"
-                    "Examples:\n"
-                    "  terrace info\n"
-                    "  terrace info --help");
-    command->callback([json, &status] {
-        const findings found = look_around();
-        fmt::print("{}", *json ? as_json(found) : as_text(found));
-        if (!found.problems.empty()) status = 1;
-    });
+int info_command::run() const {
+    const findings found = look_around();
+    fmt::print("{}", json ? as_json(found) : as_text(found));
+    return found.problems.empty() ? 0 : 1;
 }
 
 }  // namespace terrace

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
@@ -64,26 +63,6 @@ topology read_source(const machine_options& o, const std::vector<std::string>& h
 }
 
 }  // namespace
-
-void add_machine_options(CLI::App& command, machine_options& o, const std::string& name) {
-    command
-        .add_option(name, o.source,
-                    "a cluster file (YAML), a node's hwloc XML or NCCL topology XML, Slurm's topology.conf, or a node "
-                    "in hwloc's notation as in \"package:2 core:4\"")
-        ->required();
-    command
-        .add_option("--ranks", o.ranks,
-                    "what a rank is, where one node is described: " + rank_unit_names() +
-                        " (default: gpus if there are any, else cores)")
-        ->check([](const std::string& text) {
-            return parse_rank_unit(text) ? "" : fmt::format("\"{}\" is none of {}", text, rank_unit_names());
-        });
-    command.add_option("--slurm", o.slurm, "Slurm's topology.conf: how such nodes are connected");
-    CLI::Option* hosts = command.add_option("--hosts", o.hosts,
-                                            "only these nodes: an MPI host file, or a list as in 'tux[0-3,7]'");
-    command.add_flag("--slurm-job", o.slurm_job, "only the nodes of this Slurm job (SLURM_JOB_NODELIST)")
-        ->excludes(hosts);
-}
 
 topology load_machine(const machine_options& o) {
     std::vector<job_host> hosts;

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <CLI/App.hpp>
-
 #include "topology/model.hpp"
 
 namespace terrace {
@@ -16,9 +14,6 @@ struct machine_options {
     std::string hosts = {};   ///< a host file or list: the job's part of the machine
     bool slurm_job = false;  ///< the part that SLURM_JOB_NODELIST names
 };
-
-/// Adds the positional argument `name` and --ranks, --slurm, --hosts, --slurm-job.
-void add_machine_options(CLI::App& command, machine_options& o, const std::string& name);
 
 /// Reads the machine; node files in a child process. @throws input_error, usage_error
 topology load_machine(const machine_options& o);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
-#include "schedule/registry.hpp"
 #include "tools/machine.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
@@ -102,48 +100,24 @@ void print_summary(const recipe& plan) {
     fmt::print("verified: {}\n", plan.verified);
 }
 
-struct arguments {
-    machine_options machine;
-    std::string output;
-};
+}  // namespace
 
-int run(const arguments& a) {
-    const topology machine = load_machine(a.machine);
-    recipe plan = make_plan(machine.name, machine.machine);
+int plan_command::run() const {
+    const topology t = load_machine(machine);
+    recipe plan = make_plan(t.name, t.machine);
     if (const auto fault = verify(plan)) {
-        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", a.machine.source,
-                   *fault);
+        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
     }
-    if (a.output == "-") {
+    if (output == "-") {
         fmt::print("{}", plan.text);
         return 0;
     }
-    const std::string output = a.output.empty() ? file_name(plan.name) + ".plan.yaml" : a.output;
-    write_atomically(output, plan.text);
+    const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
+    write_atomically(file, plan.text);
     print_summary(plan);
-    fmt::print("plan: {}\n", output);
+    fmt::print("plan: {}\n", file);
     return 0;
-}
-
-}  // namespace
-
-void add_plan_command(CLI::App& app, int& status) {
-    auto* command = app.add_subcommand("plan", "Make a plan for a cluster");
-    const auto a = std::make_shared<arguments>();
-    add_machine_options(*command, a->machine, "MACHINE");
-    command->add_option(
-        "-o,--output", a->output,
-        "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
-    std::string considered;
-    for (const algorithm& each : algorithms()) considered += fmt::format("  {:<10}{}\n", each.name, each.summary);
-    command->footer("Algorithms of a stage:\n" + considered +
-                    "\nExamples:\n"
-                    "  terrace plan cluster.yaml\n"
-                    "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
-                    "  terrace plan cluster.yaml -o -\n"
-                    "  terrace plan node.xml --slurm topology.conf --hosts 'tux[0-7]'");
-    command->callback([a, &status] { status = run(*a); });
 }
 
 }  // namespace terrace

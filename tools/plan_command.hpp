@@ -1,10 +1,18 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <string>
+
+#include "tools/machine.hpp"
 
 namespace terrace {
 
-/// `terrace plan`. Running it sets `status` to the exit code.
-void add_plan_command(CLI::App& app, int& status);
+/// `terrace plan MACHINE [-o FILE]`: makes a plan for a cluster, proves what it can of it, and writes it.
+struct plan_command {
+    machine_options machine;
+    std::string output;
+
+    /// @returns the exit code: 0 or 1: the plan is wrong, and not written
+    int run() const;
+};
 
 }  // namespace terrace

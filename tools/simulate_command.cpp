@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -27,17 +26,6 @@
 namespace terrace {
 
 namespace {
-
-struct arguments {
-    std::filesystem::path plan;
-    call_options call;
-    std::string origin;
-    std::string trace, svg;
-    std::string burst = "0";
-    bool json = false;
-
-    std::int64_t free_bytes() const { return size_of("--burst", burst, 0); }
-};
 
 // On a terminal, how far a long simulation is.
 class progress_line {
@@ -135,7 +123,7 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
 }
 
 // For programs: what is printed for people, in bytes and seconds.
-std::string json_text(const recipe& plan, const arguments& a, const rule& how, const simulation& s,
+std::string json_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s,
                       const prediction& p) {
     const link_load& worst = busiest_link(s);
     const nlohmann::ordered_json made{
@@ -159,14 +147,14 @@ std::string json_text(const recipe& plan, const arguments& a, const rule& how, c
 }
 
 // The plan's rule, or that of a baseline as terrace-bench runs it.
-rule rule_for(const recipe& plan, const arguments& a) {
+rule rule_for(const recipe& plan, const simulate_command& a) {
     if (a.origin.empty()) return plan.choose(a.call.what(), a.call.size());
     recipe baseline = plan;
     baseline.rules[a.call.what()] = rules_for(plan.machine, a.origin, a.call.what());
     return baseline.choose(a.call.what(), a.call.size());
 }
 
-void print_text(const recipe& plan, const arguments& a, const rule& how, const simulation& s, const prediction& p) {
+void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s, const prediction& p) {
     const hierarchy& machine = plan.machine;
     fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
                machine.ranks(), shape_text(machine.shape));
@@ -178,59 +166,38 @@ void print_text(const recipe& plan, const arguments& a, const rule& how, const s
     fmt::print("bottleneck: {}\n", bottleneck(machine, s));
 }
 
-void run(const arguments& a) {
-    const recipe plan = read_runnable_plan(a.plan);
+}  // namespace
+
+int simulate_command::run() const {
+    const recipe plan = read_runnable_plan(plan_file);
     const hierarchy& machine = plan.machine;
-    const collective what = a.call.what();
-    const std::int64_t bytes = a.call.size();
-    const rule how = rule_for(plan, a);
+    const collective what = call.what();
+    const std::int64_t bytes = call.size();
+    const rule how = rule_for(plan, *this);
     simulation s;
     {
         progress_line line;
         s = simulate(machine, how, what, bytes,
-                     {.burst = static_cast<double>(a.free_bytes()), .progress = [&](double part) { line.show(part); }});
+                     {.burst = static_cast<double>(size_of("--burst", burst, 0)), .progress = [&](double part) { line.show(part); }});
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
-    if (a.json) fmt::print("{}", json_text(plan, a, how, s, p));
-    else print_text(plan, a, how, s, p);
-    if (!a.trace.empty()) {
+    if (json) fmt::print("{}", json_text(plan, *this, how, s, p));
+    else print_text(plan, *this, how, s, p);
+    if (!trace.empty()) {
         const int ranks = traced_ranks(s);
-        write_atomically(a.trace, chrome_trace(machine, how, s, ranks));
-        if (!a.json)
+        write_atomically(trace, chrome_trace(machine, how, s, ranks));
+        if (!json)
             fmt::print("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
-                       a.trace);
+                       trace);
     }
-    if (!a.svg.empty()) {
+    if (!svg.empty()) {
         const std::string title =
-            fmt::format("{}: {} of {}, {}", plan.name, a.call.collective, format_bytes(bytes),
+            fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
                         describe(machine, how.stages));
-        write_atomically(a.svg, timeline_svg(machine, how, s, title));
-        if (!a.json) fmt::print("timeline: {}\n", a.svg);
+        write_atomically(svg, timeline_svg(machine, how, s, title));
+        if (!json) fmt::print("timeline: {}\n", svg);
     }
-}
-
-}  // namespace
-
-void add_simulate_command(CLI::App& app) {
-    auto* command = app.add_subcommand("simulate", "Run a call of all ranks over the machine's links, in a model");
-    const auto a = std::make_shared<arguments>();
-    command->add_option("PLAN", a->plan, "plan file")->required();
-    add_call_options(*command, a->call);
-    command
-        ->add_option("--algorithm", a->origin,
-                     "run staged, flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
-        ->check(CLI::IsMember({"staged", "flat-ring", "two-level", "central"}));
-    command->add_option("--burst", a->burst,
-                        "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
-    command->add_flag("--json", a->json, "print the result as JSON");
-    command->add_option("--trace", a->trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
-    command->add_option("--svg", a->svg, "draw stages and link loads over time to this file");
-    command->footer("Examples:\n"
-                    "  terrace simulate cluster.plan.yaml --bytes 8M\n"
-                    "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
-                    "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
-                    "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
-    command->callback([a] { run(*a); });
+    return 0;
 }
 
 }  // namespace terrace

@@ -1,10 +1,8 @@
 #include "tools/topo_command.hpp"
 
 #include <cstdio>
-#include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "tools/machine.hpp"
@@ -35,37 +33,15 @@ picture picture_of(const topology& t) {
 
 }  // namespace
 
-void add_topo_command(CLI::App& app) {
-    struct arguments {
-        machine_options machine;
-        bool json = false;
-        bool yaml = false;
-        bool svg = false;
-        bool dot = false;
-    };
-    const auto given = std::make_shared<arguments>();
-    CLI::App* topo = app.add_subcommand("topo", "Print a machine: levels and rates, what ranks run on, their NICs");
-    add_machine_options(*topo, given->machine, "MACHINE");
-    CLI::Option* json = topo->add_flag("--json", given->json, "print a tree of objects as JSON");
-    CLI::Option* yaml =
-        topo->add_flag("--yaml", given->yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
-    CLI::Option* svg = topo->add_flag("--svg", given->svg, "print a picture (SVG)")->excludes(json)->excludes(yaml);
-    topo->add_flag("--dot", given->dot, "print a graph for Graphviz")->excludes(json)->excludes(yaml)->excludes(svg);
-    topo->footer("Examples:\n"
-                 "  terrace topo cluster.yaml\n"
-                 "  terrace topo node.xml --json\n"
-                 "  terrace topo cluster.yaml --svg\n"
-                 "  terrace topo node.xml --slurm topology.conf --hosts 'tux[0-3,7]'\n"
-                 "  terrace topo \"package:2 core:4\"");
-    topo->callback([given] {
-        const topology t = load_machine(given->machine);
-        const std::string text = given->json   ? describe_json(t)
-                                 : given->yaml ? write_cluster(t)
-                                 : given->svg  ? draw_svg(picture_of(t))
-                                 : given->dot  ? draw_dot(picture_of(t))
-                                               : describe_text(t);
-        std::fwrite(text.data(), 1, text.size(), stdout);
-    });
+int topo_command::run() const {
+    const topology t = load_machine(machine);
+    const std::string text = json   ? describe_json(t)
+                             : yaml ? write_cluster(t)
+                             : svg  ? draw_svg(picture_of(t))
+                             : dot  ? draw_dot(picture_of(t))
+                                    : describe_text(t);
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    return 0;
 }
 
 }  // namespace terrace

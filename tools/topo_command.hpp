@@ -1,11 +1,19 @@
 #pragma once
 
-#include <CLI/App.hpp>
+#include "tools/machine.hpp"
 
 namespace terrace {
 
-/// Adds `terrace topo MACHINE [--json | --yaml]` with the options of add_machine_options. Its callback prints the
-/// machine to stdout. @throws like load_machine
-void add_topo_command(CLI::App& app);
+/// `terrace topo MACHINE [--json | --yaml | --svg | --dot]`: prints a machine.
+struct topo_command {
+    machine_options machine;
+    bool json = false;
+    bool yaml = false;
+    bool svg = false;
+    bool dot = false;
+
+    /// @returns the exit code: 0
+    int run() const;
+};
 
 }  // namespace terrace

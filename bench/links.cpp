@@ -11,7 +11,6 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
-#include "bench/arguments.hpp"
 #include "bench/figures.hpp"
 #include "bench/flow.hpp"
 #include "bench/partners.hpp"
@@ -113,32 +112,6 @@ double reduction_rate() {
 std::string marked(const std::string& text, bool assumed) { return assumed ? text + " (assumed)" : text; }
 
 }  // namespace
-
-std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
-    links_settings s;
-    bool links = true, anywhere = false;
-    CLI::App app("Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
-                 "One rank per place, node by node, and nothing else running.", "terrace-bench --links");
-    app.add_flag("--links", links, "measure links, not collectives")->required();
-    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
-        ->required()->type_name("FILE");
-    app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
-    add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
-        ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
-    app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
-    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
-    app.footer(R"(
-Examples:
-  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
-  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
-  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
-  terrace plan measured.yaml
-
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
-    if (anywhere) s.place = options::placement::anywhere;
-    return s;
-}
 
 measured_machine measure_machine(const world& w, const hierarchy& machine, const std::vector<int>& ranks,
                                  progress& shown) {

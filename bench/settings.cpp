@@ -3,22 +3,71 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <terrace/version.hpp>
 
 #include "base/units.hpp"
-#include "bench/arguments.hpp"
 #include "bench/contender.hpp"
+#include "bench/detect.hpp"
 #include "bench/figures.hpp"
+#include "bench/links.hpp"
 #include "tools/pages.hpp"
+
+// What command lines say. CLI11 takes seconds to compile, so it is here alone.
 
 namespace terrace::bench {
 
 namespace {
+
+// What there is to say to a command line, if anything: help, or what is wrong with it. `more` tells what single options
+// cannot; it throws CLI::ParseError.
+template <class More>
+std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv, More more) {
+    try {
+        app.parse(argc, argv);
+        more();
+        return {};
+    } catch (const CLI::ParseError& e) {
+        std::ostringstream out, err;
+        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
+        return answer{fmt::format("terrace-bench: {}\nTry: {} --help\n", e.what(), app.get_name()), 2};
+    }
+}
+
+// "a, b, c"
+template <class Value>
+std::string words_of(const std::map<std::string, Value>& choices) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+template <class Value>
+CLI::Validator one_of(const std::map<std::string, Value>& choices) {
+    return CLI::Validator(
+        [choices](std::string& text) -> std::string {
+            if (choices.contains(text)) return {};
+            return fmt::format("{} is none of: {}", text, words_of(choices));
+        },
+        "");
+}
+
+// An option whose value is one of a few words.
+template <class Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
+                        const std::map<std::string, Value>& choices) {
+    return app
+        .add_option_function<std::string>(
+            names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
+        ->check(one_of(choices))->type_name("NAME")->default_str(usual);
+}
 
 constexpr int max_sizes = 10'000;
 
@@ -233,6 +282,53 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         }))
         return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
+    return s;
+}
+
+std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
+    links_settings s;
+    bool links = true, anywhere = false;
+    CLI::App app("Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
+                 "One rank per place, node by node, and nothing else running.", "terrace-bench --links");
+    app.add_flag("--links", links, "measure links, not collectives")->required();
+    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
+        ->required()->type_name("FILE");
+    app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
+    add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
+        ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
+    app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
+    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+    app.footer(R"(
+Examples:
+  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
+  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
+  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
+  terrace plan measured.yaml
+
+Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
+    if (anywhere) s.place = options::placement::anywhere;
+    return s;
+}
+
+std::variant<detect_settings, answer> parse_detect_settings(int argc, const char* const* argv) {
+    detect_settings s;
+    bool detect = true;
+    CLI::App app("Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
+                 "Ranks that are bound to cores of their own are where those are.", "terrace-bench --detect");
+    app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives")->required();
+    app.add_flag("--measure", s.measure, "measure the rates, as --links does: some seconds a level, nothing else running");
+    app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
+    app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
+    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+    app.footer(R"(
+Examples:
+  mpirun -np 8 --bind-to core terrace-bench --detect --measure -o cluster.yaml
+  tools/vcluster run -- build/bench/terrace-bench --detect --measure
+  terrace plan cluster.yaml
+
+Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
     return s;
 }
 

@@ -42,12 +42,13 @@ std::vector<std::string> messages(int ranks, options::checking level, const std:
 int detected(options::checking level, agreed_before before, const std::string& leave_out = {}) {
     int found = 0;
     for (int ranks : {2, 3, 4, 8}) {
+        const plan whole = plan_for(ranks);
         for (const bad_call& what : bad_calls(ranks)) {
             if (what.kind == leave_out) continue;
             for (int culprit : {0, ranks - 1}) {
                 std::mutex guard;
                 std::string trouble;
-                loopback::run(plan_for(ranks), [&](communicator& comm) {
+                loopback::run(whole, [&](communicator& comm) {
                     const std::string own = trouble_with(comm, what, culprit, before);
                     const std::lock_guard lock(guard);
                     if (!own.empty()) trouble = fmt::format("rank {}: {}", comm.rank(), own);

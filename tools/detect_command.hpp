@@ -6,11 +6,11 @@ namespace terrace {
 
 /// `terrace detect [-o FILE] [--node-file FILE] [--ranks UNIT]`: describes the machine it runs on as a cluster file.
 struct detect_command {
-    std::string output;
-    std::string node_file;
-    std::string ranks;
+    std::string output;     ///< cluster file; empty: standard output
+    std::string node_file;  ///< where the machine goes as hwloc XML; empty: into the cluster file
+    std::string ranks;      ///< what a rank is (parse_rank_unit)
 
-    /// @returns the exit code: 0
+    /// @returns the exit code
     int run() const;
 };
 

@@ -4,7 +4,7 @@ namespace terrace {
 
 /// `terrace doctor`: what would trip a run on this machine, each with its fix.
 struct doctor_command {
-    /// @returns the exit code: 0 or 1: something would
+    /// @returns the exit code: 1 where something would
     int run() const;
 };
 

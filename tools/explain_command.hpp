@@ -12,7 +12,7 @@ struct explain_command {
     call_options call;
     bool svg = false, dot = false;
 
-    /// @returns the exit code: 0
+    /// @returns the exit code
     int run() const;
 };
 

@@ -8,10 +8,10 @@ namespace terrace {
 /// `terrace export PLAN --rankfile|--hostfile|--simgrid|--json [-o FILE]`: writes a plan for other programs.
 struct export_command {
     std::filesystem::path plan_file;
-    bool rankfile = false, hostfile = false, simgrid = false, json = false;
-    std::string output;
+    bool rankfile = false, hostfile = false, simgrid = false, json = false;  ///< one of them
+    std::string output;  ///< a file; empty: standard output
 
-    /// @returns the exit code: 0
+    /// @returns the exit code
     int run() const;
 };
 

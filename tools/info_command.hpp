@@ -6,7 +6,7 @@ namespace terrace {
 struct info_command {
     bool json = false;
 
-    /// @returns the exit code: 0 or 1: the environment has something wrong
+    /// @returns the exit code: 1 where that has something wrong
     int run() const;
 };
 

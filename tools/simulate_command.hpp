@@ -11,12 +11,12 @@ namespace terrace {
 struct simulate_command {
     std::filesystem::path plan_file;
     call_options call;
-    std::string origin;
-    std::string trace, svg;
-    std::string burst = "0";
+    std::string origin;       ///< of a baseline to run in place of the plan's rules; empty: those
+    std::string trace, svg;   ///< files to write; empty: none
+    std::string burst = "0";  ///< bytes that each network link's shaper lets pass at once
     bool json = false;
 
-    /// @returns the exit code: 0
+    /// @returns the exit code
     int run() const;
 };
 

@@ -12,7 +12,7 @@ struct topo_command {
     bool svg = false;
     bool dot = false;
 
-    /// @returns the exit code: 0
+    /// @returns the exit code
     int run() const;
 };
 

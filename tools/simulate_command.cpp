@@ -154,7 +154,8 @@ rule rule_for(const recipe& plan, const simulate_command& a) {
     return baseline.choose(a.call.what(), a.call.size());
 }
 
-void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s, const prediction& p) {
+void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s,
+                const prediction& p) {
     const hierarchy& machine = plan.machine;
     fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
                machine.ranks(), shape_text(machine.shape));
@@ -178,7 +179,8 @@ int simulate_command::run() const {
     {
         progress_line line;
         s = simulate(machine, how, what, bytes,
-                     {.burst = static_cast<double>(size_of("--burst", burst, 0)), .progress = [&](double part) { line.show(part); }});
+                     {.burst = static_cast<double>(size_of("--burst", burst, 0)),
+                      .progress = [&](double part) { line.show(part); }});
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
     if (json) fmt::print("{}", json_text(plan, *this, how, s, p));

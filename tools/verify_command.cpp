@@ -19,7 +19,6 @@ namespace {
 // Instructions that are proved whole where nothing else is asked for: well under a minute.
 constexpr std::int64_t whole_budget = 4'000'000;
 
-
 // One line that is written over, for a person who waits.
 class progress {
 public:

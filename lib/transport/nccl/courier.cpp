@@ -1,6 +1,7 @@
 #include "transport/nccl/courier.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -115,10 +116,7 @@ bool courier::look() {
     if (fault_) return false;
     bool moved = false;
     for (line& l : lines_) moved |= begin(l);
-    for (const int slot : net_->poll()) {
-        note(slot);
-        moved = true;
-    }
+    moved |= move_along();
     for (line& l : lines_) {
         if (l.parcels.empty() || !l.parcels.front().begun) continue;
         if (l.parcels.front().in.left + l.parcels.front().out.left == 0) deliver(l);
@@ -168,6 +166,13 @@ void courier::start(parcel& p, direction& d, std::vector<int>& slots) {
     }
 }
 
+// What is under way.
+bool courier::move_along() {
+    const std::span<const int> through = net_->poll();
+    for (const int slot : through) note(slot);
+    return !through.empty();
+}
+
 void courier::note(int slot) {
     line& l = lines_[at(slot / (2 * window))];
     parcel& p = l.parcels.front();
@@ -198,12 +203,7 @@ void courier::give_up() noexcept {
 
 // Streams that go on write to what is being sent: peers that are there get it first, as it was.
 bool courier::wind_up() {
-    bool moved = false;
-    if (!net_->fault())
-        for (const int slot : net_->poll()) {
-            note(slot);
-            moved = true;
-        }
+    const bool moved = !net_->fault() && move_along();
     const bool sending = std::any_of(lines_.begin(), lines_.end(), [](const line& l) { return l.out.size() < window; });
     if (!sending || net_->fault() || clock::now() - *given_up_ > grace) let_go();
     return moved;

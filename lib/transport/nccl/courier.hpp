@@ -89,6 +89,7 @@ private:
     void let_go() noexcept;
     bool begin(line& l);
     void start(parcel& p, direction& d, std::vector<int>& slots);
+    bool move_along();
     void note(int slot);
     void deliver(line& l);
     int pieces(const message& m) const noexcept;

@@ -5,6 +5,7 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 
 #include "kernels/arithmetic.hpp"
@@ -15,7 +16,12 @@ namespace {
 
 using namespace arithmetic;
 
-constexpr std::int64_t tile = 512;  // [elements] of partial results, which stay in the innermost cache
+// As many inputs pass at a time: each pass of one more reads and writes a tile of partial results again.
+constexpr int fan_in = 4;
+
+// Partial results and inputs that are converted [elements], which stay in the innermost cache.
+template <class T>
+constexpr std::int64_t tile = 2048 / sizeof(T);
 
 template <vectors V, class T>
 inline void widen(wide_t<T>* to, const T* from, std::int64_t n) noexcept {
@@ -49,42 +55,45 @@ template <>
 }
 #endif
 
-// One input, which is only divided.
-template <class Op, class T>
-inline void finish_one(T* dst, const T* a, std::int64_t count, divisor_t<T> divisor) noexcept {
-    for (std::int64_t i = 0; i < count; ++i)
-        dst[i] = static_cast<T>(finished<Op, T>(static_cast<wide_t<T>>(a[i]), divisor));
-}
-
-// Two inputs: the step of a ring. The loop may run in any order: dst is a source or does not touch it, so no iteration
-// sees another's result.
-template <class Op, class T>
-inline void combine_two(T* dst, const T* a, const T* b, std::int64_t count, divisor_t<T> divisor) noexcept {
-    using wide = wide_t<T>;
+// to[i] = in[0][i] op ... op in[N-1][i]. The loop may run in any order: `to` is an input or does not touch one, so no
+// iteration sees another's result.
+template <class Op, class T, int N, bool last>
+inline void fold(wide_t<T>* to, const wide_t<T>* const* inputs, std::int64_t n, divisor_t<T> divisor) noexcept {
+    std::array<const wide_t<T>*, N> in;
+    std::copy_n(inputs, N, in.begin());
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i)
-        dst[i] = static_cast<T>(finished<Op, T>(Op::of(static_cast<wide>(a[i]), static_cast<wide>(b[i])), divisor));
+    for (std::int64_t i = 0; i < n; ++i) {
+        wide_t<T> x = in[0][i];
+        for (int s = 1; s < N; ++s) x = Op::of(x, in[s][i]);
+        to[i] = last ? finished<Op, T>(x, divisor) : x;
+    }
 }
 
-// More inputs, or such as are converted: the inputs stream past a tile of results once.
 template <vectors V, class Op, class T>
-inline void combine_many(T* dst, const T* const* sources, int k, std::int64_t count, divisor_t<T> divisor) noexcept {
-    wide_t<T> result[tile], room[2][tile];
-    const auto read = [&](int s, std::int64_t begin, std::int64_t n) -> const wide_t<T>* {
-        if constexpr (std::is_same_v<T, wide_t<T>>) return sources[s] + begin;
-        else return widen<V>(room[s % 2], sources[s] + begin, n), room[s % 2];
-    };
-    for (std::int64_t begin = 0; begin < count; begin += tile) {
-        const std::int64_t n = std::min(tile, count - begin);
-        const wide_t<T>* first = read(0, begin, n);
-        const wide_t<T>* second = read(1, begin, n);
-        for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(first[i], second[i]);
-        for (int s = 2; s < k; ++s) {
-            const wide_t<T>* next = read(s, begin, n);
-            for (std::int64_t i = 0; i < n; ++i) result[i] = Op::of(result[i], next[i]);
+inline void combine_typed(T* dst, const T* const* sources, int k, std::int64_t count, divisor_t<T> divisor) noexcept {
+    using wide = wide_t<T>;
+    constexpr bool converts = !std::is_same_v<T, wide>;
+    wide result[tile<wide>], room[converts ? fan_in : 1][tile<wide>];
+    const std::int64_t step = converts || k > fan_in ? tile<wide> : count;
+    for (std::int64_t begin = 0; begin < count; begin += step) {
+        const std::int64_t n = std::min(step, count - begin);
+        const wide* in[fan_in];
+        wide* to = result;
+        if constexpr (!converts) to = dst + begin;
+        for (int next = 0, held = 0; next < k;) {
+            for (; held < fan_in && next < k; ++held, ++next) {
+                if constexpr (converts) widen<V>(room[held], sources[next] + begin, n), in[held] = room[held];
+                else in[held] = sources[next] + begin;
+            }
+            if (next < k) {  // dst may be one of the sources that follow
+                fold<Op, T, fan_in, false>(result, in, n, divisor);
+                in[0] = result, held = 1;
+            } else if (held == 1) fold<Op, T, 1, true>(to, in, n, divisor);
+            else if (held == 2) fold<Op, T, 2, true>(to, in, n, divisor);
+            else if (held == 3) fold<Op, T, 3, true>(to, in, n, divisor);
+            else fold<Op, T, 4, true>(to, in, n, divisor);
         }
-        for (std::int64_t i = 0; i < n; ++i) result[i] = finished<Op, T>(result[i], divisor);
-        narrow<V>(dst + begin, result, n);
+        if constexpr (converts) narrow<V>(dst + begin, result, n);
     }
 }
 
@@ -95,10 +104,7 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
         if (divisor == 1) return combine<V, sum, T>(dst, sources, k, count, 1);
     const auto* typed = reinterpret_cast<const T* const*>(sources);
     const auto by = static_cast<divisor_t<T>>(divisor);
-    constexpr bool converts = !std::is_same_v<T, wide_t<T>>;
-    if (k == 1) finish_one<Op>(static_cast<T*>(dst), typed[0], count, by);
-    else if (k == 2 && !converts) combine_two<Op>(static_cast<T*>(dst), typed[0], typed[1], count, by);
-    else combine_many<V, Op>(static_cast<T*>(dst), typed, k, count, by);
+    combine_typed<V, Op>(static_cast<T*>(dst), typed, k, count, by);
 }
 
 template <class Op, class T>

@@ -45,7 +45,7 @@ public:
         for (const instr& i : program(position).instrs) {
             if (i.what == action::send) add(messages[i.step], position, i.peer, share(i.src));
             if (i.what == action::recv_reduce) reduced += share(i.dst);
-            if (i.what == action::reduce) reduced += share(i.dst) * (i.sources - 1);
+            if (i.what == action::reduce) reduced += share(i.dst) * (i.sources + 1) / 3;  // reads all, writes one
         }
         return messages;
     }

@@ -156,12 +156,13 @@ TEST(predict, meets_the_closed_forms) {
                     1e-9);
         EXPECT_NEAR(one_stage(p, mode::scatter, "halving", 48000),
                     2 * rounds * (alpha + o) + share * (2 * beta + gamma), 1e-9);
+        // All inputs at once: p are read and one is written, where a step of a ring reads two and writes one.
         EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000),
-                    2 * (alpha + (p - 1) * o) + share * (2 * beta + gamma), 1e-9);
+                    2 * (alpha + (p - 1) * o) + share * 2 * beta + (p + 1) / 3.0 / p * bytes * gamma, 1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "tree", 48000), rounds * (2 * (alpha + o + bytes * beta) + bytes * gamma),
                     1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "direct", 48000),
-                    2 * (alpha + (p - 1) * (o + bytes * beta)) + (p - 1) * bytes * gamma, 1e-9);
+                    2 * (alpha + (p - 1) * (o + bytes * beta)) + (p + 1) / 3.0 * bytes * gamma, 1e-9);
     }
     for (const int p : {2, 3, 8, 100}) {
         const double share = (p - 1.0) / p * bytes, hop = alpha + o + bytes * beta;

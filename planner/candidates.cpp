@@ -25,6 +25,10 @@ struct piece {
 };
 using shape = std::vector<piece>;
 
+bool has_split(const shape& s) {
+    return std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
+}
+
 // Groups of `levels`, whole: their common size, or 0.
 int group_of(const tree& t, const std::vector<int>& levels) {
     std::set<int> sizes;
@@ -66,44 +70,43 @@ public:
     explicit shape_list(const hierarchy& machine)
         : tree_(machine.shape), units_(units_of(machine.shape)), torus_(machine.torus_level()) {}
 
-    // Every order-preserving way, those with the fewest splits and then the fewest stages first.
+    // Every order-preserving way, those with the fewest splits and then the fewest stages first; of too many the first, and
+    // a stage for each level.
     std::vector<shape> run() {
-        extend(0, false);
-        std::stable_sort(found_.begin(), found_.end(),
-                         [](const shape& a, const shape& b) { return rank(a) < rank(b); });
-        if (found_.size() > max_shapes) found_.resize(max_shapes);
+        for (const bool splits : {false, true})
+            for (std::size_t groups = 1; groups <= units_.size(); ++groups) extend(0, groups, splits);
+        if (found_.size() > max_shapes) {
+            found_.resize(max_shapes);
+            extend(0, units_.size(), false);
+        }
         return std::move(found_);
     }
 
 private:
     static constexpr std::size_t max_shapes = 512;
 
-    static std::pair<bool, std::size_t> rank(const shape& s) {
-        return {std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; }), s.size()};
-    }
-
-    void extend(std::size_t unit, bool has_split) {
-        if (unit == units_.size()) {
-            found_.push_back(current_);
-            return;
-        }
+    // Units from one on, in so many groups; if wanted one of them is a level in two parts.
+    void extend(std::size_t unit, std::size_t groups, bool splits) {
+        const std::size_t left = units_.size() - unit;
+        if (left == 0 && groups == 0 && !splits) found_.push_back(current_);
+        if (groups == 0 || groups > left || found_.size() > max_shapes) return;
         for (std::size_t last = unit; last < units_.size(); ++last) {
             current_.push_back(whole_levels(tree_, units_[unit].first, units_[last].second));
-            extend(last + 1, has_split);
+            extend(last + 1, groups - 1, splits);
             current_.pop_back();
         }
-        if (!has_split) split(unit);
+        if (splits) split(unit, groups);
     }
 
     // A level in two factors, in both orders. One level at a time: more splits cost more start-ups than they save.
-    void split(std::size_t unit) {
+    void split(std::size_t unit, std::size_t groups) {
         const auto [first, last] = units_[unit];
         const int size = first == last && last < torus_ ? tree_.uniform_size(first).value_or(0) : 0;
         for (int a = 2; a * 2 <= size; ++a) {
             if (size % a != 0) continue;
             current_.push_back({{first}, a, true});
             current_.push_back({{first}, size / a, true});
-            extend(unit + 1, true);
+            extend(unit + 1, groups - 1, false);
             current_.resize(current_.size() - 2);
         }
     }
@@ -120,9 +123,8 @@ private:
 // Allreduce: root inside, then scatter, then scatter or replicate outermost. Parts of a split level only scatter. The
 // others have one mode throughout, and to split a level for a root is what tree and chain do.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
-    const bool has_split = std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
     if (has_blocks(what)) return {std::vector(s.size(), mode::scatter)};
-    if (has_root(what) && has_split) return {};
+    if (has_root(what) && has_split(s)) return {};
     if (has_root(what)) return {std::vector(s.size(), mode::root)};
     std::vector<std::vector<mode>> result;
     for (std::size_t roots = 0; roots <= s.size(); ++roots) {
@@ -182,17 +184,30 @@ public:
         const std::vector<int> weights =
             what_ == collective::allreduce ? weights_of(prices_.machine()) : std::vector<int>{};
         const std::vector<int> top{prices_.machine().depth() - 1};
-        for (const shape& s : shape_list(prices_.machine()).run())
+        const std::vector<shape> shapes = shape_list(prices_.machine()).run();
+        const std::size_t finest = stages_of_finest(shapes);
+        for (const shape& s : shapes) {
+            if (found_.size() > max_candidates && (s.size() < finest || has_split(s))) continue;
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
                 add(s, modes);
                 const bool whole_top = s.back().levels == top && !s.back().split;
                 if (!weights.empty() && whole_top && modes.back() == mode::scatter) add(s, modes, weights);
             }
+        }
         return std::move(found_);
     }
 
 private:
     using options = std::span<const pricer::option>;
+
+    static constexpr std::size_t max_candidates = 2000;  // only machines of more than seven levels have more
+
+    // A stage for each level.
+    static std::size_t stages_of_finest(const std::vector<shape>& shapes) {
+        std::size_t most = 0;
+        for (const shape& s : shapes) most = std::max(most, has_split(s) ? 0 : s.size());
+        return most;
+    }
 
     // Per stage its own best algorithm, at every size: that gives few combinations, and none that is best is far from
     // one.

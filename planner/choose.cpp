@@ -124,9 +124,18 @@ private:
     static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
     static constexpr std::int64_t fine_parts = 8;
 
+    // What cannot be near the best, however it is tuned, is left out.
     void tune_all(std::int64_t bytes) {
-        how_.clear();
-        for (const priced_candidate& c : list_) how_.push_back(tune(machine_, c, bytes));
+        double best = std::numeric_limits<double>::infinity();
+        how_.resize(list_.size());
+        open_.clear();
+        for (std::size_t i = 0; i < list_.size(); ++i) {
+            const bool in_any_case = is_of_floor(i);
+            if (!in_any_case && list_[i].cost.at_least(static_cast<double>(bytes)) > best * far_off) continue;
+            how_[i] = tune(machine_, list_[i], bytes);
+            best = std::min(best, how_[i].time);
+            open_.push_back(i);
+        }
     }
 
     // The rule for more than `low` and at most `high` bytes.
@@ -148,7 +157,7 @@ private:
     std::vector<std::size_t> all_good(std::int64_t low, std::int64_t high) const {
         const std::map<double, double> floor = floor_between(low, high);
         std::vector<std::size_t> good;
-        for (std::size_t i = 0; i < list_.size(); ++i)
+        for (const std::size_t i : open_)
             if (is_above(i, how_[i], floor)) good.push_back(i);
         return good;
     }
@@ -320,6 +329,7 @@ private:
     }
 
     static constexpr std::size_t most_trials = 16;
+    static constexpr double far_off = 1.5;       // times the best price
     static constexpr double untried_effort = 2;  // times that of the choice
     static constexpr double hindered = 1.1;      // times the price, beyond which lanes are in each other's way
     static constexpr double above = 1.1;         // times a simulation that a price may be
@@ -329,7 +339,8 @@ private:
     const std::vector<priced_candidate>& list_;
     std::vector<std::size_t> floor_;
     trials trials_;
-    std::vector<tuning> how_;       // of each candidate at the current size
+    std::vector<std::size_t> open_;  // candidates at the current size
+    std::vector<tuning> how_;        // of each of these
     std::size_t chosen_ = nothing;  // at the size below
     std::vector<rule> rules_;
 };

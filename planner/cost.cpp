@@ -762,8 +762,13 @@ std::vector<std::span<const pricer::option>> pricer::price_options(std::span<con
 
 price::price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs)
     : what_(what), legs_(std::move(legs)), ranks_(machine.ranks()) {
+    std::map<int, double> latencies;  // by route
     for (const leg& each : legs_)
-        for (const phase_cost* p : each.cost->phases(what)) phases_.push_back(p);
+        for (const phase_cost* p : each.cost->phases(what)) {
+            phases_.push_back(p);
+            latencies[each.route] += p->latency;
+        }
+    for (const auto& [route, latency] : latencies) latency_ = std::max(latency_, latencies[0] + (route == 0 ? 0 : latency));
     const std::size_t depth = at(machine.depth());
     std::vector<double> loads(samples.ranks().size() * depth * 2), busy(loads.size());  // vectors, and at the rate
     double network_part = 0, largest_part = 0;
@@ -856,6 +861,8 @@ int price::longest_route(double bytes) const {
     const auto longer = [](const auto& a, const auto& b) { return a.second < b.second; };
     return times.empty() ? 0 : std::max_element(times.begin(), times.end(), longer)->first;
 }
+
+double price::at_least(double bytes) const { return std::max({latency_, link_time_ * bytes, cpu_time(bytes)}); }
 
 // Routes are under way side by side, but for what processors and request slots do.
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {

@@ -123,6 +123,8 @@ public:
     pipeline in_chunks(double bytes, std::int64_t chunk) const;
     /// Time of a call with `bytes` > 0 [s].
     double time(double bytes, int lanes, std::int64_t chunk) const { return in_chunks(bytes, chunk).time(lanes); }
+    /// No lanes and no chunks make it shorter [s].
+    double at_least(double bytes) const;
     prediction explain(double bytes, int lanes, std::int64_t chunk) const;
     /// Processor time of the busiest rank and of the average one together [s]: tells equally fast ones apart. Ranks may
     /// share cores, so that what the others do counts too.
@@ -143,6 +145,7 @@ private:
     std::vector<const phase_cost*> phases_;     // of the legs, those that are run
     std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
     double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
+    double latency_ = 0;                        // start-ups that wait for one another, on the longest route [s]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
     double ranks_;

@@ -56,6 +56,11 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
             kinds.push_back(kind_of(std::move(parts)));
         }
     }
+    constexpr std::size_t many = 100;
+    sample(t.depth() - 1, 0, 1);
+    if (ranks_.size() <= many) return;
+    takes_few_ = true;
+    ranks_.clear(), weights_.clear();
     sample(t.depth() - 1, 0, 1);
 }
 
@@ -75,15 +80,16 @@ void sampler::sample(int level, int domain, double weight) {
     }
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
+    const bool looks = !takes_few_ || looked_into_.emplace(level, kind_[at(level)][at(domain)]).second;
     std::map<std::pair<int, double>, std::vector<int>> alike;  // the children that are sampled, by kind and rate; the
                                                                // last of them for the others
     std::map<int, double> weights;          // by child
     for (int child = first; child <= last; ++child) {
         const int kind = level == 0 ? 0 : kind_[at(level - 1)][at(child)];
-        std::vector<int>& chosen = alike[{kind, machine_.rate(level, child)}];
+        std::vector<int>& chosen = alike[looks ? std::pair(kind, machine_.rate(level, child)) : std::pair(0, 0.0)];
         const bool inside = child != first && child != last;
         const bool has_inside = !chosen.empty() && chosen.back() != first;
-        if (takes_all_ || !inside || !has_inside) chosen.push_back(child);
+        if (takes_all_ || chosen.empty() || (looks && (!inside || !has_inside))) chosen.push_back(child);
         weights[chosen.back()] += weight;
     }
     for (const auto& [child, w] : weights) sample(level - 1, child, w);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -48,6 +49,7 @@ std::string key_of_places(std::span<const stage> stages);
 
 /// Ranks that stand for all others, and where stages put them. Domains of equal shape are alike, wherever they are: of
 /// the children of each domain the first and the last and, of every shape among them, one more stand for the others.
+/// Where these are many (levels are), all but the first domain of each shape are looked at by one rank alone.
 class sampler {
 public:
     /// Of machines of up to `all_up_to` ranks, all are samples.
@@ -98,6 +100,8 @@ private:
     std::map<double, int> rates_;            // numbered
     std::vector<std::vector<int>> kind_;     // of each domain of each level
     bool takes_all_;
+    bool takes_few_ = false;
+    std::set<std::pair<int, int>> looked_into_;  // by level and kind
     std::vector<int> ranks_;
     std::vector<double> weights_;
     std::map<std::string, laid_out> known_;  // by stages, whatever their algorithms

@@ -42,6 +42,12 @@ hierarchy network(int ranks) {
     return {{link("net", fabric::ethernet, 1e9, 10e-6, 2e-6)}, tree::uniform(std::vector{ranks})};
 }
 
+hierarchy pairs_of_pairs(int levels) {
+    hierarchy h{{}, tree::uniform(std::vector(static_cast<std::size_t>(levels), 2)), 1e18};
+    for (int l = 0; l < levels; ++l) h.levels.push_back(link(fmt::format("l{}", l), fabric::infiniband, 1e9, 2e-6, 1e-6));
+    return h;
+}
+
 constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
 
 std::vector<hierarchy> machines() {
@@ -310,8 +316,8 @@ TEST(predict, charges_every_link_that_is_crossed) {
 TEST(predict, samples_speak_for_all_ranks) {
     std::vector<int> nodes(12 + 12 + 12 + 11 + 12, 4);
     nodes[17] = 3;
-    for (tree shape : {tree::uniform(std::vector{4, 6, 5}), tree({nodes, {12, 12, 12, 11, 12}, {5}})}) {
-        const hierarchy h = machine(std::move(shape));
+    for (const hierarchy& h : {machine(tree::uniform(std::vector{4, 6, 5})), machine(tree({nodes, {12, 12, 12, 11, 12}, {5}})),
+                               pairs_of_pairs(7)}) {
         const sampler few(h, 0), all(h, h.ranks());
         EXPECT_LT(few.ranks().size(), all.ranks().size() * 3 / 4);
         EXPECT_EQ(all.ranks().size(), static_cast<std::size_t>(h.ranks()));
@@ -523,6 +529,18 @@ TEST(candidates, leave_out_levels_of_one_child) {
         if (c.origin != "staged" && c.origin != "mixed") continue;
         for (const stage& s : c.stages) EXPECT_GT(s.group, 1) << describe(h, c.stages);
     }
+}
+
+// Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.
+TEST(candidates, of_many_levels_are_not_too_many) {
+    const hierarchy h = pairs_of_pairs(12);
+    EXPECT_LT(sampler(h).ranks().size(), 100u);
+    const std::vector<candidate> all = candidates(h);
+    EXPECT_LT(all.size(), 4000u);
+    for (const std::size_t stages : {1u, 2u, 12u})
+        EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const candidate& c) {
+            return c.origin == "staged" && c.stages.size() == stages;
+        })) << stages;
 }
 
 // All ways to run a collective without splitting levels: every grouping of levels, every mode and every algorithm.

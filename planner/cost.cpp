@@ -259,7 +259,7 @@ private:
     void take_slots(const pattern& p) {
         if (on_gpus(machine_)) return;  // messages go whole
         constexpr double slots_each_way = 8;  // as in lib/executor
-        const place& any = layout_.places[here_->front()];
+        const place& any = any_place();
         const double per_vector = 1 / (rate(here_->front(), layout_.from) * ring_share(layout_.from));
         double parts = 0, messages = 0;
         for (const exchange& e : p.exchanges)
@@ -283,7 +283,7 @@ private:
 
     // All messages, one by one.
     void go_through(const pattern& p) {
-        const place& any = layout_.places[here_->front()];
+        const place& any = any_place();
         const double held = any.below.back();
         const int size = any.positions;
         std::vector<bool> sampled(at(size));
@@ -318,7 +318,8 @@ private:
                 domain.back().push_back(d - first);
             }
         }
-        std::vector<std::vector<way>> step, all;
+        std::vector<way> ends(at(size)), all_ends(at(size));  // what each position sends and receives
+        std::vector<std::vector<way>> step, all;              // what passes links above it, or on its ring
         for (const std::vector<int>& each : domain) {
             step.emplace_back(at(each.back()) + 1);
             all.emplace_back(at(each.back()) + 1);
@@ -328,6 +329,8 @@ private:
             double slowest = 0, largest = 0, latency = 0;
             int largest_level = layout_.rungs[at(layout_.from)].level;
             for (const exchange::message& m : e.messages) {
+                ends[at(m.from)].first += m.part;
+                ends[at(m.to)].second += m.part;
                 std::size_t h = 0;
                 for (; h < domain.size() && domain[h][at(m.from)] != domain[h][at(m.to)]; ++h) {
                     if (const int height = layout_.from + static_cast<int>(h); ring(height)) {
@@ -359,23 +362,31 @@ private:
                 const double busier = std::max(w.first, w.second);
                 const int height = layout_.from + static_cast<int>(h);
                 const int level = layout_.rungs[at(height)].level;
-                if (h == 0 && !ring(height)) slowest = std::max(slowest, busier * inner[at(d)]);
-                else if (layout_.rungs[at(height)].linked())
+                if (layout_.rungs[at(height)].linked())
                     slowest = std::max(slowest, busier * held * made_.slowness[at(level)] / machine_.rate(level, first_domain[h] + d));
                 all[h][at(d)].first += w.first * e.times;
                 all[h][at(d)].second += w.second * e.times;
                 w = {};
             }
             touched.clear();
+            for (const exchange::message& m : e.messages)
+                for (const int position : {m.from, m.to}) {
+                    way& w = ends[at(position)];
+                    slowest = std::max(slowest, std::max(w.first, w.second) * inner[at(position)]);
+                    all_ends[at(position)].first += w.first * e.times;
+                    all_ends[at(position)].second += w.second * e.times;
+                    w = {};
+                }
             add_steps(e, slowest, largest, largest_level, latency);
         }
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
             for (int h = 0; h < layout_.to; ++h) {
-                if (ring(h) && h < layout_.from) continue;
+                const bool inside = h < layout_.from;
+                if (ring(h) && inside) continue;
                 const std::size_t above = at(std::max(0, h - layout_.from));
-                const auto [out, in] = all[above][at(domain[above][at(q.position)])];
-                const double weight = h < layout_.from ? q.below[at(h)] : held;
+                const auto [out, in] = inside ? all_ends[at(q.position)] : all[above][at(domain[above][at(q.position)])];
+                const double weight = inside ? q.below[at(h)] : held;
                 pass(i, h, {out * weight, in * weight});
             }
         }
@@ -387,11 +398,11 @@ private:
         const bool has_root = layout_.how == mode::root, all_reduce = layout_.how == mode::replicate;
         // For all to arrive and, where each reduces a shard for the others, for those.
         const int waits = has_root || all_reduce || down_ ? 1 : 2;
-        now_.latency = waits * (flag * machine_.levels[at(layout_.rungs[at(layout_.to - 1)].level)].latency + turn_);
+        now_.latency = waits * (flag * machine_.levels[at(outermost_joining())].latency + turn_);
         double busiest = 0;
         for (const std::size_t i : *here_) {
             const place& q = layout_.places[i];
-            const double size = q.positions, reduced = has_root || all_reduce ? 1 : 1 / size;
+            const double size = q.positions, reduced = has_root || all_reduce ? 1 : shards_of(q.position, 1);
             const bool is_root = has_root && q.position == 0;
             const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
             const double in = !down_ && layout_.innermost ? 2 * exposed : 0;
@@ -405,10 +416,12 @@ private:
                 if (!layout_.rungs[at(h)].linked()) continue;
                 const bool inside = h <= layout_.from;  // a position
                 const place::block b = inside ? place::block{q.position, 1} : q.blocks[at(h - layout_.from - 1)];
-                const double n = b.positions, others = size - n;
+                const double n = b.positions, others = size - n, shards = shards_of(b.first, b.positions);
                 const double held = q.below[at(std::min(h, layout_.from))];
                 way w;
-                if (!has_root) w.first = w.second = n * others * reduced;
+                if (all_reduce) w.first = w.second = n * others;
+                else if (!has_root && down_) w = {others * shards, n * (1 - shards)};
+                else if (!has_root) w = {n * (1 - shards), others * shards};
                 else if (down_) (b.first == 0 ? w.first : w.second) = 1;
                 else if (b.first == 0) w.second = others;
                 else w.first = n;
@@ -419,11 +432,19 @@ private:
         now_.data = busiest;
     }
 
+    // Of the stage's data, what so many positions from one on own once it is scattered.
+    double shards_of(int first, int positions) const {
+        const double all = blocks_.empty() ? any_place().positions : std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
+        if (blocks_.empty()) return positions / all;
+        return std::accumulate(blocks_.begin() + first, blocks_.begin() + first + positions, 0.0) / all;
+    }
+    const place& any_place() const { return layout_.places[here_->front()]; }
+
     // A native stage between GPUs: a ring, of two rounds where all get all, or a chain of many pieces where one has all;
     // one start-up, and what arrives is reduced as it passes through.
     void meet_in_nccl() {
         const bool has_root = layout_.how == mode::root;
-        const int outermost = layout_.rungs[at(layout_.to - 1)].level;
+        const int outermost = outermost_joining();
         for (int l = layout_.rungs[at(layout_.from)].level; l <= outermost; ++l)
             now_.latency = std::max(now_.latency, nccl_rates(machine_.levels[at(l)]).stage);
         double busiest = 0;
@@ -492,6 +513,13 @@ private:
         const int one = samples_.first_rank(layout_, h, p.first + a);
         const int other = samples_.first_rank(layout_, h, p.first + b);
         while (samples_.domain_at(layout_, h + 1, one) != samples_.domain_at(layout_, h + 1, other)) ++h;
+        return layout_.rungs[at(h)].level;
+    }
+
+    // The outermost of the stage's levels that joins anything.
+    int outermost_joining() const {
+        int h = layout_.to - 1;
+        while (h > layout_.from && machine_.shape.uniform_size(layout_.rungs[at(h)].level) == 1) --h;
         return layout_.rungs[at(h)].level;
     }
 
@@ -629,7 +657,9 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
     if (rings && s.levels.size() > 1 && a.name != "ring" && a.name != "chain") return false;
     if (a.name != "native") return true;
     if (!on_gpus(machine))
-        return std::all_of(s.levels.begin(), s.levels.end(), [&](int l) { return through_memory(machine, l); });
+        return std::all_of(s.levels.begin(), s.levels.end(), [&](int l) {
+            return through_memory(machine, l) || machine.shape.uniform_size(l) == 1;  // which joins nothing
+        });
     for (int l = 0; l <= s.levels.back(); ++l)
         if (!machine.shape.uniform_size(l)) return false;
     return !rings && s.weights.empty() &&

@@ -336,6 +336,27 @@ TEST(predict, samples_speak_for_all_ranks) {
     }
 }
 
+// Nodes of a torus have links of their own, which what goes around does not take; siblings of unequal size own unequal parts.
+TEST(predict, is_nowhere_below_the_limit) {
+    std::vector<hierarchy> all = machines();
+    all.push_back(hierarchy{{link("node", fabric::shm, 2e9, 1e-6, 1e-7), link("x", fabric::infiniband, 56e9, 1e-6, 1e-7),
+                    link("y", fabric::infiniband, 84e9, 1e-6, 1e-7)}, tree::uniform(std::vector{2, 6, 2})});
+    all.back().levels[1].ring = all.back().levels[2].ring = true;
+    all.push_back(hierarchy{{link("node", fabric::shm, 30e9, 5e-7, 1e-7), link("box", fabric::bus, 1e9, 1e-6, 1e-7)}, tree({{6, 4, 2}, {3}})});
+    for (hierarchy& h : all) {
+        h.processors.reduction = 1e15;
+        pricer prices(h);
+        for (const collective what : all_collectives)
+            for (const candidate& c : candidates(h, what)) {
+                const price cost = prices.price_stages(c.stages, what);
+                for (const std::int64_t bytes : {1 * mib, 64 * mib})
+                    for (const auto& [lanes, chunk] : {std::pair<int, std::int64_t>{1, 0}, {3, 256 * kib}})
+                        EXPECT_GE(cost.time(static_cast<double>(bytes), lanes, chunk), limit(h, bytes, what) * 0.999)
+                            << describe(h, c.stages) << ' ' << to_string(what) << ' ' << bytes << ' ' << chunk;
+            }
+    }
+}
+
 TEST(predict, pipelining_approaches_the_busiest_link) {
     const std::vector<stage> stages{{{0}, 3, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"},
                                     {{2}, 2, mode::scatter, "ring"}};
@@ -529,6 +550,16 @@ TEST(candidates, leave_out_levels_of_one_child) {
         if (c.origin != "staged" && c.origin != "mixed") continue;
         for (const stage& s : c.stages) EXPECT_GT(s.group, 1) << describe(h, c.stages);
     }
+}
+
+TEST(candidates, are_native_though_a_level_outside_joins_nothing) {
+    const hierarchy h{{link("node", fabric::shm, 1e10, 5e-7, 1e-7), link("net", fabric::ethernet, 1e9, 14e-6, 1e-7)},
+                      tree::uniform(std::vector{8, 1})};
+    const rule best = make_plan("one", h).rules.at(collective::allreduce).back();
+    ASSERT_EQ(best.stages.size(), 1u);
+    EXPECT_EQ(best.stages[0].algorithm, "native");
+    const hierarchy inside{{h.levels[0]}, tree::uniform(std::vector{8})};
+    EXPECT_EQ(predict(h, best.stages, mib, 1, 0).time, predict(inside, {{{0}, 8, mode::scatter, "native"}}, mib, 1, 0).time);
 }
 
 // Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.

@@ -80,6 +80,34 @@ void find_slowest(phase_cost& p) {
     p.slowest.assign(slowest.begin(), slowest.end());
 }
 
+// By sample, each of which stands for so many ranks.
+void set_loads(phase_cost& p, std::vector<cpu_load> loads, std::span<const double> weights) {
+    std::map<cpu_load, int> kinds;
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+        const auto [kind, is_new] = kinds.try_emplace(std::move(loads[i]), static_cast<int>(kinds.size()));
+        if (is_new) {
+            p.loads.push_back(kind->first);
+            p.ranks.push_back(0);
+        }
+        p.ranks[at(kind->second)] += weights[i];
+        p.load_of_sample.push_back(kind->second);
+    }
+    find_slowest(p);
+}
+
+// What ranks do by themselves: they read and write so many bytes for each of the vector.
+template <class Bytes>
+phase_cost work_of_ranks(const hierarchy& machine, const sampler& samples, Bytes&& bytes) {
+    phase_cost p;
+    p.cores = machine.shared_cores();
+    p.slowness.assign(at(machine.depth()), 1);
+    p.links.resize(samples.ranks().size() * at(machine.depth()) * 2);
+    std::vector<cpu_load> loads;
+    for (const int rank : samples.ranks()) loads.push_back({{}, {}, static_cast<float>(bytes(rank) * access_time(machine))});
+    set_loads(p, std::move(loads), samples.weights());
+    return p;
+}
+
 // What a phase costs of a vector so much shorter.
 phase_cost scaled(phase_cost p, double by) {
     const auto shrink = [by](auto& x) { x = static_cast<std::remove_reference_t<decltype(x)>>(x * by); };
@@ -139,10 +167,11 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
 // its own latency and its own busiest links.
 class phase_meter {
 public:
+    /// @param in_scratch the vector consists of blocks, which ranks copy there and back: in memory that peers reach
     phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, carrier over,
-                bool down, const std::vector<int>& blocks, pattern_book& book)
-        : machine_(machine), samples_(samples), layout_(l), by_(by), over_(over), down_(down), blocks_(blocks),
-          book_(book), loads_(l.places.size()) {
+                bool down, bool in_scratch, const std::vector<int>& blocks, pattern_book& book)
+        : machine_(machine), samples_(samples), layout_(l), by_(by), over_(over), down_(down), in_scratch_(in_scratch),
+          blocks_(blocks), book_(book), loads_(l.places.size()) {
         for (const level& each : machine.levels) made_.slowness.push_back(each.bandwidth / moved_by(each).bandwidth);
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
@@ -405,11 +434,11 @@ private:
             const double size = q.positions, reduced = has_root || all_reduce ? 1 : shards_of(q.position, 1);
             const bool is_root = has_root && q.position == 0;
             const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
-            const double in = !down_ && layout_.innermost ? 2 * exposed : 0;
+            const double in = !down_ && layout_.innermost && !in_scratch_ ? 2 * exposed : 0;
             // All that a rank has just copied in is in its cache: where it reads all of that again, it does so for nothing.
             const double again = all_reduce && in > 0 ? 1 : 0;
             const double added = !down_ && (!has_root || is_root) ? (size + 1 - again) * reduced : 0;
-            const double out = down_ ? 2 : 0;
+            const double out = !down_ ? 0 : in_scratch_ ? 2 * exposed : 2;
             loads_[i].memory += (in + added + out) * q.share * access_time(machine_);
             made_.largest_part = std::max(made_.largest_part, reduced * q.largest);
             for (int h = 0; h < layout_.to; ++h) {
@@ -548,20 +577,13 @@ private:
     };
 
     void sort_ranks() {
-        std::map<cpu_load, int> kinds;
+        std::vector<cpu_load> loads;
         for (rank_load& load : loads_) {
             std::sort(load.sent.begin(), load.sent.end());
             std::sort(load.received.begin(), load.received.end());
-            cpu_load made{std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)};
-            const auto [kind, is_new] = kinds.try_emplace(std::move(made), static_cast<int>(kinds.size()));
-            if (is_new) {
-                made_.loads.push_back(kind->first);
-                made_.ranks.push_back(0);
-            }
-            made_.ranks[at(kind->second)] += samples_.weights()[made_.load_of_sample.size()];
-            made_.load_of_sample.push_back(kind->second);
+            loads.push_back({std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)});
         }
-        find_slowest(made_);
+        set_loads(made_, std::move(loads), samples_.weights());
     }
 
     const hierarchy& machine_;
@@ -569,7 +591,7 @@ private:
     const layout& layout_;
     const algorithm& by_;
     carrier over_;
-    bool down_;
+    bool down_, in_scratch_;
     const std::vector<int>& blocks_;
     pattern_book& book_;
     double turn_ = 0;
@@ -676,14 +698,19 @@ bool over_mpi(const hierarchy& machine, const stage& s, const algorithm& a) {
 
 }  // namespace
 
-pricer::pricer(const hierarchy& machine) : machine_(machine), samples_(machine) {}
+pricer::pricer(const hierarchy& machine, sampler samples) : machine_(machine), samples_(std::move(samples)) {
+    const phase_cost blocks = work_of_ranks(machine_, samples_, [&](int) { return 2 * (1 + 1.0 / machine.ranks()); });
+    const phase_cost root = work_of_ranks(machine_, samples_, [](int rank) { return rank == 0 ? 2 : 0; });
+    block_copies_ = std::make_shared<const stage_price>(stage_price{blocks, blocks, nullptr});
+    root_copy_ = std::make_shared<const stage_price>(stage_price{root, root, nullptr});
+}
 
 std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a,
                                                        carrier over) {
     const layout& l = samples_.lay_out(up_to_it);
-    const auto priced = [&](const std::vector<int>& blocks) {
+    const auto priced = [&](const std::vector<int>& blocks, bool in_scratch = false) {
         const auto phase = [&](bool down) {
-            return phase_meter(machine_, samples_, l, a, over, down, blocks, book_).measure();
+            return phase_meter(machine_, samples_, l, a, over, down, in_scratch, blocks, book_).measure();
         };
         return stage_price{phase(false), phase(true), nullptr};
     };
@@ -693,7 +720,8 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     stage_price made = priced({});
     // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
     const std::vector<int> blocks = l.how == mode::scatter ? samples_.blocks(l) : std::vector<int>{};
-    if (!blocks.empty()) made.of_blocks = std::make_shared<const stage_price>(priced(blocks));
+    if (!blocks.empty() || (a.native && l.how == mode::scatter))
+        made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
     return std::make_shared<const stage_price>(std::move(made));
 }
 
@@ -711,6 +739,9 @@ price pricer::price_together(collective what, std::span<const stage> stages,
             legs.push_back({s, r + 1, std::make_shared<const stage_price>(stage_price{
                                           scaled(whole.up, part), scaled(whole.down, part), nullptr})});
         }
+    if (has_blocks(what)) legs.push_back({0, 0, block_copies_});
+    if (what == collective::broadcast && stages.front().algorithm == "native" && !on_gpus(machine_))
+        legs.push_back({0, 0, root_copy_});
     return price(machine_, samples_, what, std::move(legs));
 }
 

@@ -164,8 +164,8 @@ bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 /// it crosses, for any grouping, aligned with the levels or not; ranks that do the same are looked at once.
 class pricer {
 public:
-    explicit pricer(const hierarchy& machine);
-    pricer(const hierarchy& machine, sampler samples) : machine_(machine), samples_(std::move(samples)) {}
+    explicit pricer(const hierarchy& machine) : pricer(machine, sampler(machine)) {}
+    pricer(const hierarchy& machine, sampler samples);
 
     price price_stages(std::span<const stage> stages, collective what);
     /// For each stage, whatever its algorithm is, all that could run it: between GPUs also over MPI, where the file says
@@ -191,6 +191,8 @@ private:
 
     const hierarchy& machine_;
     sampler samples_;
+    std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks: there and back, up and down
+    std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
     pattern_book book_;
     std::map<std::string, std::vector<option>> options_;  // by the stages up to and with the priced one
 };

@@ -42,8 +42,8 @@ constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * 
 constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
-// chunk is in one or two places at a time, and as many as it has places are needed to fill a long chain: all that a plan
-// may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a lane's messages are of
+// chunk is in one or two places at a time, and where a latency is long beside a chunk many are needed to keep links busy:
+// all that a plan may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a lane's messages are of
 // several lengths at a time, and one link's wait for another's: twice as many chunks fill those gaps.
 int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     if (has_root(c.cost.what())) return through_memory(machine, 0) ? 16 : 64;

@@ -63,6 +63,12 @@ double time_of(const phase_cost& p, double bytes) {
     return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
 }
 
+// As long of that as one rank takes part.
+double held_of(const phase_cost& p, double bytes) {
+    const double wire = p.held_data * bytes, processors = std::max(slowest(p, bytes), crowded(p, bytes));
+    return p.held_latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
+}
+
 // Those loads that take the longest at some size.
 void find_slowest(phase_cost& p) {
     p.times.clear();
@@ -114,7 +120,7 @@ phase_cost scaled(phase_cost p, double by) {
     const auto shrink_all = [&](std::vector<message_load>& messages) {
         for (message_load& m : messages) shrink(m.part);
     };
-    for (double* x : {&p.data, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) shrink(*x);
+    for (double* x : {&p.data, &p.held_data, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) shrink(*x);
     for (double& x : p.links) shrink(x);
     for (cpu_load& load : p.loads) {
         shrink_all(load.sent);
@@ -222,6 +228,11 @@ private:
     void finish() {
         made_.latency = std::max(made_.latency, now_.latency);
         made_.data = std::max(made_.data, now_.data);
+        const auto most = [](double all, const std::vector<double>& of_position) {
+            return of_position.empty() ? all : *std::max_element(of_position.begin(), of_position.end());
+        };
+        made_.held_latency = std::max(made_.held_latency, most(now_.latency, now_.held_latency));
+        made_.held_data = std::max(made_.held_data, most(now_.data, now_.held_data));
         made_.in_turn = std::max(made_.in_turn, now_.in_turn);
         made_.overlap = std::max(made_.overlap, now_.overlap);
         if (now_.path_parts <= longest_path_) return;
@@ -347,6 +358,7 @@ private:
                 domain.back().push_back(d - first);
             }
         }
+        now_.held_latency.resize(at(size)), now_.held_data.resize(at(size));
         std::vector<way> ends(at(size)), all_ends(at(size));  // what each position sends and receives
         std::vector<std::vector<way>> step, all;              // what passes links above it, or on its ring
         for (const std::vector<int>& each : domain) {
@@ -398,14 +410,20 @@ private:
                 w = {};
             }
             touched.clear();
+            std::set<int> taking_part;
             for (const exchange::message& m : e.messages)
                 for (const int position : {m.from, m.to}) {
+                    taking_part.insert(position);
                     way& w = ends[at(position)];
                     slowest = std::max(slowest, std::max(w.first, w.second) * inner[at(position)]);
                     all_ends[at(position)].first += w.first * e.times;
                     all_ends[at(position)].second += w.second * e.times;
                     w = {};
                 }
+            for (const int position : taking_part) {
+                now_.held_latency[at(position)] += (latency + turn_) * e.startups;
+                now_.held_data[at(position)] += slowest * e.times;
+            }
             add_steps(e, slowest, largest, largest_level, latency);
         }
         for (const std::size_t i : *here_) {
@@ -606,6 +624,7 @@ private:
     struct {
         double latency = 0, data = 0, in_turn = 0, overlap = 0, path_memory = 0, path_parts = 0;
         std::vector<message_load> path;
+        std::vector<double> held_latency, held_data;  // by position; empty: all take part in everything
     } now_;
 };
 
@@ -939,6 +958,11 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
             if (of.route > 0 && of.route == longest) alone += wire_of(*phase, each);
         }
     if (longest > 0) p.sum = std::max(p.sum + std::max(0.0, in_turn - alone), p.busiest);
+    p.held = p.sum;
+    if (!has_root(what_)) return p;
+    // What goes one way alone is with one rank after the other, and leaves each one's lane free for the next.
+    p.held = 0;
+    for (const phase_cost* phase : phases_) p.held += held_of(*phase, each);
     return p;
 }
 

@@ -67,6 +67,7 @@ struct cpu_load {
 struct phase_cost {
     double latency = 0;                ///< start-ups that wait for one another [s]
     double data = 0;                   ///< on the wire, per byte of the vector [s/B]
+    double held_latency = 0, held_data = 0;  ///< those of `latency` and `data` in which one rank takes part, at most
     double in_turn = 0;                ///< what a rank sends over rings, one message after the other, per byte [s/B]
     double overlap = 0;                ///< so much shorter is that, as request slots let messages overlap [s]
     std::vector<double> links;         ///< vectors through the links above each sample: by sample, level, direction
@@ -109,9 +110,10 @@ struct pipeline {
     double chunks = 1;
     double sum = 0;      ///< of one chunk: all stages one after the other [s]
     double busiest = 0;  ///< of one chunk: the resource that it keeps busy the longest [s]
+    double held = 0;     ///< of one chunk: how long it keeps a rank's lane, at most [s]
 
     /// A chunk ends every so often as the busiest resource is occupied by one, or as a lane is free (section 6).
-    double time(int lanes) const noexcept { return sum + (chunks - 1) * std::max(busiest, sum / lanes); }
+    double time(int lanes) const noexcept { return sum + (chunks - 1) * std::max(busiest, held / lanes); }
 };
 
 /// A list of stages, priced for any size of one collective.

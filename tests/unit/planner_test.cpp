@@ -717,12 +717,12 @@ TEST(tuned, slices_large_messages_only) {
             }
 }
 
-// A chunk is in one or two places of a chain at a time.
+// A chunk is in one or two places of a chain at a time, and leaves the lanes of the others free.
 TEST(tuned, fills_long_chains) {
     const candidate chain = baseline(network(16), "flat-ring", collective::broadcast);
     const rule r = tuned(network(16), chain, 64 * mib, collective::broadcast);
-    EXPECT_GT(r.lanes, 3);
-    EXPECT_LE(r.lanes, 2 * 16);
+    EXPECT_GT(r.lanes, 1);
+    EXPECT_LE(r.lanes, 4);
     EXPECT_LT(r.predicted, 1.1 * r.limit);
 }
 

@@ -22,32 +22,23 @@ constexpr std::string_view what_helps =
     "plan for these nodes, or set options::place to anywhere (terrace-bench --placement anywhere) to try the plan all "
     "the same";
 
-// A few of them, so that a message stays one.
-std::string some(std::span<const std::string> hosts) {
-    const std::string all = fold_hosts(hosts);
-    constexpr std::size_t most = 200;
-    return all.size() <= most ? all : fmt::format("{} to {}", hosts.front(), hosts.back());
-}
-
 // The plan's node of each of these, which come by their lowest rank, by name.
 std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int>& sizes,
                                std::span<const std::string> hosts) {
-    std::map<std::string_view, int> planned;
-    for (std::size_t n = 0; n < machine.hosts.size(); ++n) {
-        planned.emplace(machine.hosts[n], static_cast<int>(n));
-        planned.emplace(short_name(machine.hosts[n]), static_cast<int>(n));
-    }
+    const host_index planned(machine.hosts, "the plan's");
+    const auto planned_node = [&](const std::string& host) {
+        try {
+            return static_cast<int>(planned.find(host));
+        } catch (const usage_error& e) {
+            throw plan_error(fmt::format("topology.levels: {}; {}", e.what(), what_helps));
+        }
+    };
     std::map<int, std::string_view> found;  // names, by the plan's node
     const std::vector<int> expected = machine.node_sizes();
     std::vector<int> nodes;
     for (const auto& [leader, size] : sizes) {
         const std::string& host = hosts[at(leader)];
-        auto known = planned.find(host);
-        if (known == planned.end()) known = planned.find(short_name(host));
-        if (known == planned.end())
-            throw plan_error(fmt::format("topology.levels: host \"{}\" is none of the plan's, {}; {}", host,
-                                         some(machine.hosts), what_helps));
-        const int node = known->second;
+        const int node = planned_node(host);
         if (!found.emplace(node, host).second)
             throw plan_error(fmt::format("topology.levels: MPI finds two nodes with the host name \"{}\", one in the "
                                          "plan; {}",

@@ -13,8 +13,8 @@
 
 namespace terrace {
 
-/// By rank its place in the plan. Where the plan names its nodes, a node is the one of its host's name (names agree if
-/// they do up to the first dot), whatever the order MPI has them in; else nodes come in the order of their lowest rank.
+/// By rank its place in the plan. Where the plan names its nodes, a node is the one of its host's name (as host_index
+/// finds it), whatever the order MPI has them in; else nodes come in the order of their lowest rank.
 /// Ranks of a node stay in their own order.
 /// @param nodes by rank, its lowest fellow on its node
 /// @param hosts by rank, the name of its host; empty where the plan names none

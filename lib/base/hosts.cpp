@@ -129,6 +129,18 @@ std::optional<numbered> parse(std::string_view name) {
     return numbered{name.substr(0, start), name.substr(start, end - start), name.substr(end)};
 }
 
+// Up to the first dot, unless it is an IPv4 address.
+std::string_view short_name(std::string_view host) {
+    return host.find_first_not_of("0123456789.") == host.npos ? host : host.substr(0, host.find('.'));
+}
+
+// A few of them, so that a message stays one.
+std::string some(std::span<const std::string> hosts) {
+    const std::string all = fold_hosts(hosts);
+    constexpr std::size_t most = 200;
+    return all.size() <= most ? all : fmt::format("{} to {}", hosts.front(), hosts.back());
+}
+
 // The number after that of `n`, with as many digits.
 std::string successor(const numbered& n) {
     std::int64_t value = 0;
@@ -139,8 +151,6 @@ std::string successor(const numbered& n) {
 }  // namespace
 
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most) { return expander(list, most).all(); }
-
-std::string_view short_name(std::string_view host) noexcept { return host.substr(0, host.find('.')); }
 
 std::string fold_hosts(std::span<const std::string> names) {
     std::string text;
@@ -171,6 +181,28 @@ std::string fold_hosts(std::span<const std::string> names) {
         else text += fmt::format("{}[{}]{}", first->before, ranges, first->after);
     }
     return text;
+}
+
+host_index::host_index(std::span<const std::string> hosts, std::string owner)
+    : hosts_(hosts), owner_(std::move(owner)) {
+    for (std::size_t n = 0; n < hosts.size(); ++n) {
+        by_name_.emplace(hosts[n], n);
+        if (const std::string_view start = short_name(hosts[n]); start != hosts[n]) by_short_name_.emplace(start, n);
+    }
+}
+
+std::size_t host_index::find(std::string_view name) const {
+    // Of those that agree, either the name is the short one or the host's is.
+    for (const std::string_view same : {name, short_name(name)})
+        if (const auto found = by_name_.find(same); found != by_name_.end()) return found->second;
+    std::vector<std::string> meant;
+    const auto [first, last] = by_short_name_.equal_range(name);
+    for (auto host = first; host != last; ++host) meant.push_back(hosts_[host->second]);
+    if (meant.size() == 1) return first->second;
+    if (meant.empty()) throw usage_error(fmt::format("host \"{}\" is none of {}, {}", name, owner_, some(hosts_)));
+    std::sort(meant.begin(), meant.end());
+    throw usage_error(
+        fmt::format("host \"{}\" may be any of {} {}; write its name in full", name, owner_, some(meant)));
 }
 
 }  // namespace terrace

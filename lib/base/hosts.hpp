@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace terrace {
@@ -15,10 +16,23 @@ inline constexpr std::size_t max_hosts = 250'000;
 /// list, also if it has more than `most` names
 std::vector<std::string> expand_hosts(std::string_view list, std::size_t most = max_hosts);
 
-/// A host's name up to the first dot.
-std::string_view short_name(std::string_view host) noexcept;
-
 /// A host list that expands to `names`.
 std::string fold_hosts(std::span<const std::string> names);
+
+/// Finds the hosts of a machine or plan by what others call them. A name means the host that has it; else the only one
+/// that agrees with it up to the first dot, if one of the two names ends there. Addresses are never shortened.
+class host_index {
+public:
+    /// @param hosts different names, which outlive the index   @param owner whose they are, for messages: "the plan's"
+    host_index(std::span<const std::string> hosts, std::string owner);
+    /// @returns the host's number   @throws usage_error if the name means none, or may mean several
+    std::size_t find(std::string_view name) const;
+
+private:
+    std::span<const std::string> hosts_;
+    std::string owner_;
+    std::unordered_map<std::string_view, std::size_t> by_name_;
+    std::unordered_multimap<std::string_view, std::size_t> by_short_name_;  // of those that have a domain
+};
 
 }  // namespace terrace

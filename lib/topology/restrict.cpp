@@ -81,20 +81,16 @@ std::vector<job_host> parse_hostlist(std::string_view list) {
 hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts) {
     if (machine.hosts.empty())
         throw usage_error("the machine's nodes have no names; give a level `hosts:`, or a Slurm topology.conf");
-    std::unordered_map<std::string_view, std::size_t> nodes;
-    for (std::size_t n = 0; n < machine.hosts.size(); ++n) {
-        nodes.emplace(machine.hosts[n], n);
-        nodes.emplace(short_name(machine.hosts[n]), n);
-    }
+    const host_index nodes(machine.hosts, "the machine's");
     const std::vector<int> sizes = machine.node_sizes();
     std::vector<int> used(sizes.size(), 0);
     for (const job_host& h : hosts) {
-        auto found = nodes.find(h.name);
-        if (found == nodes.end()) found = nodes.find(short_name(h.name));
-        if (found == nodes.end())
-            throw usage_error(fmt::format("host \"{}\" is none of the machine's ({} to {})", h.name,
-                                          machine.hosts.front(), machine.hosts.back()));
-        used[found->second] = std::min(h.slots.value_or(sizes[found->second]), sizes[found->second]);
+        const std::size_t n = nodes.find(h.name);
+        if (used[n] > 0)
+            throw usage_error(fmt::format("host \"{}\" is the machine's \"{}\", as another one before it is; name it "
+                                          "once",
+                                          h.name, machine.hosts[n]));
+        used[n] = std::min(h.slots.value_or(sizes[n]), sizes[n]);
     }
     std::vector<int> ranks;
     int first = 0;

@@ -24,8 +24,8 @@ std::vector<job_host> parse_hostfile(std::string_view text, const std::string& f
 std::vector<job_host> parse_hostlist(std::string_view list);
 
 /// The part of the machine that the job has: its nodes, and of each the first `slots` ranks if that is fewer than the
-/// node has. Names agree if they are equal up to the first dot. @throws usage_error naming a host that the machine does
-/// not have, or if the machine's nodes have no names
+/// node has; host_index says which name means which. @throws usage_error naming a host that the machine does not have
+/// or that comes twice, or if the machine's nodes have no names
 hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& hosts);
 /// The same, with what is known of these nodes.
 topology restricted(topology whole, const std::vector<job_host>& hosts);

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <numeric>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -40,7 +43,7 @@ struct network_switch {
     std::optional<double> speed;  // [B/s]
     bool speed_assumed = false;
     std::vector<int> below;  // the switches, as indexes
-    bool has_above = false;
+    int above = -1;          // the switch, as an index; -1: none
     int height = 0;  // leaf switches: 1
 };
 
@@ -158,9 +161,9 @@ private:
                 const auto found = index_.find(name);
                 if (found == index_.end()) fail(s.where, fmt::format("there is no switch \"{}\"", name));
                 network_switch& below = switches_[at(found->second)];
-                if (below.has_above)
+                if (below.above >= 0)
                     fail(s.where, fmt::format("switch \"{}\" is below another one already; only trees are read", name));
-                below.has_above = true;
+                below.above = static_cast<int>(&s - switches_.data());
                 s.below.push_back(found->second);
             }
         }
@@ -178,28 +181,37 @@ private:
         return s.height = highest + 1;
     }
 
-    bool holds_any(int i, const std::unordered_set<std::string_view>& hosts) const {
-        const network_switch& s = switches_[at(i)];
-        return std::any_of(s.nodes.begin(), s.nodes.end(), [&](const auto& n) { return hosts.contains(n); }) ||
-               std::any_of(s.below.begin(), s.below.end(), [&](int b) { return holds_any(b, hosts); });
+    // The switches that hosts hang on; all if there are none.
+    std::vector<int> switches_of(const std::vector<std::string>& hosts) const {
+        std::vector<int> result(switches_.size());
+        std::iota(result.begin(), result.end(), 0);
+        if (hosts.empty()) return result;
+        std::vector<std::string> nodes;
+        std::vector<int> leaf;  // of each node, its switch
+        for (const int i : std::exchange(result, {})) {
+            const std::vector<std::string>& own = switches_[at(i)].nodes;
+            nodes.insert(nodes.end(), own.begin(), own.end());
+            leaf.resize(nodes.size(), i);
+        }
+        const host_index index(nodes, name_ + "'s");
+        for (const std::string& host : hosts) result.push_back(leaf[index.find(host)]);
+        return result;
     }
 
     int root(const std::vector<std::string>& hosts) const {
-        const std::unordered_set<std::string_view> wanted(hosts.begin(), hosts.end());
-        std::vector<int> roots;
-        for (std::size_t i = 0; i < switches_.size(); ++i)
-            if (!switches_[i].has_above && (hosts.empty() || holds_any(static_cast<int>(i), wanted)))
-                roots.push_back(static_cast<int>(i));
-        if (roots.empty())
-            throw input_error(name_, 0, 0, hosts.empty() ? "the switches form a loop: none is at the top"
-                                                         : fmt::format("none of the hosts is here, e.g. {}",
-                                                                       hosts.front()));
-        if (roots.size() > 1)
-            fail(switches_[at(roots[1])].where,
-                 fmt::format("nothing connects switch \"{}\" with switch \"{}\"; add a switch above both, or plan for "
-                             "the hosts of one with --hosts",
-                             switches_[at(roots[1])].name, switches_[at(roots[0])].name));
-        return roots.front();
+        std::set<int> roots;
+        for (int i : switches_of(hosts)) {
+            while (switches_[at(i)].above >= 0) i = switches_[at(i)].above;
+            roots.insert(i);
+        }
+        if (roots.size() > 1) {
+            const network_switch& one = switches_[at(*roots.begin())];
+            const network_switch& other = switches_[at(*std::next(roots.begin()))];
+            fail(other.where, fmt::format("nothing connects switch \"{}\" with switch \"{}\"; add a switch above both, "
+                                          "or plan for the hosts of one with --hosts",
+                                          other.name, one.name));
+        }
+        return *roots.begin();
     }
 
     // What is below switch i, which stands for a domain of level l; a leaf switch higher up gets levels of its own.

@@ -62,6 +62,19 @@ TEST(hosts, fold_is_the_inverse) {
     EXPECT_EQ(fold_hosts(expand_hosts("node[01-48]")), "node[01-48]");
 }
 
+TEST(hosts, found_by_what_others_call_them) {
+    const names hosts{"a", "b.east", "b.west", "c.east", "10.0.0.1", "7"};
+    const host_index index(hosts, "the plan's");
+    for (const auto& [name, found] : std::vector<std::pair<std::string, std::size_t>>{
+             {"a", 0}, {"a.west", 0}, {"b.west", 2}, {"c", 3}, {"10.0.0.1", 4}, {"7", 5}, {"7.east", 5}})
+        EXPECT_EQ(index.find(name), found) << name;
+    for (const std::string name : {"d", "c.west", "10.0.0.2", "10", "7.0.0.1"})
+        EXPECT_EQ(error_of([&] { index.find(name); }),
+                  "host \"" + name + "\" is none of the plan's, a,b.east,b.west,c.east,10.0.0.1,7");
+    EXPECT_EQ(error_of([&] { index.find("b"); }),
+              "host \"b\" may be any of the plan's b.east,b.west; write its name in full");
+}
+
 TEST(hostfile, forms) {
     const auto hosts = parse_hostfile("# job\nn1 slots=2\n\nn2:4\nn[3-4]  max_slots=8 # two\nn1 slots=2\n", "hosts");
     ASSERT_EQ(hosts.size(), 4u);
@@ -122,7 +135,9 @@ TEST(restricted, slots_keep_the_first_ranks) {
 
 TEST(restricted, names_a_host_that_is_not_there) {
     EXPECT_EQ(error_of([] { restricted(machine(), parse_hostlist("a0,c7")); }),
-              "host \"c7\" is none of the machine's (a0 to b1)");
+              "host \"c7\" is none of the machine's, a[0-1],a2.site,b[0-1]");
+    EXPECT_EQ(error_of([] { restricted(machine(), parse_hostlist("a0,a2.site,a2")); }),
+              "host \"a2\" is the machine's \"a2.site\", as another one before it is; name it once");
     hierarchy unnamed = machine();
     unnamed.hosts.clear();
     EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"), std::string::npos);
@@ -149,7 +164,8 @@ TEST(slurm_conf, islands_need_hosts_of_one) {
     const std::string islands = "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=m[0-2]\n";
     EXPECT_NE(error_of([&] { slurm(islands); }).find(":2:1: nothing connects switch \"b\" with switch \"a\""),
               std::string::npos);
-    EXPECT_EQ(slurm(islands, {"m1"}).shape, tree::uniform(std::vector{3}));
+    for (const char* host : {"m1", "m1.site"}) EXPECT_EQ(slurm(islands, {host}).shape, tree::uniform(std::vector{3}));
+    EXPECT_NE(error_of([&] { slurm(islands, {"m1", "k"}); }).find("topology.conf's, n[0-1],m[0-2]"), std::string::npos);
 }
 
 TEST(slurm_conf, errors_say_where_and_what) {

@@ -68,6 +68,8 @@ TEST(places, full_names_come_first) {
     const hierarchy h = planned({"n.east", "n.west", "m"});
     EXPECT_EQ(places_of(h, numbers{0, 0, 2, 2, 4}, names{"n.west", "n.west", "n.east", "n.east", "m"}),
               (numbers{2, 3, 0, 1, 4}));
+    EXPECT_TRUE(says(refusal(h, {0, 0, 2, 2, 4}, {"n", "n", "n.east", "n.east", "m"}),
+                     {"topology.levels: host \"n\" may be any of the plan's n.east,n.west", "options::place"}));
 }
 
 // Threads of this process stand for ranks, all on one host.

@@ -28,10 +28,11 @@ std::vector<job_host> wanted_hosts(const machine_options& o) {
         return parse_hostlist(list);
     }
     constexpr std::size_t max_bytes = 8 << 20;
+    if (!o.hosts) return {};
     std::error_code ignored;
-    if (std::filesystem::exists(o.hosts, ignored)) return parse_hostfile(read_text(o.hosts, max_bytes), o.hosts);
+    if (std::filesystem::exists(*o.hosts, ignored)) return parse_hostfile(read_text(*o.hosts, max_bytes), *o.hosts);
     try {
-        return parse_hostlist(o.hosts);
+        return parse_hostlist(*o.hosts);
     } catch (const usage_error& e) {
         throw usage_error(fmt::format("--hosts: there is no such file, and {}", e.what()));
     }
@@ -62,11 +63,7 @@ topology read_source(const machine_options& o, const std::vector<std::string>& h
     return read_cluster(o.source, read_node_in_child);
 }
 
-}  // namespace
-
-topology load_machine(const machine_options& o) {
-    std::vector<job_host> hosts;
-    if (o.slurm_job || !o.hosts.empty()) hosts = wanted_hosts(o);
+topology load(const machine_options& o, const std::vector<job_host>& hosts) {
     std::vector<std::string> names;
     for (const job_host& h : hosts) names.push_back(h.name);
 
@@ -76,6 +73,19 @@ topology load_machine(const machine_options& o) {
         t = with_nodes(read_slurm_topology(o.slurm, nodes, names), std::move(t));
     }
     return hosts.empty() ? t : restricted(std::move(t), hosts);
+}
+
+}  // namespace
+
+topology load_machine(const machine_options& o) {
+    const std::vector<job_host> hosts = wanted_hosts(o);
+    try {
+        return load(o, hosts);
+    } catch (const usage_error& e) {
+        // One word may have been meant for a file.
+        if (hosts.size() != 1 || hosts.front().name != o.hosts) throw;
+        throw usage_error(fmt::format("{}; nor is there a file \"{}\" for --hosts", e.what(), *o.hosts));
+    }
 }
 
 }  // namespace terrace

@@ -161,6 +161,16 @@ class Topo(Command):
         self.terrace("verify", "cloud.plan.yaml")
         self.assertIn("n9999", self.terrace("plan", *machine, "--hosts", "n9999", status=2))
         self.terrace("plan", *machine, "--hosts", "hosts", "--slurm-job", status=2)
+        self.assertIn('nor is there a file "missing.txt"',
+                      self.terrace("plan", *machine, "--hosts", "missing.txt", status=2))
+
+    # As of a variable that is not set: never the whole machine.
+    def test_a_job_without_hosts_is_refused(self):
+        self.write("named.yaml", cluster("named", 2, 2).replace("name: node,", 'name: node, hosts: "n[0-1]",'))
+        self.terrace("topo", "named.yaml", "--hosts", "n1")
+        for job in [["--hosts", ""], ["--slurm-job"]]:
+            self.assertIn('host list ""', self.terrace("topo", "named.yaml", *job, status=2,
+                                                       environment={"SLURM_JOB_NODELIST": ""}))
 
     def test_a_node_by_nccl_in_a_cluster_file(self):
         shutil.copy(self.SAMPLES / "cloud.xml", self.directory / "node.xml")

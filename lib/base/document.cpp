@@ -420,6 +420,7 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) 
                               fmt::format("larger than {}", format_bytes(static_cast<std::int64_t>(max_bytes))));
     }
     if (in.bad()) fail_with_errno(file, "cannot be read");
+    if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
     return text;
 }
 

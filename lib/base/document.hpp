@@ -69,7 +69,11 @@ std::string yaml_scalar(std::string_view text);
 /// @throws input_error if `file` is there but is no regular file: to read a pipe or a terminal may take for ever.
 void expect_regular(const std::filesystem::path& file);
 
-/// The bytes of `file`, a regular one. @throws input_error if it cannot be read or holds more than `max_bytes`
+/// What some editors begin a text in UTF-8 with.
+inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+/// The text of `file`, a regular one, behind its byte order mark. @throws input_error if it cannot be read or holds more
+/// than `max_bytes`
 std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
 
 /// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character

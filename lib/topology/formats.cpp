@@ -5,14 +5,17 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/letters.hpp"
 #include "topology/hwloc_xml.hpp"
 #include "topology/nccl_xml.hpp"
+#include "topology/words.hpp"
 
 namespace terrace {
 
@@ -54,14 +57,11 @@ std::string_view root_element(std::string_view text) {
 
 bool is_slurm(std::string_view text) {
     while (text.starts_with('#')) text = trimmed(text.substr(std::min(text.find('\n'), text.size())));
-    const std::string_view key = text.substr(0, text.find_first_of("=:\n \t"));
-    const auto is = [&](std::string_view word) {
-        return key.size() < text.size() && text[key.size()] == '=' &&
-               std::equal(key.begin(), key.end(), word.begin(), word.end(), [](char a, char b) {
-                   return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-               });
-    };
-    return is("switchname") || is("blockname") || is("nodes") || is("switches");
+    const std::vector<word> words = words_of(text.substr(0, text.find('\n')), 1);
+    if (words.empty()) return false;
+    const auto is = [&](std::string_view key) { return same_word(words.front().key, key); };
+    if (!words.front().value) return is("Include") && words.size() == 2;
+    return is("SwitchName") || is("BlockName") || is("Nodes") || is("Switches");
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ hardware read_node(node_format format, const std::string& what) {
 file_format format_of(const std::filesystem::path& file) {
     const std::string text = beginning(file);
     std::string_view start = text;
-    if (start.starts_with("\xef\xbb\xbf")) start.remove_prefix(3);
+    if (start.starts_with(byte_order_mark)) start.remove_prefix(byte_order_mark.size());
     start = trimmed(start);
     if (is_slurm(start)) return file_format::slurm;
     if (!start.starts_with('<')) return file_format::yaml;

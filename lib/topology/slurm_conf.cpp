@@ -20,7 +20,9 @@
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
+#include "base/letters.hpp"
 #include "base/units.hpp"
+#include "topology/words.hpp"
 
 namespace terrace {
 
@@ -46,13 +48,6 @@ struct network_switch {
     int above = -1;          // the switch, as an index; -1: none
     int height = 0;  // leaf switches: 1
 };
-
-bool same_word(std::string_view a, std::string_view b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-        const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-        return lower(x) == lower(y);
-    });
-}
 
 class conf_reader {
 public:
@@ -83,7 +78,7 @@ private:
     // A line may go on after a backslash; `#` begins a comment.
     void read_lines() {
         int line = 1;
-        std::vector<std::pair<place, std::string_view>> words;
+        std::vector<word> words;
         const std::string_view text = text_;
         for (std::size_t start = 0; start < text.size(); ++line) {
             const std::size_t end = std::min(text.find('\n', start), text.size());
@@ -92,11 +87,8 @@ private:
             content = content.substr(0, content.find_last_not_of(" \t\r") + 1);
             const bool goes_on = content.ends_with('\\');
             if (goes_on) content.remove_suffix(1);
-            for (std::size_t at = 0; (at = content.find_first_not_of(" \t\r", at)) != content.npos;) {
-                const std::size_t stop = std::min(content.find_first_of(" \t\r", at), content.size());
-                words.emplace_back(place{line, static_cast<int>(at) + 1}, content.substr(at, stop - at));
-                at = stop;
-            }
+            const std::vector<word> more = words_of(content, line);
+            words.insert(words.end(), more.begin(), more.end());
             if (!goes_on || end == text.size()) {
                 if (!words.empty()) read_switch(words);
                 words.clear();
@@ -105,28 +97,40 @@ private:
         }
     }
 
-    void read_switch(const std::vector<std::pair<place, std::string_view>>& words) {
+    // scontrol says each switch's Level, of one above others all nodes below it, and LinkSpeed=1 where none is given.
+    void read_switch(const std::vector<word>& words) {
         network_switch s;
-        s.where = words.front().first;
-        for (const auto& [where, word] : words) {
-            const std::size_t equals = word.find('=');
-            if (equals == word.npos) fail(where, fmt::format("\"{}\" is not KEY=VALUE", word));
-            const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
-            const auto list = [&, at = where] {
+        s.where = {words.front().line, words.front().column};
+        const bool printed =
+            std::any_of(words.begin(), words.end(), [](const word& w) { return same_word(w.key, "Level"); });
+        for (auto w = words.begin(); w != words.end(); ++w) {
+            const place where{w->line, w->column};
+            const std::string_view key = w->key;
+            if (same_word(key, "Include")) fail(where, "other files are not read; put the lines of that one here");
+            if (!w->value) fail(where, fmt::format("\"{}\" is not KEY=VALUE", key));
+            if (std::any_of(words.begin(), w, [&](const word& before) { return same_word(before.key, key); }))
+                fail(where, fmt::format("{}= is there twice; write it once for each switch", key));
+            const std::string_view value = *w->value;
+            const auto list = [&] {
                 try {
-                    return expand_hosts(value);
+                    return value.empty() ? std::vector<std::string>{} : expand_hosts(value);
                 } catch (const usage_error& e) {
-                    fail(at, e.what());
+                    fail(where, e.what());
                 }
             };
             if (same_word(key, "SwitchName")) s.name = value;
             else if (same_word(key, "Nodes")) s.nodes = list();
             else if (same_word(key, "Switches")) s.switches = list();
-            else if (same_word(key, "LinkSpeed")) read_speed(s, where, value);
-            else if (same_word(key, "BlockName") || same_word(key, "BlockSizes"))
+            else if (same_word(key, "LinkSpeed")) {
+                if (!printed || value != "1") read_speed(s, where, value);
+            } else if (same_word(key, "Level")) {
+                if (value.empty() || !std::all_of(value.begin(), value.end(), is_digit))
+                    fail(where, fmt::format("Level \"{}\" is not a number; leave it out", value));
+            } else if (same_word(key, "BlockName") || same_word(key, "BlockSizes"))
                 fail(where, "topology/block is not read, only topology/tree: SwitchName, Nodes, Switches, LinkSpeed");
             else fail(where, fmt::format("unknown key \"{}\"; known: SwitchName, Nodes, Switches, LinkSpeed", key));
         }
+        if (printed && !s.switches.empty()) s.nodes.clear();
         names_ += s.nodes.size() + s.switches.size();
         if (names_ > 2 * max_hosts) fail(s.where, fmt::format("more than {} nodes and switches", 2 * max_hosts));
         if (s.name.empty()) fail(s.where, "the line has no SwitchName=");

@@ -10,8 +10,8 @@
 
 namespace terrace {
 
-/// Reads the switches of Slurm's topology.conf (topology/tree): `SwitchName=` with `Nodes=` or `Switches=`, and
-/// `LinkSpeed=`. The ranks of the result are nodes, with their names; the levels are leaf, spine, core, those left out
+/// Reads the switches of Slurm's topology.conf (topology/tree), or what `scontrol show topology` prints: `SwitchName=` with
+/// `Nodes=` or `Switches=`, and `LinkSpeed=`. The ranks of the result are nodes, with their names; the levels are leaf, spine, core, those left out
 /// that join nothing. Trees of switches without any of `hosts` (found as by host_index) are left out too, unless that is
 /// empty; what is left must be one tree.
 ///

@@ -9,7 +9,9 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "topology/formats.hpp"
 #include "topology/restrict.hpp"
 #include "topology/slurm_conf.hpp"
 #include "support/temporary.hpp"
@@ -168,6 +170,26 @@ TEST(slurm_conf, islands_need_hosts_of_one) {
     EXPECT_NE(error_of([&] { slurm(islands, {"m1", "k"}); }).find("topology.conf's, n[0-1],m[0-2]"), std::string::npos);
 }
 
+TEST(slurm_conf, what_scontrol_prints) {
+    const hierarchy printed = slurm("SwitchName=a Level=0 LinkSpeed=1 Nodes=n[0-1]\n"
+                                    "SwitchName=b Level=0 LinkSpeed=1 Nodes=n[2-3]\n"
+                                    "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=a,b \n");
+    const hierarchy written = slurm("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=top Switches=a,b\n");
+    EXPECT_EQ(write_hierarchy(printed, 0), write_hierarchy(written, 0));
+}
+
+TEST(slurm_conf, blanks_quotes_and_byte_order_marks) {
+    const std::string text = "\xef\xbb\xbfSwitchName = a Nodes=\"n0,n1\"  LinkSpeed= \"25 Gbit/s\"\n";
+    const hierarchy h = slurm(text);
+    EXPECT_EQ(h.hosts, (names{"n0", "n1"}));
+    EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 25e9 / 8);
+    const std::filesystem::path file = temporary("topology.conf");
+    for (const std::string& slurms : {text, std::string("# top\nSwitchName = a\n"), std::string("Include other.conf\n")}) {
+        write_atomically(file, slurms);
+        EXPECT_EQ(format_of(file), file_format::slurm) << slurms;
+    }
+}
+
 TEST(slurm_conf, errors_say_where_and_what) {
     std::string chain = "SwitchName=s0 Nodes=n\n";
     for (int i = 1; i < 40; ++i) chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";
@@ -175,6 +197,10 @@ TEST(slurm_conf, errors_say_where_and_what) {
              {"# nothing\n", "no line begins with SwitchName="},
              {"SwitchName=a Nodes=n[0-1] Speed=3\n", ":1:27: unknown key \"Speed\""},
              {"SwitchName=a Nodes\n", ":1:14: \"Nodes\" is not KEY=VALUE"},
+             {"SwitchName=a Nodes=n1 nodes=n2\n", ":1:23: nodes= is there twice"},
+             {"SwitchName=a Level=top Nodes=n1\n", ":1:14: Level \"top\" is not a number"},
+             {"Include other.conf\n", ":1:1: other files are not read"},
+             {"SwitchName=a Nodes=\"n1\n", ":1:14: host list"},
              {"\nNodes=n1\n", ":2:1: the line has no SwitchName="},
              {"SwitchName=a\n", ":1:1: switch \"a\" has neither nodes nor switches"},
              {"SwitchName=a Nodes=n1 Switches=b\n", "has both nodes and switches"},

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -11,14 +13,20 @@
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "topology/words.hpp"
 
 namespace terrace {
 
 namespace {
 
-void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size_t>& index, job_host h) {
+using host_places = std::unordered_map<std::string, std::size_t>;
+
+// A host's slots add up over its lines, of which one without slots is worth one if there are others, as in Open MPI.
+void add(std::vector<job_host>& hosts, host_places& index, job_host h) {
     const auto [found, is_new] = index.emplace(h.name, hosts.size());
-    if (is_new) hosts.push_back(std::move(h));
+    if (is_new) return hosts.push_back(std::move(h));
+    std::optional<int>& slots = hosts[found->second].slots;
+    slots = std::min(slots.value_or(1) + h.slots.value_or(1), max_ranks);
 }
 
 }  // namespace
@@ -26,40 +34,38 @@ void add(std::vector<job_host>& hosts, std::unordered_map<std::string, std::size
 std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file) {
     check_text(text, file);
     std::vector<job_host> hosts;
-    std::unordered_map<std::string, std::size_t> index;
+    host_places index;
     int line = 0;
     for (std::size_t start = 0; start < text.size();) {
         ++line;
         const std::size_t end = std::min(text.find('\n', start), text.size());
         std::string_view content = text.substr(start, end - start);
         start = end + 1;
-        content = content.substr(0, content.find('#'));
-        std::vector<std::string_view> words;
-        for (std::size_t at = 0; (at = content.find_first_not_of(" \t\r", at)) != content.npos;) {
-            const std::size_t stop = std::min(content.find_first_of(" \t\r", at), content.size());
-            words.push_back(content.substr(at, stop - at));
-            at = stop;
-        }
+        const std::vector<word> words = words_of(content.substr(0, content.find('#')), line);
         if (words.empty()) continue;
-        const auto fail = [&](const std::string& message) { throw input_error(file, line, 1, message); };
+        int column = words.front().column;
+        const auto fail = [&](const std::string& message) { throw input_error(file, line, column, message); };
         std::optional<int> slots;
         const auto set_slots = [&](std::string_view number) {
             int n = 0;
             const auto [stop, failure] = std::from_chars(number.data(), number.data() + number.size(), n);
-            if (failure != std::errc{} || stop != number.data() + number.size() || n < 1)
-                fail(fmt::format("\"{}\" is not a number of slots from 1", number));
+            if (failure != std::errc{} || stop != number.data() + number.size() || n < 1 || n > max_ranks)
+                fail(fmt::format("\"{}\" is not a number of slots from 1 to {}", number, max_ranks));
             slots = n;
         };
-        std::string_view list = words.front();
+        std::string_view list = words.front().key;
+        if (words.front().value) fail("the line begins with no host; write one, and if need be slots=N behind it");
         if (const std::size_t colon = list.find(':'); colon != list.npos) {
             set_slots(list.substr(colon + 1));
             list = list.substr(0, colon);
         }
-        for (std::size_t w = 1; w < words.size(); ++w) {
-            if (words[w].starts_with("slots=")) set_slots(words[w].substr(6));
-            else if (!words[w].starts_with("max_slots=") && !words[w].starts_with("max-slots="))
-                fail(fmt::format("\"{}\" is not read; write a host and, if need be, slots=N", words[w]));
+        for (const word& w : std::span(words).subspan(1)) {
+            column = w.column;
+            if (w.key == "slots" && w.value) set_slots(*w.value);
+            else if (!w.value || (w.key != "max_slots" && w.key != "max-slots"))
+                fail(fmt::format("\"{}\" is not read; write a host and, if need be, slots=N", w.key));
         }
+        column = words.front().column;
         try {
             for (std::string& name : expand_hosts(list, max_hosts - hosts.size()))
                 add(hosts, index, {std::move(name), slots});
@@ -73,8 +79,9 @@ std::vector<job_host> parse_hostfile(std::string_view text, const std::string& f
 
 std::vector<job_host> parse_hostlist(std::string_view list) {
     std::vector<job_host> hosts;
-    std::unordered_map<std::string, std::size_t> index;
-    for (std::string& name : expand_hosts(list)) add(hosts, index, {std::move(name), {}});
+    std::unordered_set<std::string> seen;
+    for (std::string& name : expand_hosts(list))
+        if (seen.insert(name).second) hosts.push_back({std::move(name), {}});
     return hosts;
 }
 

@@ -17,10 +17,11 @@ struct job_host {
 };
 
 /// Reads an MPI host file ("node01", "node01 slots=4", "node01:4" or a host list, one per line, `#` for comments).
-/// A name that comes again counts once. @throws input_error with line
+/// Slots of a name that comes again are added up; where a line says none it is one then. @throws input_error with line
+/// and column
 std::vector<job_host> parse_hostfile(std::string_view text, const std::string& file);
 
-/// The hosts of a list "tux[0-3,7]". @throws usage_error
+/// The hosts of a list "tux[0-3,7]"; a name that comes again counts once. @throws usage_error
 std::vector<job_host> parse_hostlist(std::string_view list);
 
 /// The part of the machine that the job has: its nodes, and of each the first `slots` ranks if that is fewer than the

@@ -78,7 +78,7 @@ TEST(hosts, found_by_what_others_call_them) {
 }
 
 TEST(hostfile, forms) {
-    const auto hosts = parse_hostfile("# job\nn1 slots=2\n\nn2:4\nn[3-4]  max_slots=8 # two\nn1 slots=2\n", "hosts");
+    const auto hosts = parse_hostfile("# job\nn1 slots=2\n\nn2:4\nn[3-4]  max_slots=8 # two\n", "hosts");
     ASSERT_EQ(hosts.size(), 4u);
     EXPECT_EQ(hosts[0].slots, 2);
     EXPECT_EQ(hosts[1].slots, 4);
@@ -86,12 +86,24 @@ TEST(hostfile, forms) {
     EXPECT_EQ(hosts[2].slots, std::nullopt);
     for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
              {"", "hosts: names no hosts"},
-             {"n1\nn2 slots=x\n", "hosts:2:1: \"x\" is not a number of slots from 1"},
+             {"n1\nn2 slots=x\n", "hosts:2:4: \"x\" is not a number of slots from 1 to 1048576"},
              {"n1:0\n", "hosts:1:1: \"0\" is not"},
-             {"n1 cpu=3\n", "hosts:1:1: \"cpu=3\" is not read"},
+             {"n1 slots\n", "hosts:1:4: \"slots\" is not read"},
+             {"n1 cpu=3\n", "hosts:1:4: \"cpu\" is not read"},
+             {"slots = 3\n", "hosts:1:1: the line begins with no host"},
              {"n[1\n", "hosts:1:1: host list \"n[1\""}})
         EXPECT_EQ(error_of([&text = text] { parse_hostfile(text, "hosts"); }).find(what), 0u)
             << error_of([&text = text] { parse_hostfile(text, "hosts"); });
+}
+
+// PBS writes a line for each slot.
+TEST(hostfile, lines_of_one_host_add_up) {
+    const auto hosts = parse_hostfile("n1\nn2\nn1\nn3 slots = 2\nn1\nn3 slots =3\n", "hosts");
+    ASSERT_EQ(hosts.size(), 3u);
+    EXPECT_EQ(hosts[0].slots, 3);
+    EXPECT_EQ(hosts[1].slots, std::nullopt);
+    EXPECT_EQ(hosts[2].slots, 5);
+    EXPECT_EQ(parse_hostlist("n[1-2],n1").front().slots, std::nullopt);
 }
 
 // Two racks of three and two nodes, each with two sockets of 2 and 1 ranks.

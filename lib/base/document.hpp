@@ -72,8 +72,8 @@ void expect_regular(const std::filesystem::path& file);
 /// What some editors begin a text in UTF-8 with.
 inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// The text of `file`, a regular one, behind its byte order mark. @throws input_error if it cannot be read or holds more
-/// than `max_bytes`
+/// The text of `file`, a regular one, behind its byte order mark. @throws input_error if it cannot be read or holds
+/// more than `max_bytes`
 std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
 
 /// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character

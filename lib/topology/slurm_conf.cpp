@@ -4,7 +4,6 @@
 #include <charconv>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -63,10 +62,10 @@ public:
         const int top = root(hosts);
         hierarchy h;
         const int height = switches_[at(top)].height;
-        std::vector<std::vector<int>> children(at(height));
-        fill(top, height - 1, children, h.hosts);
+        std::vector<std::vector<int>> children(at(height)), links(at(height));
+        fill(top, height - 1, -1, children, links, h.hosts);
         h.shape = tree(std::move(children));
-        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, top, nodes, h.levels));
+        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, links[at(l)], nodes, h.levels));
         return without_idle_levels(h);
     }
 
@@ -218,21 +217,22 @@ private:
         return *roots.begin();
     }
 
-    // What is below switch i, which stands for a domain of level l; a leaf switch higher up gets levels of its own.
-    void fill(int i, int l, std::vector<std::vector<int>>& children, std::vector<std::string>& nodes) const {
+    // What is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its own,
+    // whose links are its own one upwards, to switch `up`.
+    void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<int>>& links,
+              std::vector<std::string>& nodes) const {
         const network_switch& s = switches_[at(i)];
-        if (s.height <= l) {
-            children[at(l)].push_back(1);
-            fill(i, l - 1, children, nodes);
-            return;
-        }
-        children[at(l)].push_back(static_cast<int>(l == 0 ? s.nodes.size() : s.below.size()));
+        const bool stands_in = s.height <= l;
+        const std::size_t joined = stands_in ? 1 : l == 0 ? s.nodes.size() : s.below.size();
+        children[at(l)].push_back(static_cast<int>(joined));
+        links[at(l)].insert(links[at(l)].end(), joined, stands_in ? up : i);
+        if (stands_in) return fill(i, l - 1, up, children, links, nodes);
         if (l == 0) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
-        for (const int b : s.below) fill(b, l - 1, children, nodes);
+        for (const int b : s.below) fill(b, l - 1, i, children, links, nodes);
     }
 
-    // Level l of the tree below switch `top`; `inner` are those below it.
-    level level_at(int l, const tree& shape, int top, const std::optional<uplink>& nodes,
+    // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
+    level level_at(int l, const tree& shape, const std::vector<int>& links, const std::optional<uplink>& nodes,
                    const std::vector<level>& inner) const {
         level result;
         const fabric medium = nodes ? nodes->medium : fabric::infiniband;
@@ -243,37 +243,22 @@ private:
         result.latency = fallback.latency;
         result.latency_assumed = true;
         result.overhead = fallback.overhead;
-        double slowest = std::numeric_limits<double>::infinity();
-        bool assumed = false, missing = false;
-        visit(top, [&](const network_switch& s) {
-            if (s.height != l + 1) return;
-            missing |= !s.speed;
-            // A node has as many links into its leaf switch as it has cards.
-            const double speed = s.speed.value_or(0) * (l == 0 && nodes ? nodes->cards : 1);
-            if (s.speed && speed < slowest) {
-                slowest = speed;
-                assumed = s.speed_assumed;
-            }
-        });
-        if (missing) {
-            // A node's own link; above that as much as all links below one switch carry.
-            double rate = nodes ? nodes->bandwidth : fallback.bandwidth;
-            if (l > 0) {
-                const std::vector<int>& sizes = shape.children()[at(l - 1)];
-                rate = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
-            }
-            if (rate <= slowest) assumed = l > 0 || !nodes || nodes->assumed;
-            slowest = std::min({slowest, rate, 1e15});
+        // Where none is given: a node's own link; above that as much as all links below one switch carry.
+        double missing = nodes ? nodes->bandwidth : fallback.bandwidth;
+        if (l > 0) {
+            const std::vector<int>& sizes = shape.children()[at(l - 1)];
+            missing = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
         }
-        result.bandwidth = slowest;
-        result.bandwidth_assumed = assumed;
-        return normalised(std::move(result));
-    }
-
-    template <class Visitor>
-    void visit(int i, const Visitor& visitor) const {
-        visitor(switches_[at(i)]);
-        for (const int b : switches_[at(i)].below) visit(b, visitor);
+        const bool missing_assumed = l > 0 || !nodes || nodes->assumed;
+        // A node has as many links into its leaf switch as it has cards.
+        const int cards = l == 0 && nodes ? nodes->cards : 1;
+        std::vector<double> rates;
+        for (const int i : links) {
+            const network_switch& s = switches_[at(i)];
+            rates.push_back(std::min(s.speed ? *s.speed * cards : missing, 1e15));
+            result.bandwidth_assumed |= s.speed ? s.speed_assumed : missing_assumed;
+        }
+        return normalised(with_rates(std::move(result), std::move(rates)));
     }
 
     std::string name_;

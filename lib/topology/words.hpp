@@ -13,7 +13,7 @@ struct word {
     std::optional<std::string_view> value;  ///< without its quotes
 };
 
-/// The words of a line, or what is left of it without its comment. There may be blanks around `=`, and in quotes in VALUE.
+/// The words of a line without its comment. There may be blanks around `=`, and in a VALUE in quotes.
 std::vector<word> words_of(std::string_view text, int line);
 
 }  // namespace terrace

@@ -166,12 +166,26 @@ hierarchy slurm(const std::string& text, const names& hosts = {}) {
 TEST(slurm_conf, speeds) {
     const hierarchy h = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40000\n"
                               "SwitchName=top Switches=a,b\n");
-    EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 5e9);  // the slower switch's
-    EXPECT_TRUE(h.levels[0].bandwidth_assumed);    // Slurm gives no unit
-    EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 10e9);  // does not block
+    EXPECT_EQ(h.levels[0].rates, (std::vector{12.5e9, 12.5e9, 5e9, 5e9}));
+    EXPECT_TRUE(h.levels[0].bandwidth_assumed);     // Slurm gives no unit
+    EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 25e9);  // does not block
+    for (const auto& [hosts, speed] : {std::pair{"n[0-1]", 12.5e9}, {"n[2-3]", 5e9}}) {
+        const hierarchy job = restricted(h, parse_hostlist(hosts));
+        EXPECT_DOUBLE_EQ(job.levels[0].bandwidth, speed) << hosts;
+        EXPECT_TRUE(job.levels[0].rates.empty());
+    }
     const hierarchy exact = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=25Gbit/s\n");
     EXPECT_DOUBLE_EQ(exact.levels[0].bandwidth, 25e9 / 8);
     EXPECT_FALSE(exact.levels[0].bandwidth_assumed);
+}
+
+// A leaf switch beside a spine has its own link alone, also where the level of spines is left out.
+TEST(slurm_conf, speeds_of_switches_at_several_heights) {
+    const hierarchy h = slurm("SwitchName=a Nodes=n[0-7] LinkSpeed=100\nSwitchName=b Nodes=m0 LinkSpeed=100\n"
+                              "SwitchName=c Nodes=m1 LinkSpeed=100\nSwitchName=spine Switches=b,c LinkSpeed=50\n"
+                              "SwitchName=top Switches=a,spine LinkSpeed=200\n");
+    EXPECT_EQ(h.levels[1].rates, (std::vector{25e9, 6.25e9, 6.25e9}));
+    EXPECT_EQ(restricted(h, parse_hostlist("n[0-7],m0")).levels[1].rates, (std::vector{25e9, 6.25e9}));
 }
 
 TEST(slurm_conf, islands_need_hosts_of_one) {
@@ -186,7 +200,8 @@ TEST(slurm_conf, what_scontrol_prints) {
     const hierarchy printed = slurm("SwitchName=a Level=0 LinkSpeed=1 Nodes=n[0-1]\n"
                                     "SwitchName=b Level=0 LinkSpeed=1 Nodes=n[2-3]\n"
                                     "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=a,b \n");
-    const hierarchy written = slurm("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\nSwitchName=top Switches=a,b\n");
+    const hierarchy written = slurm("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\n"
+                                    "SwitchName=top Switches=a,b\n");
     EXPECT_EQ(write_hierarchy(printed, 0), write_hierarchy(written, 0));
 }
 
@@ -196,7 +211,7 @@ TEST(slurm_conf, blanks_quotes_and_byte_order_marks) {
     EXPECT_EQ(h.hosts, (names{"n0", "n1"}));
     EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 25e9 / 8);
     const std::filesystem::path file = temporary("topology.conf");
-    for (const std::string& slurms : {text, std::string("# top\nSwitchName = a\n"), std::string("Include other.conf\n")}) {
+    for (const std::string& slurms : {text, std::string("# top\nSwitchName = a\n"), std::string("Include x.conf\n")}) {
         write_atomically(file, slurms);
         EXPECT_EQ(format_of(file), file_format::slurm) << slurms;
     }

@@ -20,8 +20,11 @@ namespace terrace {
 
 namespace {
 
-// A rate that may be left out or marked as assumed: its key, where it is kept, and its reader, writer and limits. The
-// limits keep every time that is computed from it finite.
+// The limits of rates keep every time that is computed from them finite. A million nodes' links into a dimension of a
+// torus, together, are well within.
+constexpr double slowest = 1, fastest = 1e17;  // [B/s]
+
+// A rate that may be left out or marked as assumed: its key, where it is kept, and its reader, writer and limits.
 struct rate_field {
     std::string_view key;
     double level::*value;
@@ -35,7 +38,7 @@ struct rate_field {
 
 constexpr std::array<rate_field, 3> rate_fields{{
     {"bandwidth", &level::bandwidth, &level::bandwidth_assumed, &rates::bandwidth, &document::bandwidth,
-     format_bandwidth, 1, 1e15},
+     format_bandwidth, slowest, fastest},
     {"latency", &level::latency, &level::latency_assumed, &rates::latency, &document::duration, format_duration, 0,
      1e3},
     {"overhead", &level::overhead, &level::overhead_assumed, &rates::overhead, &document::duration, format_duration, 0,
@@ -44,7 +47,7 @@ constexpr std::array<rate_field, 3> rate_fields{{
 
 // What a rank adds up, beside the levels.
 constexpr rate_field reduction{
-    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, 1, 1e15};
+    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, slowest, fastest};
 
 // What NCCL or MPI takes for buffers on GPUs: a map in a level's.
 struct device_field {
@@ -58,7 +61,7 @@ struct device_field {
 constexpr std::array<device_field, 3> device_fields{{
     {"stage", &device_rates::stage, &document::duration, format_duration, 1e-9, 1e3},
     {"step", &device_rates::step, &document::duration, format_duration, 1e-9, 1e3},
-    {"bandwidth", &device_rates::bandwidth, &document::bandwidth, format_bandwidth, 1, 1e15},
+    {"bandwidth", &device_rates::bandwidth, &document::bandwidth, format_bandwidth, slowest, fastest},
 }};
 
 struct device_key {
@@ -74,11 +77,12 @@ double as_printed(double bandwidth) {
     return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
 }
 
-double checked_rate(const document& entry, const rate_field& field) {
-    const double rate = (entry.*field.read)();
-    if (rate < field.low || rate > field.high)
+// Of one link, so many of which are within the limits together.
+double checked_rate(const document& entry, const auto& field, double links = 1) {
+    const double rate = (entry.*field.read)(), high = field.high / links;
+    if (rate < field.low || rate > high)
         entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
-                               field.format(field.low), field.format(field.high)));
+                               field.format(field.low), field.format(high)));
     return rate;
 }
 
@@ -90,13 +94,7 @@ std::optional<device_rates> read_device_rates(const document& map, const device_
     device_rates r;
     for (std::size_t f = key.first; f < device_fields.size(); ++f) {
         const device_field& field = device_fields[f];
-        if (!given.has(field.key)) continue;
-        const document entry = given.at(field.key);
-        const double value = (entry.*field.read)();
-        if (value < field.low || value > field.high)
-            entry.fail(fmt::format("{} {} is out of range; it may be from {} to {}", field.key, entry.text(),
-                                   field.format(field.low), field.format(field.high)));
-        r.*field.value = value;
+        if (given.has(field.key)) r.*field.value = checked_rate(given.at(field.key), field);
     }
     return r;
 }
@@ -366,9 +364,11 @@ processors read_processors(const document& map) {
     return p;
 }
 
-double read_bandwidth(const document& entry) { return checked_rate(entry, rate_fields[0]); }
+double read_bandwidth(const document& entry, double links) { return checked_rate(entry, rate_fields[0], links); }
 
 double read_latency(const document& entry) { return checked_rate(entry, rate_fields[1]); }
+
+double read_overhead(const document& entry) { return checked_rate(entry, rate_fields[2]); }
 
 std::vector<std::string> read_names(const document& list) {
     std::vector<std::string> names;

@@ -20,9 +20,10 @@ hierarchy read_hierarchy(const document& map);
 /// beside them.
 std::vector<level> read_levels(const document& list);
 processors read_processors(const document& map);
-/// One rate, in the limits of files.
-double read_bandwidth(const document& entry);
+/// One rate, in the limits of files; the bandwidth of one link where so many count together.
+double read_bandwidth(const document& entry, double links = 1);
 double read_latency(const document& entry);
+double read_overhead(const document& entry);
 /// A list of names as Slurm writes hosts, or a YAML list of such. @throws input_error for more than max_hosts
 std::vector<std::string> read_names(const document& list);
 

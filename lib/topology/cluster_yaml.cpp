@@ -57,7 +57,8 @@ int count_gpus(const part& p) {
 // What the reader of the file could not know: all GPUs are connected by switches at this rate.
 void add_nvlink(hardware& h, const document& rate) {
     if (!h.wires.empty()) rate.fail("the node's file has the links between its GPUs; leave this out");
-    for (int g = 0; g < count_gpus(h.machine); ++g) h.wires.push_back({g, -1, rate.bandwidth()});
+    const double all_links = read_bandwidth(rate);
+    for (int g = 0; g < count_gpus(h.machine); ++g) h.wires.push_back({g, -1, all_links});
 }
 
 topology read_node(const document& map, const std::filesystem::path& directory, const node_reader& read) {
@@ -104,16 +105,18 @@ level dimension(const document& of, std::size_t index, int size, double nodes) {
     l.name = fmt::format("dim{}", index + 1);
     const auto medium = parse_fabric(of.at("fabric").text());
     if (!medium) of.at("fabric").fail(fmt::format("unknown fabric; the fabrics are {}", fabric_names()));
+    if (!between_nodes(*medium)) of.at("fabric").fail("a torus connects nodes: infiniband or ethernet");
     l.medium = *medium;
     const rates usual = default_rates(l.medium);
-    const auto given = [&](const char* key, double otherwise, bool& assumed, double (document::*read)() const) {
+    const auto given = [&](const char* key, double otherwise, bool& assumed, const auto& read) {
         assumed = !of.has(key);
-        return assumed ? otherwise : (of.at(key).*read)();
+        return assumed ? otherwise : read(of.at(key));
     };
     const double links = nodes * (size > 2 ? 2 : 1);
-    l.bandwidth = links * given("bandwidth", usual.bandwidth, l.bandwidth_assumed, &document::bandwidth);
-    l.latency = given("latency", usual.latency, l.latency_assumed, &document::duration);
-    l.overhead = given("overhead", usual.overhead, l.overhead_assumed, &document::duration);
+    const auto read_link = [&](const document& entry) { return read_bandwidth(entry, links); };
+    l.bandwidth = links * given("bandwidth", usual.bandwidth, l.bandwidth_assumed, read_link);
+    l.latency = given("latency", usual.latency, l.latency_assumed, read_latency);
+    l.overhead = given("overhead", usual.overhead, l.overhead_assumed, read_overhead);
     l.ring = true;
     return normalised(std::move(l));
 }
@@ -211,6 +214,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
         } catch (const usage_error& e) {
             map.at("torus").fail(e.what());
         }
+    if (map.has("links")) map.at("links").fail("these are links of a torus; add torus: [8, 8, 4], or leave this out");
     if (map.has("domains")) return read_written_out(map, directory, read);
     if (map.has("nodes")) map.at("nodes").fail("which node is of which type is said by domains:; add it, or write node:");
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};

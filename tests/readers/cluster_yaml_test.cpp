@@ -89,6 +89,24 @@ TEST(cluster_yaml, a_torus_has_links_per_dimension) {
     EXPECT_EQ(write_hierarchy(read(head + write_hierarchy(inside, 0)).machine, 0), write_hierarchy(inside, 0));
 }
 
+// A million nodes with links of 400 Gbit/s are within the limits, and what is written is.
+TEST(cluster_yaml, a_torus_may_be_very_large) {
+    const topology t = read(head + "torus: [512, 512, 4]\nlinks: {fabric: infiniband, bandwidth: 400 Gbit/s}\n");
+    EXPECT_EQ(t.machine.levels[2].bandwidth, 512 * 512 * 2 * 50e9);
+    EXPECT_EQ(write_cluster(read(write_cluster(t))), write_cluster(t));
+}
+
+TEST(cluster_yaml, rates_of_links_are_in_the_limits) {
+    const auto says = [](const std::string& text, const std::string& part) {
+        const std::string error = error_of(head + text);
+        EXPECT_NE(error.find(part), error.npos) << error;
+    };
+    for (const char* rate : {"bandwidth: 1e-300 B/s", "bandwidth: 1e308 B/s", "latency: 1e300 s", "overhead: 1e300 s"})
+        says(std::string("torus: [8, 8]\nlinks: {fabric: infiniband, ") + rate + "}\n", "out of range");
+    says("torus: [8, 8]\nlinks: {fabric: infiniband, bandwidth: 1e17 B/s}\n", "may be from 1 B/s to 50000 TB/s");
+    says("node: {hwloc: node.xml, ranks: cores, nvlink: 1e20 B/s}\n", ":3:47: bandwidth 1e20 B/s is out of range");
+}
+
 TEST(cluster_yaml, refuses_what_is_no_torus) {
     const std::string links = "links: {fabric: infiniband}\n";
     const auto says = [](const std::string& text, const std::string& part) {
@@ -101,6 +119,8 @@ TEST(cluster_yaml, refuses_what_is_no_torus) {
     says("torus: [4, 4]\nlinks: [{fabric: infiniband}, {fabric: infiniband}, {fabric: infiniband}]\n", "3 links for 2 dimensions");
     says("torus: [4, 4]\n", "links");
     says("torus: [4]\nlinks: {fabric: infinite}\n", "unknown fabric");
+    says("torus: [4]\nlinks: {fabric: shm}\n", "infiniband or ethernet");
+    says(links + "levels: [{name: n, size: 2, fabric: shm}]\n", ":3:8: these are links of a torus");
     says("torus: [4]\n" + links + "tree: [1]\n", "leave this out");
     says("torus: [4]\n" + links + "levels: [{name: n, size: 2, fabric: ethernet}]\n", "inside a node");
     says("levels: [{name: a, size: 2, fabric: ethernet, links: ring}, {name: b, size: 2, fabric: ethernet}]\n",

@@ -58,10 +58,16 @@ std::optional<std::pair<std::size_t, int>> driver_number(object o) {
     return {};
 }
 
-// What a server has for its console is no accelerator: ASPEED, Matrox.
-bool is_console(object pci) {
-    const unsigned vendor = pci->attr->pcidev.vendor_id;
-    return vendor == 0x1a03 || vendor == 0x102b;
+// Whether a device computes, by its PCI class. Display adapters of others than these makers are for a console, in
+// virtual machines too; Intel's VGA adapter is part of the processor.
+enum class computing { no, where_nothing_else_does, yes };
+
+computing computes(object pci) {
+    constexpr unsigned nvidia = 0x10de, amd = 0x1002, intel = 0x8086;
+    const unsigned kind = pci->attr->pcidev.class_id, maker = pci->attr->pcidev.vendor_id;
+    const bool known = maker == nvidia || maker == amd;
+    if (kind == 0x0302 || kind == 0x1200 || (kind == 0x0380 && (known || maker == intel))) return computing::yes;
+    return kind == 0x0300 && known ? computing::where_nothing_else_does : computing::no;
 }
 
 struct gpu_name {
@@ -74,17 +80,18 @@ struct gpu_name {
 class gpu_table {
 public:
     explicit gpu_table(hwloc_topology_t t) {
-        std::map<object, std::pair<std::size_t, int>> seen;  // by the best driver
+        driver_numbers seen;  // by the best driver
         for (object o = nullptr; (o = hwloc_get_next_osdev(t, o));)
             if (const auto d = driver_number(o)) {
                 const auto [entry, first] = seen.emplace(device_of(o), *d);
                 if (!first) entry->second = std::min(entry->second, *d);
             }
+        keep_one_driver_off_the_bus(seen);
         std::vector<object> displays;
         for (object o = nullptr; (o = hwloc_get_next_pcidev(t, o));) {
-            const unsigned kind = o->attr->pcidev.class_id;
-            if ((kind == 0x0302 || kind == 0x0380 || kind == 0x1200) && !is_console(o)) add(o, {});
-            else if (kind == 0x0300 && !is_console(o)) displays.push_back(o);
+            const computing c = computes(o);
+            if (c == computing::yes) add(o, {});
+            else if (c == computing::where_nothing_else_does) displays.push_back(o);
         }
         for (const auto& [o, driver] : seen) add(o, driver);
         if (gpus_.empty())
@@ -98,6 +105,16 @@ public:
     }
 
 private:
+    using driver_numbers = std::map<object, std::pair<std::size_t, int>>;
+
+    // Of GPUs on no PCI device nothing says which of two drivers' are the same one.
+    static void keep_one_driver_off_the_bus(driver_numbers& seen) {
+        std::size_t best = gpu_drivers.size();
+        for (const auto& [o, driver] : seen)
+            if (!is_pci(o)) best = std::min(best, driver.first);
+        std::erase_if(seen, [&](const auto& s) { return !is_pci(s.first) && s.second.first != best; });
+    }
+
     void add(object o, std::optional<std::pair<std::size_t, int>> driver) {
         gpu_name& g = gpus_[o];
         if (is_pci(o)) g.bus = bus_order(o->attr->pcidev);

@@ -11,6 +11,7 @@
 
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <terrace/error.hpp>
@@ -155,6 +156,44 @@ TEST(hwloc_xml, without_gpus_other_ranks_are_named) {
     EXPECT_NE(error.find("holds no gpus to place ranks on; choose others of gpus, cores, numa, packages"),
               std::string::npos)
         << error;
+}
+
+// A machine of two cores and these devices, as `lstopo` writes it.
+node with_devices(const std::string& devices) {
+    const auto sets = [](int cores) {
+        return fmt::format(R"(cpuset="{0}" complete_cpuset="{0}" nodeset="1" complete_nodeset="1")", cores);
+    };
+    std::string cores;
+    for (int c = 0; c < 2; ++c)
+        cores += fmt::format(R"(<object type="Core" os_index="{0}" {1}><object type="PU" os_index="{0}" {1}/></object>)",
+                             c, sets(1 << c));
+    const std::filesystem::path file = temporary("hwloc_xml_test.xml");
+    write_atomically(file, fmt::format(R"(<topology version="2.0"><object type="Machine" {0} allowed_cpuset="3" )"
+                                       R"(allowed_nodeset="1"><object type="NUMANode" os_index="0" {0}/>{1}{2}</object></topology>)",
+                                       sets(3), cores, devices));
+    return place_ranks(import_in_child([&] { return import_hwloc(file); }, file.string()), {}, file.string());
+}
+
+std::string pci(int slot, const std::string& kind) {
+    return fmt::format(R"(<object type="PCIDev" pci_busid="0000:00:{:02x}.0" pci_type="{} [0000:0000] 00"/>)", slot, kind);
+}
+
+// QXL, Bochs, Cirrus, VMware, Hyper-V, iBMC, virtio, and what is part of a processor.
+TEST(hwloc_xml, display_adapters_are_no_gpus) {
+    for (const char* display : {"0300 [1b36:0100]", "0300 [1234:1111]", "0300 [1013:00b8]", "0300 [15ad:0405]",
+                                "0300 [1414:5353]", "0300 [19e5:1711]", "0380 [1af4:1050]", "0300 [8086:3e98]"}) {
+        EXPECT_EQ(shape_text(with_devices(pci(2, display)).levels.shape), "2") << display;  // cores
+        EXPECT_EQ(shape_text(with_devices(pci(2, display) + pci(5, "0302 [10de:20b0]")).levels.shape), "1") << display;
+    }
+    EXPECT_EQ(shape_text(with_devices(pci(5, "0300 [10de:2204]")).levels.shape), "1");
+    EXPECT_EQ(shape_text(with_devices(pci(5, "0380 [8086:0bd5]")).levels.shape), "1");
+}
+
+TEST(hwloc_xml, gpus_without_pci_count_once) {
+    std::string seen;
+    for (const auto& [name, type] : {std::pair{"cuda", 5}, {"nvml", 1}})
+        for (int i = 0; i < 3; ++i) seen += fmt::format(R"(<object type="OSDev" name="{}{}" osdev_type="{}"/>)", name, i, type);
+    EXPECT_EQ(shape_text(with_devices(seen).levels.shape), "3");
 }
 
 std::string child_error(const std::function<hardware()>& import, const import_limits& limits = {}) {

@@ -88,13 +88,25 @@ machine live_machine() {
     return m;
 }
 
+// A description without what hwloc has in parentheses, attributes of types: "pu:2(indexes=numa:core)".
+std::string without_attributes(std::string_view description) {
+    std::string bare;
+    bool inside = false;
+    for (const char c : description) {
+        inside |= c == '(';
+        if (!inside) bare += c;
+        inside &= c != ')';
+    }
+    return bare;
+}
+
 // hwloc takes memory for every object before it finds out that there are too many.
-void check_counts(const std::string& description) {
+void check_counts(const std::string& description, const std::string& bare) {
     constexpr std::int64_t most = 200'000;
     std::int64_t total = 1;
-    for (std::size_t colon = 0; (colon = description.find(':', colon)) != description.npos; ++colon) {
+    for (std::size_t colon = 0; (colon = bare.find(':', colon)) != bare.npos; ++colon) {
         std::int64_t count = 0;
-        std::from_chars(description.data() + colon + 1, description.data() + description.size(), count);
+        std::from_chars(bare.data() + colon + 1, bare.data() + bare.size(), count);
         if (count < 1) throw input_error(description, 0, 0, "a number from 1 must follow each colon");
         if (count > most / total) throw input_error(description, 0, 0, fmt::format("more than {} objects", most));
         total *= count;
@@ -102,9 +114,9 @@ void check_counts(const std::string& description) {
 }
 
 // hwloc wants hardware threads last.
-std::string with_threads(const std::string& description) {
-    const std::size_t last = description.find_last_of(' ') + 1;  // npos + 1 == 0
-    const bool has_them = description.compare(last, 2, "pu") == 0 || description.compare(last, 2, "PU") == 0;
+std::string with_threads(const std::string& description, const std::string& bare) {
+    const std::size_t last = bare.find_last_of(' ') + 1;  // npos + 1 == 0
+    const bool has_them = bare.compare(last, 2, "pu") == 0 || bare.compare(last, 2, "PU") == 0;
     return has_them ? description : description + " pu:1";
 }
 
@@ -122,9 +134,11 @@ hardware import_hwloc(const std::filesystem::path& path) {
 }
 
 hardware synthetic_hardware(const std::string& description) {
-    check_counts(description);
+    const std::string bare = without_attributes(description);
+    check_counts(description, bare);
     const machine m = empty_machine();
-    if (hwloc_topology_set_synthetic(m.get(), with_threads(description).c_str()) != 0 || hwloc_topology_load(m.get()) != 0)
+    if (hwloc_topology_set_synthetic(m.get(), with_threads(description, bare).c_str()) != 0 ||
+        hwloc_topology_load(m.get()) != 0)
         throw input_error(description, 0, 0,
                           "not a machine in hwloc's notation; write types from the outside in, each with how many "
                           "there are in one of the type before, as in \"package:2 core:4\"");

@@ -87,6 +87,8 @@ TEST(samples, one_line_machines) {
     const topology t = load_machine({.source = "package:2 numa:2 core:3"});
     EXPECT_EQ(shape_text(t.machine.shape), "3 x 2 x 2");
     EXPECT_EQ(shape_text(load_machine({.source = "pack:2 core:2 pu:2", .ranks = "packages"}).machine.shape), "2");
+    for (const char* numbered : {"numa:2 core:2 pu:2(indexes=core:numa)", "numa:2(memory=1GB) core:2 pu:2(indexes=2*4:4*1)"})
+        EXPECT_EQ(shape_text(load_machine({.source = numbered}).machine.shape), "2 x 2") << numbered;
     for (const char* bad : {"package:2 thing:2", "package:0", "package:2 core:", "core:1000000 pu:2", "a:1", "pu:-1"})
         EXPECT_THROW(load_machine({.source = bad}), terrace::error) << bad;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -177,6 +178,9 @@ public:
         if (!parts_of_kind(parts_, kind::package).empty())
             criteria_.push_back({"socket", inside, within(kind::package)});
         criteria_.push_back({"node", fabric::bus, grouping(ranks_.size(), 0)});
+        // What lies in something else comes before it: an L3 in a NUMA node, or NUMA nodes that share one.
+        std::ranges::stable_sort(criteria_.begin() + (gpus ? 1 : 0), criteria_.end(), std::greater{},
+                                 [](const criterion& c) { return count_groups(c.groups); });
     }
 
     // A criterion that joins nothing more than those before gives no level, but its name to the level whose groups it
@@ -193,7 +197,7 @@ public:
                 h.levels.push_back(level_of(c, current, next));
                 groupings.push_back(next);
                 current = std::move(next);
-            } else if (!h.levels.empty()) {
+            } else if (!h.levels.empty() && c.groups == current) {
                 h.levels.back().name = c.name;
             }
         }
@@ -202,9 +206,14 @@ public:
     }
 
 private:
+    // A place that holds several sockets, such as memory that all share, is no more than the node.
     grouping within(kind what) const {
+        const std::vector<int> sockets = parts_.counts(parts_of_kind(parts_, kind::package));
         std::vector<int> places;
-        for (const int r : ranks_) places.push_back(parts_.within(r, what));
+        for (const int r : ranks_) {
+            const int place = parts_.within(r, what);
+            places.push_back(sockets[at(place)] > 1 ? r : place);
+        }
         return group_by(places);
     }
 

@@ -29,6 +29,7 @@ struct part {
     double rate = 0;          ///< NICs: what the network port carries, per direction [B/s]; 0 as above
     bool infiniband = false;  ///< NICs: rather than Ethernet
     bool rdma = false;        ///< NICs: ranks would use this one
+    bool used = false;        ///< NICs: some rank's nearest (from place_ranks on)
     int rank = -1;            ///< the rank of this node that runs here (from place_ranks on)
     std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
     kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both

@@ -201,7 +201,10 @@ private:
             one_port.rdma |= one_port.infiniband || port.attribute("gdr").as_bool();
             result.push_back(std::move(one_port));
         }
-        return result;
+        if (result.size() == 1) return result;
+        p.what = part::kind::slot;
+        p.children = std::move(result);
+        return one(std::move(p));
     }
 
     static std::vector<part> one(part p) {

@@ -352,7 +352,9 @@ void assign_nics(const part_list& parts, const std::vector<int>& ranks) {
         // Preorder: what is in `place` comes right after it.
         const auto first = std::lower_bound(cards.begin(), cards.end(), place);
         const std::size_t choice = turn[place]++ % static_cast<std::size_t>(counts[at(place)]);
-        parts[r].nearest_nic = parts[*(first + static_cast<std::ptrdiff_t>(choice))].name;
+        part& card = parts[*(first + static_cast<std::ptrdiff_t>(choice))];
+        card.used = true;
+        parts[r].nearest_nic = card.name;
         parts[r].nic_within = parts[place].what;
     }
 }
@@ -419,8 +421,12 @@ std::optional<hierarchy> levels_between(hardware parts, std::span<const int> thr
 std::optional<uplink> uplink_of(const part& machine) {
     part copy = machine;
     const part_list parts(copy);
+    std::vector<int> cards = network_cards(parts);
+    const auto unused = [&](int i) { return !parts[i].used; };
+    if (!std::ranges::all_of(cards, unused)) std::erase_if(cards, unused);
     std::optional<uplink> all;
-    for (const int i : network_cards(parts)) {
+    std::map<int, double> slots;  // what the ports of each carry together
+    for (const int i : cards) {
         const part& card = parts[i];
         const fabric medium = card.infiniband ? fabric::infiniband : fabric::ethernet;
         if (!all) all = uplink{medium, 0, 0, false};
@@ -428,7 +434,12 @@ std::optional<uplink> uplink_of(const part& machine) {
         if (medium == fabric::infiniband) all->medium = medium;
         const double assumed = card.link > 0 ? port_rate(card.link) : 0;
         all->assumed |= card.rate <= 0;
-        all->bandwidth += card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
+        slots[parts.within(i, kind::slot)] +=
+            card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
+    }
+    for (const auto& [slot, ports] : slots) {
+        const double link = parts[slot].link;
+        all->bandwidth += link > 0 ? std::min(ports, link) : ports;
     }
     return all;
 }

@@ -27,6 +27,8 @@ part in(kind what, std::vector<part> children, double link = 0) {
 
 part gpu() { return {.what = kind::gpu}; }
 
+part card(double rate) { return {.what = kind::nic, .link = 15.75e9, .rate = rate, .rdma = true}; }
+
 TEST(node, levels_come_from_the_inside_whatever_holds_what) {
     EXPECT_EQ(levels_of(synthetic_hardware("package:1 numa:2 l3:2 core:2")), "l3:shm numa:shm node:shm 2 x 2 x 2");
     EXPECT_EQ(levels_of(synthetic_hardware("package:1 l3:1 numa:2 core:4")), "numa:shm node:shm 4 x 2");
@@ -45,6 +47,27 @@ TEST(node, levels_have_the_names_of_equal_groups) {
                 if (peer != g) h.wires.push_back({g, peer, 25e9});
         EXPECT_EQ(levels_of(std::move(h)), expected);
     }
+}
+
+uplink up(std::vector<part> children) {
+    hardware h{in(kind::machine, std::move(children)), "nvlink", {}};
+    return uplink_of(place_ranks(std::move(h), {}, "node").parts.machine).value_or(uplink{});
+}
+
+TEST(node, the_uplink_is_what_ranks_use) {
+    const uplink one = up({gpu(), card(12.5e9), card(12.5e9), card(12.5e9)});
+    EXPECT_EQ(one.cards, 1);
+    EXPECT_DOUBLE_EQ(one.bandwidth, 12.5e9);
+    const part near = in(kind::bus_switch, {gpu(), gpu(), card(12.5e9)});
+    const uplink nearest = up({near, near, card(1.25e8), card(1.25e8)});
+    EXPECT_EQ(nearest.cards, 2);
+    EXPECT_DOUBLE_EQ(nearest.bandwidth, 25e9);
+}
+
+TEST(node, the_uplink_is_no_more_than_slots_carry) {
+    const part slot = in(kind::slot, {card(12.5e9), card(12.5e9)}, 15.75e9);
+    EXPECT_DOUBLE_EQ(up({gpu(), gpu(), gpu(), gpu(), slot, slot}).bandwidth, 31.5e9);
+    EXPECT_DOUBLE_EQ(up({gpu(), card(25e9)}).bandwidth, 15.75e9);
 }
 
 }  // namespace

@@ -28,6 +28,18 @@ double nvlink_rate(int sm) {
     return sm < 100 ? 25e9 : 50e9;
 }
 
+// The same of one xGMI link of 16 bits, of AMD's: gfx906 and gfx908 (23 GT/s), gfx90a (25), gfx942 (32), gfx950 (38.4).
+// Nothing, so that a rate is assumed, for others.
+double xgmi_rate(int sm) {
+    switch (sm) {
+        case 90: return 46e9;
+        case 91: return 50e9;
+        case 94: return 64e9;
+        case 95: return 76.8e9;
+        default: return 0;
+    }
+}
+
 // "16 GT/s", "32.0 GT/s PCIe": of one lane, after its encoding [B/s]. Nothing where NCCL wrote that it is not known.
 std::optional<double> lane_rate(std::string_view text) {
     double transfers = 0;
@@ -127,8 +139,9 @@ private:
     std::vector<part> pci(const pugi::xml_node& e) {
         const std::string bus = required(e, "busid");
         const std::string kind = required(e, "class");
-        const bool is_gpu = kind == "0x030200" || kind == "0x030000" || kind == "0x038000" || kind == "0x120000";
-        const bool is_nic = kind.starts_with("0x02");
+        const auto is = [&](std::string_view prefix) { return kind.starts_with(prefix); };
+        const bool is_gpu = is("0x0302") || is("0x0300") || is("0x0380") || is("0x1200");
+        const bool is_nic = is("0x02");
         if (is_gpu) return gpu(e, bus);
         if (is_nic) return nic(e, &kind);
         part p;
@@ -153,19 +166,22 @@ private:
         const auto inner = elements(e, {"gpu"});
         if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
         for (const pugi::xml_node& g : inner) {
-            if (g.attribute("dev")) entry.device = number(g, "dev", 0, 1 << 20);
+            constexpr int not_in_the_job = -1;
+            if (g.attribute("dev")) entry.device = number(g, "dev", not_in_the_job, 1 << 20);
+            if (entry.device == not_in_the_job) entry.device.reset();
             const int sm = g.attribute("sm") ? number(g, "sm", 10, 10'000) : 80;
             for (const pugi::xml_node& l : elements(g, {"nvlink", "xgmi", "c2c"})) {
                 if (std::strcmp(l.name(), "c2c") == 0) continue;  // to the processor
-                xgmi_ |= std::strcmp(l.name(), "xgmi") == 0;
+                const bool xgmi = std::strcmp(l.name(), "xgmi") == 0;
+                xgmi_ |= xgmi;
                 // NCCL writes PCI class 0x068000 for an NVSwitch, processors have others.
                 const std::string target_class = l.attribute("tclass").value();
-                const bool to_switch = target_class == "0x068000";
+                const bool to_switch = target_class.starts_with("0x0680");
                 const bool to_gpu = target_class.empty() || target_class.starts_with("0x03") ||
                                     target_class.starts_with("0x12");
                 if (!to_switch && !to_gpu) continue;
                 links_.push_back({l, gpus_.size(), to_switch ? "" : lower(required(l, "target")),
-                                  number(l, "count", 1, 1000) * nvlink_rate(sm)});
+                                  number(l, "count", 1, 1000) * (xgmi ? xgmi_rate(sm) : nvlink_rate(sm))});
             }
         }
         if (entry.device) p.name = fmt::format("cuda{}", *entry.device);
@@ -179,7 +195,7 @@ private:
         part p;
         p.what = part::kind::nic;
         p.link = link_of(e);
-        p.infiniband = pci_class && *pci_class == "0x020700";
+        p.infiniband = pci_class && pci_class->starts_with("0x0207");
         p.rdma = p.infiniband;
         p.name = e.attribute("busid") ? e.attribute("busid").value() : "nic";
         std::vector<pugi::xml_node> ports;

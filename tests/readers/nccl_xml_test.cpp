@@ -57,6 +57,44 @@ TEST(nccl_xml, pairs_with_nvlink) {
     EXPECT_EQ(h.levels[1].medium, fabric::pcie);
 }
 
+// MI300, MI250, and one that is not known.
+TEST(nccl_xml, xgmi_links_have_their_own_rates) {
+    const auto pair = [](const std::string& sm) {
+        const auto linked = [&](const char* target) {
+            return "<gpu sm=\"" + sm + "\"><xgmi target=\"" + target + "\" count=\"2\" tclass=\"0x038000\"/></gpu>";
+        };
+        return levels_of(in_system(gpu("a", linked("b")) + gpu("b", linked("a")))).levels[0];
+    };
+    EXPECT_EQ(pair("94").bandwidth, 2 * 64e9);
+    EXPECT_EQ(pair("91").bandwidth, 2 * 50e9);
+    EXPECT_FALSE(pair("94").bandwidth_assumed);
+    EXPECT_TRUE(pair("120").bandwidth_assumed);
+}
+
+// GPUs outside the job have no number; classes have a last byte of their own.
+TEST(nccl_xml, gpus_are_numbered_by_the_bus_where_one_has_no_number) {
+    const std::string other = "<pci busid=\"c\" class=\"0x030201\"/>\n";
+    const std::filesystem::path file =
+        written(in_system(gpu("b", "<gpu dev=\"0\"/>") + gpu("a", "<gpu dev=\"-1\"/>") + other));
+    const node n = place_ranks(import_nccl(file), {}, file.string());
+    const std::vector<part>& gpus = n.parts.machine.children[0].children;
+    EXPECT_EQ(gpus[0].rank, 1);
+    EXPECT_EQ(gpus[1].rank, 0);
+    EXPECT_EQ(gpus[1].name, "a");
+    EXPECT_EQ(gpus[2].rank, 2);
+}
+
+// Two ports of 100 Gbit/s in a slot of 15.75 GB/s.
+TEST(nccl_xml, ports_share_their_slot) {
+    const std::string nic = "<pci busid=\"n\" class=\"0x020700\" link_speed=\"8 GT/s\" link_width=\"16\"><nic>"
+                            "<net name=\"p0\" speed=\"100000\"/><net name=\"p1\" speed=\"100000\"/></nic></pci>\n";
+    const std::filesystem::path file = written(in_system(gpu("a") + gpu("b") + nic));
+    const auto up = uplink_of(place_ranks(import_nccl(file), {}, file.string()).parts.machine);
+    ASSERT_TRUE(up);
+    EXPECT_EQ(up->cards, 2);
+    EXPECT_NEAR(up->bandwidth, 15.75e9, 1e7);
+}
+
 TEST(nccl_xml, errors_say_where_and_what) {
     struct refused {
         std::string text;

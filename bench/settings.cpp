@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -25,21 +25,6 @@
 namespace terrace::bench {
 
 namespace {
-
-// What there is to say to a command line, if anything: help, or what is wrong with it. `more` tells what single options
-// cannot; it throws CLI::ParseError.
-template <class More>
-std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv, More more) {
-    try {
-        app.parse(argc, argv);
-        more();
-        return {};
-    } catch (const CLI::ParseError& e) {
-        std::ostringstream out, err;
-        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
-        return answer{fmt::format("terrace-bench: {}\nTry: {} --help\n", e.what(), app.get_name()), 2};
-    }
-}
 
 // "a, b, c"
 template <class Value>
@@ -100,11 +85,6 @@ Examples:
       the same calls as CUDA graphs, replayed
   mpirun -np 8 terrace-bench --plan plan.yaml --device cuda --staging -b 1M -e 256M
       buffers on GPUs through pinned memory of the host, shared memory and MPI, beside the bus's own rate and NCCL
-
-Also:
-  terrace-bench --detect --help     describes the nodes of a job as a cluster file
-  terrace-bench --links --help      measures links and writes what it finds into a cluster file
-  terrace-bench --suite --help      the whole comparison on a cluster, Open MPI in several settings included, with plots
 
 Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
 }
@@ -205,6 +185,94 @@ void check_together(const settings& s) {
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
 }
 
+// ---- the other modes ------------------------------------------------------------------------------------------------
+
+// Each by itself reads its own command line. The page and the completion of terrace-bench have them as commands, which
+// they are not: their options may come before their names.
+struct links_line {
+    links_settings s;
+    bool links = true, anywhere = false;
+    CLI::App app{"Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
+                 "One rank per place, node by node, and nothing else running.", "--links"};
+
+    links_line() {
+        app.add_flag("--links", links, "measure links, not collectives");
+        app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
+            ->required()->type_name("FILE");
+        app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
+        add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
+            ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
+        app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
+        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        app.footer(R"(
+Examples:
+  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
+  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
+  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
+  terrace plan measured.yaml
+
+Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+    }
+};
+
+struct detect_line {
+    detect_settings s;
+    bool detect = true;
+    CLI::App app{"Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
+                 "Ranks that are bound to cores of their own are where those are.", "--detect"};
+
+    detect_line() {
+        app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives");
+        app.add_flag("--measure", s.measure,
+                     "measure the rates, as --links does: some seconds a level, nothing else running");
+        app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
+        app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
+        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        app.footer(R"(
+Examples:
+  mpirun -np 8 --bind-to core terrace-bench --detect --measure -o cluster.yaml
+  tools/vcluster run -- build/bench/terrace-bench --detect --measure
+  terrace plan cluster.yaml
+
+Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
+    }
+};
+
+// For the pages alone: tools/bench-suite reads its command line by itself.
+struct suite_line {
+    CLI::App app{"Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"
+                 "It starts its runs by itself, without mpirun.", "--suite"};
+
+    suite_line() {
+        app.add_flag("--suite")->description("the whole comparison, not one run");
+        app.add_option("CLUSTER")->required()->description("cluster file");
+        app.add_flag("--emulate")->description("on this machine, by tools/vcluster");
+        const auto add = [&](const char* names, const char* value, const char* description) {
+            app.add_option(names)->type_name(value)->description(description);
+        };
+        add("--launch", "LINE", "what starts MPI programs; -np and what follows are added");
+        add("-o", "DIR", "the folder of its results");
+        add("--collective", "NAME", "one of them; default: allreduce");
+        add("-b", "BYTES", "smallest size");
+        add("-e", "BYTES", "largest size");
+        add("-f", "N", "from size to size");
+        add("-n", "N", "iterations of a row at least");
+        add("--bench-options", "LINE", "more options of terrace-bench");
+    }
+};
+
+template <class Line>
+void add_mode(CLI::App& app) {
+    const auto mode = std::make_shared<Line>();
+    app.add_subcommand(CLI::App_p(mode, &mode->app))->group("Also, each with a --help of its own");
+}
+
+// What there is to say to a mode's command line, if anything.
+std::optional<answer> answer_to_mode(CLI::App& app, int argc, const char* const* argv) {
+    app.name("terrace-bench " + app.get_name());
+    return answer_to(app, argc, argv);
+}
+
 }  // namespace
 
 std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
@@ -275,61 +343,32 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 
-    if (const auto said = answer_to(app, argc, argv, [&] {
-            for (const contender_kind& kind : contender_kinds())
-                if (listed->empty() && suits(s, kind)) s.algorithms.emplace_back(kind.name);
-            check_together(s);
-        }))
-        return *said;
+    app.callback([&] {
+        for (const contender_kind& kind : contender_kinds())
+            if (listed->empty() && suits(s, kind)) s.algorithms.emplace_back(kind.name);
+        check_together(s);
+    });
+    app.get_formatter()->label("SUBCOMMAND", "MODE");
+    add_mode<detect_line>(app);
+    add_mode<links_line>(app);
+    add_mode<suite_line>(app);
+
+    if (const auto said = answer_to(app, argc, argv)) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
     return s;
 }
 
 std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
-    links_settings s;
-    bool links = true, anywhere = false;
-    CLI::App app("Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
-                 "One rank per place, node by node, and nothing else running.", "terrace-bench --links");
-    app.add_flag("--links", links, "measure links, not collectives")->required();
-    app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
-        ->required()->type_name("FILE");
-    app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
-    add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
-        ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
-    app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
-    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
-    app.footer(R"(
-Examples:
-  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
-  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
-  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
-  terrace plan measured.yaml
-
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
-    if (anywhere) s.place = options::placement::anywhere;
-    return s;
+    links_line line;
+    if (const auto said = answer_to_mode(line.app, argc, argv)) return *said;
+    if (line.anywhere) line.s.place = options::placement::anywhere;
+    return line.s;
 }
 
 std::variant<detect_settings, answer> parse_detect_settings(int argc, const char* const* argv) {
-    detect_settings s;
-    bool detect = true;
-    CLI::App app("Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
-                 "Ranks that are bound to cores of their own are where those are.", "terrace-bench --detect");
-    app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives")->required();
-    app.add_flag("--measure", s.measure, "measure the rates, as --links does: some seconds a level, nothing else running");
-    app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
-    app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
-    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
-    app.footer(R"(
-Examples:
-  mpirun -np 8 --bind-to core terrace-bench --detect --measure -o cluster.yaml
-  tools/vcluster run -- build/bench/terrace-bench --detect --measure
-  terrace plan cluster.yaml
-
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    if (const auto said = answer_to(app, argc, argv, [] {})) return *said;
-    return s;
+    detect_line line;
+    if (const auto said = answer_to_mode(line.app, argc, argv)) return *said;
+    return line.s;
 }
 
 }  // namespace terrace::bench

@@ -11,6 +11,7 @@
 #include <terrace/types.hpp>
 
 #include "plan/recipe.hpp"
+#include "tools/answer.hpp"
 
 namespace terrace::bench {
 
@@ -46,12 +47,6 @@ struct settings {
 
     /// Elements of each call to measure, ascending and positive (count_of).
     std::vector<std::int64_t> counts(collective what, int ranks) const;
-};
-
-/// A command line that runs nothing: a mistake, or a question such as --help.
-struct answer {
-    std::string text;
-    int exit_code;
 };
 
 std::variant<settings, answer> parse_settings(int argc, const char* const* argv);

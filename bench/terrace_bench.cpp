@@ -33,6 +33,7 @@
 #include "planner/cost.hpp"
 #include "schedule/compose.hpp"
 #include "tools/import_child.hpp"
+#include "tools/output.hpp"
 #include "topology/cluster_yaml.hpp"
 #include "topology/describe.hpp"
 
@@ -46,10 +47,12 @@ std::string now_text() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
 
+// Where standard output takes no more, all ranks end.
 void say(const world& w, const std::string& text) {
-    if (!w.first()) return;
-    fmt::print("{}", text);
-    std::fflush(stdout);
+    w.together([&] {
+        if (w.first()) say_text(text);
+        return true;
+    });
 }
 
 // Learned now rather than after minutes of measuring.
@@ -241,7 +244,8 @@ int describe(const world& w, const detect_settings& s) {
 }
 
 int say_answer(const world& w, const answer& a) {
-    if (w.first()) fmt::print(a.exit_code == 0 ? stdout : stderr, "{}", a.text);
+    if (a.exit_code == 0) say(w, a.text);
+    else if (w.first()) fmt::print(stderr, "{}", a.text);
     return a.exit_code;
 }
 
@@ -263,6 +267,12 @@ int run(const world& w, int argc, char** argv) {
 // Pages are made where the build runs, which MPI may not.
 bool asks_for_a_page(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "--generate"; }
 
+int print_page(int argc, char** argv) {
+    const answer page = std::get<answer>(parse_settings(argc, argv));
+    say_text(page.text);
+    return page.exit_code;
+}
+
 }  // namespace
 
 }  // namespace terrace::bench
@@ -271,11 +281,7 @@ int main(int argc, char** argv) {
     using namespace terrace::bench;
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
-        if (asks_for_a_page(argc, argv)) {
-            const answer page = std::get<answer>(parse_settings(argc, argv));
-            fmt::print("{}", page.text);
-            return page.exit_code;
-        }
+        if (asks_for_a_page(argc, argv)) return print_page(argc, argv);
         const world w(argc, argv);
         try {
             return run(w, argc, argv);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/document.hpp"
+#include "tools/output.hpp"
 #include "topology/cluster_yaml.hpp"
 #include "topology/describe.hpp"
 #include "topology/hwloc_xml.hpp"
@@ -47,11 +48,11 @@ int detect_command::run() const {
     t.machine.hosts = {t.name};
     const std::string text = cluster_file(t, *this);
     if (output.empty()) {
-        fmt::print("{}", text);
+        say_text(text);
         return 0;
     }
     write_atomically(output, text);
-    fmt::print("{}\ncluster file: {}\n", describe_text(t), output);
+    say("{}\ncluster file: {}\n", describe_text(t), output);
     return 0;
 }
 

@@ -28,6 +28,7 @@
 #include "api/environment.hpp"
 #include "base/units.hpp"
 #include "tools/build_config.hpp"
+#include "tools/output.hpp"
 
 namespace terrace {
 
@@ -226,8 +227,8 @@ int doctor_command::run() const {
     for (finding& f : variables()) all.push_back(std::move(f));
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};
-        fmt::print("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
-        if (!f.fix.empty()) fmt::print("       {}\n", f.fix);
+        say("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
+        if (!f.fix.empty()) say("       {}\n", f.fix);
         if (f.how == finding::kind::problem) status = 1;
     }
     return status;

@@ -9,6 +9,7 @@
 #include "plan/routes.hpp"
 #include "planner/planner.hpp"
 #include "tools/arguments.hpp"
+#include "tools/output.hpp"
 #include "tools/picture.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
@@ -39,8 +40,7 @@ void print_candidates(const recipe& plan, collective what, const rule& chosen, c
             add(is_chosen ? "->" : "", fmt::format("{}", i + 1), all[i].how, all[i].what.origin);
     }
     if (!listed) add("->", "-", at_size, "the plan");
-    fmt::print(
-        "candidates ({}), each with its best lanes and chunk; -> is what the plan runs. Among those within 2 % the\n"
+    say("candidates ({}), each with its best lanes and chunk; -> is what the plan runs. Among those within 2 % the\n"
         "planner takes what costs the processors least and keeps the stages of the size below.\n{}\n",
         all.size(), rows.text());
 }
@@ -53,10 +53,10 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
                   format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
     }
     const int orders = routes_of(plan.machine, chosen.stages).count();
-    fmt::print("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
-               chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)),
-               orders == 0 ? "" : fmt::format("; its parts take {} orders side by side, this is the longest", orders),
-               rows.text());
+    say("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
+        chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)),
+        orders == 0 ? "" : fmt::format("; its parts take {} orders side by side, this is the longest", orders),
+        rows.text());
 }
 
 std::string busiest_processor(const hierarchy& machine) {
@@ -76,7 +76,7 @@ void print_links(const recipe& plan, const prediction& p) {
     }
     rows.add({busiest_processor(plan.machine), "", "", format_duration(p.cpu_time),
               p.time > 0 ? fmt::format("{:.0f} %", 100 * p.cpu_time / p.time) : "-"});
-    fmt::print("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
+    say("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
 }
 
 // What the call would have to wait less for to be faster.
@@ -136,21 +136,21 @@ int explain_command::run() const {
     if (svg || dot) {
         const std::string title = fmt::format("{} of {}", call.collective, format_bytes(bytes));
         const picture drawn = picture_of(plan, title, chosen, p, at_size.limit);
-        fmt::print("{}", svg ? draw_svg(drawn) : draw_dot(drawn));
+        say_text(svg ? draw_svg(drawn) : draw_dot(drawn));
         return 0;
     }
-    fmt::print("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes),
-               plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
-    fmt::print("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
-    fmt::print("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time),
-               format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
+    say("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes),
+        plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
+    say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
+    say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time),
+        format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
     if (chosen.simulated > 0)
-        fmt::print("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
-                   format_duration(chosen.simulated), format_bytes(chosen.at));
-    fmt::print("\n");
+        say("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
+            format_duration(chosen.simulated), format_bytes(chosen.at));
+    say("\n");
     print_stages(plan, what, chosen, p);
     print_links(plan, p);
-    fmt::print("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
+    say("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
     print_candidates(plan, what, chosen, at_size, bytes);
     return 0;
 }

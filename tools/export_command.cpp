@@ -10,6 +10,7 @@
 #include "base/document.hpp"
 #include "plan/plan_yaml.hpp"
 #include "tools/exports.hpp"
+#include "tools/output.hpp"
 
 namespace terrace {
 
@@ -21,7 +22,7 @@ int export_command::run() const {
                              : hostfile ? terrace::hostfile(plan.machine)
                              : simgrid  ? simgrid_platform(plan.machine, plan.name)
                                           : plan_json(plan);
-    if (output.empty()) fmt::print("{}", text);
+    if (output.empty()) say_text(text);
     else write_atomically(output, text);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "api/environment.hpp"
 #include "tools/build_config.hpp"
 #include "tools/gpu_info.hpp"
+#include "tools/output.hpp"
 #include "tools/table.hpp"
 
 namespace terrace {
@@ -108,7 +109,7 @@ std::string as_json(const findings& found) {
 
 int info_command::run() const {
     const findings found = look_around();
-    fmt::print("{}", json ? as_json(found) : as_text(found));
+    say_text(json ? as_json(found) : as_text(found));
     return found.problems.empty() ? 0 : 1;
 }
 

@@ -53,7 +53,7 @@ std::string synopsis(const CLI::App& app, const std::string& name) {
     text += "[OPTIONS]\n";
     for (const CLI::Option* o : all)
         if (o->get_positional()) text += roff(o->get_name()) + "\n";
-    if (!commands(app).empty()) text += "COMMAND ...\n";
+    if (app.get_require_subcommand_min() > 0) text += "COMMAND ...\n";
     return text;
 }
 
@@ -83,6 +83,7 @@ std::string option_words(const CLI::App& app) {
         for (const std::string& name : o->get_snames()) words.push_back("-" + name);
         for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
     }
+    for (const CLI::App* command : commands(app)) words.push_back(command->get_name());  // some look like options
     return fmt::format("{}", fmt::join(words, " "));
 }
 

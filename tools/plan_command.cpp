@@ -12,6 +12,7 @@
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "tools/machine.hpp"
+#include "tools/output.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
@@ -73,8 +74,7 @@ void print_allreduce(const recipe& plan) {
                   percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
                   describe(plan.machine, r.stages)});
     }
-    fmt::print(
-        "allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
+    say("allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
         "they take\n{}\n",
         format_bytes(plan.rules.at(collective::allreduce).back().at), rows.text());
 }
@@ -89,15 +89,15 @@ void print_others(const recipe& plan) {
                       predicted_text(r), percent_of_limit(r.limit, r.predicted), lanes_text(r),
                       describe(plan.machine, r.stages)});
     }
-    fmt::print("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
+    say("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
 }
 
 void print_summary(const recipe& plan) {
-    fmt::print("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
-               rates_text(plan.machine));
+    say("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
+        rates_text(plan.machine));
     print_allreduce(plan);
     print_others(plan);
-    fmt::print("verified: {}\n", plan.verified);
+    say("verified: {}\n", plan.verified);
 }
 
 }  // namespace
@@ -110,13 +110,13 @@ int plan_command::run() const {
         return 1;
     }
     if (output == "-") {
-        fmt::print("{}", plan.text);
+        say_text(plan.text);
         return 0;
     }
     const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
     write_atomically(file, plan.text);
     print_summary(plan);
-    fmt::print("plan: {}\n", file);
+    say("plan: {}\n", file);
     return 0;
 }
 

@@ -18,6 +18,7 @@
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "tools/arguments.hpp"
+#include "tools/output.hpp"
 #include "tools/proof.hpp"
 #include "tools/summary.hpp"
 #include "tools/table.hpp"
@@ -57,7 +58,7 @@ void print_times(const simulation& s, const prediction& p, double limit) {
     rows.add({"closed form", format_duration(p.time), percent_of_limit(limit, p.time),
               p.time > 0 ? fmt::format("{:+.1f} %", 100 * (p.time / s.time - 1)) : ""});
     rows.add({"limit", format_duration(limit), "", ""});
-    fmt::print("{}\n", rows.text());
+    say("{}\n", rows.text());
 }
 
 void print_links(const hierarchy& machine, const simulation& s) {
@@ -83,7 +84,7 @@ void print_links(const hierarchy& machine, const simulation& s) {
     }
     rows.add({"processors", fmt::format("{}", s.processors.size()), "", "", percent(most(s.processors), s.time),
               percent(mean(s.processors), s.time), percent(least(s.processors), s.time)});
-    fmt::print("each direction of each link by itself; bytes are those of the busiest\n{}\n", rows.text());
+    say("each direction of each link by itself; bytes are those of the busiest\n{}\n", rows.text());
 }
 
 void print_stages(const hierarchy& machine, const rule& how, const simulation& s) {
@@ -103,7 +104,7 @@ void print_stages(const hierarchy& machine, const rule& how, const simulation& s
     for (const auto& [which, of] : sums)
         rows.add({stage_text(machine, how.stages[static_cast<std::size_t>(which.first)]), which.second ? "down" : "up",
                   format_duration(of.total / static_cast<double>(of.count)), format_duration(of.longest)});
-    fmt::print("{}\n", rows.text());
+    say("{}\n", rows.text());
 }
 
 const link_load& busiest_link(const simulation& s) {
@@ -157,14 +158,14 @@ rule rule_for(const recipe& plan, const simulate_command& a) {
 void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s,
                 const prediction& p) {
     const hierarchy& machine = plan.machine;
-    fmt::print("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
-               machine.ranks(), shape_text(machine.shape));
-    fmt::print("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
-               s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
+    say("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
+        machine.ranks(), shape_text(machine.shape));
+    say("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
+        s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
     print_times(s, p, limit(machine, a.call.size(), a.call.what()));
     print_links(machine, s);
     print_stages(machine, how, s);
-    fmt::print("bottleneck: {}\n", bottleneck(machine, s));
+    say("bottleneck: {}\n", bottleneck(machine, s));
 }
 
 }  // namespace
@@ -183,21 +184,20 @@ int simulate_command::run() const {
                       .progress = [&](double part) { line.show(part); }});
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
-    if (json) fmt::print("{}", json_text(plan, *this, how, s, p));
+    if (json) say_text(json_text(plan, *this, how, s, p));
     else print_text(plan, *this, how, s, p);
     if (!trace.empty()) {
         const int ranks = traced_ranks(s);
         write_atomically(trace, chrome_trace(machine, how, s, ranks));
         if (!json)
-            fmt::print("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
-                       trace);
+            say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(), trace);
     }
     if (!svg.empty()) {
         const std::string title =
             fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
                         describe(machine, how.stages));
         write_atomically(svg, timeline_svg(machine, how, s, title));
-        if (!json) fmt::print("timeline: {}\n", svg);
+        if (!json) say("timeline: {}\n", svg);
     }
     return 0;
 }

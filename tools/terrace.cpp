@@ -2,7 +2,9 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,11 +17,13 @@
 #include <terrace/version.hpp>
 
 #include "schedule/registry.hpp"
+#include "tools/answer.hpp"
 #include "tools/detect_command.hpp"
 #include "tools/doctor_command.hpp"
 #include "tools/explain_command.hpp"
 #include "tools/export_command.hpp"
 #include "tools/info_command.hpp"
+#include "tools/output.hpp"
 #include "tools/pages.hpp"
 #include "tools/plan_command.hpp"
 #include "tools/simulate_command.hpp"
@@ -78,12 +82,27 @@ std::string no_collective(const std::string& text) {
     return parse_collective(text) ? "" : fmt::format("\"{}\" is none of {}", text, collective_names());
 }
 
+// Cluster files and plans are both YAML, and early on say which. Read as the other, either would only lack a key.
+CLI::Validator no_file_with(std::string key, std::string advice) {
+    return CLI::Validator(
+        [key = "\n" + key + ":", advice](const std::string& file) {
+            std::string text = "\n";
+            if (std::error_code ignored; std::filesystem::is_regular_file(file, ignored)) {
+                text.resize(4096);
+                std::ifstream(file).read(&text[1], 4095);
+            }
+            return text.find(key) == text.npos ? "" : fmt::format(fmt::runtime(advice), file);
+        },
+        "");
+}
+
 void add_machine_options(CLI::App& command, machine_options& o) {
     command
         .add_option("MACHINE", o.source,
                     "a cluster file (YAML), a node's hwloc XML or NCCL topology XML, Slurm's topology.conf, or a node "
                     "in hwloc's notation as in \"package:2 core:4\"")
-        ->required();
+        ->required()
+        ->check(no_file_with("terrace_plan", "{0} is a plan already; to see what it does: terrace explain {0}"));
     command
         .add_option("--ranks", o.ranks,
                     "what a rank is, where one node is described: " + rank_unit_names() +
@@ -97,7 +116,9 @@ void add_machine_options(CLI::App& command, machine_options& o) {
 }
 
 void add_plan_option(CLI::App& command, std::filesystem::path& file) {
-    command.add_option("PLAN", file, "plan file")->required();
+    command.add_option("PLAN", file, "plan file")
+        ->required()
+        ->check(no_file_with("terrace_topology", "{0} is a cluster file; make a plan of it first: terrace plan {0}"));
 }
 
 void add_call_options(CLI::App& command, call_options& o) {
@@ -210,7 +231,8 @@ void command_line::add_doctor() {
     CLI::App& command = add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it").first;
     command.footer("Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
                    "Examples:\n"
-                   "  terrace doctor --help");
+                   "  terrace doctor\n"
+                   "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }
 
 void command_line::add_export() {
@@ -257,18 +279,15 @@ command_line::command_line() {
 
 int command_line::run(int argc, char** argv) {
     try {
-        app_.parse(argc, argv);
-    } catch (const CLI::ParseError& e) {
-        return app_.exit(e) == 0 ? 0 : 2;
+        const std::optional<answer> said = answer_to(app_, argc, argv);
+        if (!said) return status_;
+        if (said->exit_code == 0) say_text(said->text);
+        else fmt::print(stderr, "{}", said->text);
+        return said->exit_code;
     } catch (const std::exception& e) {
         fmt::print(stderr, "{}\n", e.what());
         return 2;
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        fmt::print(stderr, "terrace: the output could not be written; is the device full?\n");
-        return 2;
-    }
-    return status_;
 }
 
 }  // namespace

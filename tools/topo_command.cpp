@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "tools/machine.hpp"
+#include "tools/output.hpp"
 #include "tools/picture.hpp"
 #include "topology/cluster_yaml.hpp"
 #include "topology/describe.hpp"
@@ -40,7 +41,7 @@ int topo_command::run() const {
                              : svg  ? draw_svg(picture_of(t))
                              : dot  ? draw_dot(picture_of(t))
                                     : describe_text(t);
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    say_text(text);
     return 0;
 }
 

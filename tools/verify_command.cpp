@@ -10,6 +10,7 @@
 
 #include <terrace/error.hpp>
 
+#include "tools/output.hpp"
 #include "tools/proof.hpp"
 
 namespace terrace {
@@ -58,12 +59,12 @@ int verify_command::run() const {
                                      : "messages of 0, 1, P-1, P and 2P+3 elements and both sides of every bound";
     std::vector<std::string> rules;
     for (const auto& [what, list] : plan.rules) rules.push_back(fmt::format("{} of {}", list.size(), to_string(what)));
-    fmt::print("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", plan_file.string(),
-               fmt::join(rules, ", "), plan.machine.ranks(), claims.size(), counts);
+    say("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", plan_file.string(),
+        fmt::join(rules, ", "), plan.machine.ranks(), claims.size(), counts);
     if (proved_whole < claims.size())
-        fmt::print("{} of them whole, {} by groups: {} kinds of groups, each proved whole, and how they fit together; "
-                   "--whole proves all of them whole\n",
-                   proved_whole, claims.size() - proved_whole, groups.kinds());
+        say("{} of them whole, {} by groups: {} kinds of groups, each proved whole, and how they fit together; "
+            "--whole proves all of them whole\n",
+            proved_whole, claims.size() - proved_whole, groups.kinds());
     return 0;
 }
 

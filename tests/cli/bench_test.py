@@ -161,6 +161,11 @@ class Bench(Scratch):
         message = self.bench("--collective", "scan", status=2)
         self.assertEqual(message.count("terrace-bench: --collective: scan is none of"), 1)  # not once per rank
         self.assertIn("--root 4: there are 4 ranks", self.bench("-r", "4", "--collective", "reduce", status=2))
+        self.assertRegex(self.bench("--lnks", status=2), "^terrace-bench: there is no option --lnks; did you mean --links")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BENCH, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "terrace-bench: standard output: cannot be written: No space left on device\n"))
         self.assertIn("nowhere/out.json: cannot be written", self.bench("--json", "nowhere/out.json", status=2))
 
 

@@ -69,6 +69,36 @@ class Usage(Command):
                           ["plan", "cluster.yaml", "--ranks", "cats"], ["plan", "cluster.yaml", "--ranks", "gpus"]]:
             self.terrace(*arguments, status=2)
 
+    def test_what_is_mistyped_is_named_with_the_nearest(self):
+        for line, said in [("plna cluster.yaml", 'terrace: there is no command "plna"; did you mean plan?'),
+                           ("fly", 'terrace: there is no command "fly"'),
+                           ("plan cluster.yaml --host x", "terrace plan: there is no option --host; did you mean --hosts?"),
+                           ("plan --ouptut=x", "terrace plan: there is no option --ouptut; did you mean --output?"),
+                           ("plan cluster.yaml --fast", "terrace plan: there is no option --fast"),
+                           ("plan a b", "terrace plan: The following argument was not expected: b"),
+                           ("plan", "terrace plan: MACHINE is required")]:
+            command = said.partition(":")[0]
+            self.assertEqual(self.terrace(*line.split(), status=2), f"{said}\nTry: {command} --help\n")
+
+    def test_a_plan_and_a_cluster_are_not_each_other(self):
+        self.terrace("plan", "cluster.yaml")
+        for command in ["explain", "simulate", "verify", "export"]:
+            self.assertIn("cluster.yaml is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
+                          self.terrace(command, "cluster.yaml", status=2))
+        for command in ["plan", "topo"]:
+            self.assertIn("cluster.plan.yaml is a plan already; to see what it does: terrace explain cluster.plan.yaml\n",
+                          self.terrace(command, "cluster.plan.yaml", status=2))
+
+    def test_standard_output_that_takes_nothing_is_an_error(self):
+        self.terrace("plan", "cluster.yaml")
+        for line in ["--help", "--version", "plan --help", "plan cluster.yaml -o -", "topo cluster.yaml", "info",
+                     "explain cluster.plan.yaml --svg", "export cluster.plan.yaml --json"]:
+            for to, reason in [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")]:
+                done = subprocess.run(f"{TERRACE} {line} >{to}", shell=True, cwd=self.directory, stderr=subprocess.PIPE,
+                                      text=True)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (2, f"terrace: standard output: cannot be written: {reason}\n"), line)
+
     def test_examples_in_the_help_run(self):
         self.terrace("plan", "cluster.yaml")
         examples = 0

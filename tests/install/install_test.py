@@ -148,7 +148,7 @@ class Files(Installed):
 class Pages(Installed):
     def options(self, program, *command):
         text = run(self.prefix / "bin" / program, *command, "--help")
-        found = set(re.findall(r"(?<![\w-])--[a-z_-]+", text.partition("\n\n")[2].partition("Examples:")[0]))
+        found = set(re.findall(r"^  (?:-\w, ?)?(--[a-z_-]+)", text, re.M))
         self.assertIn("--help", found)
         return found
 
@@ -159,13 +159,16 @@ class Pages(Installed):
                                  f'{function}; echo "${{COMPREPLY[@]}}"').split()
 
     def test_say_what_help_says(self):
-        page = (self.prefix / "share/man/man1/terrace.1").read_text().replace("\\-", "-")
-        commands = self.complete("terrace", "")
-        self.assertLessEqual({"plan", "explain", "verify", "topo"}, set(commands))
-        for command in commands:
-            section = re.search(rf"^\.SS terrace {command}\n(.*?)(?=^\.S[SH])", page, re.M | re.S).group(1)
-            self.assertEqual(set(re.findall(r"^\.B .*?(--[a-z_-]+)", section, re.M)), self.options("terrace", command))
-            self.assertEqual(set(self.complete("terrace", command, "--")), self.options("terrace", command))
+        for program, some in [("terrace", {"plan", "explain", "verify", "topo"}),
+                              ("terrace-bench", {"--detect", "--links", "--suite"})]:
+            page = (self.prefix / f"share/man/man1/{program}.1").read_text().replace("\\-", "-")
+            commands = self.complete(program, "")
+            self.assertLessEqual(some, set(commands))
+            for command in commands:
+                section = re.search(rf"^\.SS {program} {command}\n(.*?)(?=^\.S[SH])", page, re.M | re.S).group(1)
+                options = self.options(program, command) | {word for word in [command] if word.startswith("--")}
+                self.assertEqual(set(re.findall(r"^\.B .*?(--[a-z_-]+)", section, re.M)), options)
+                self.assertEqual(set(self.complete(program, command, "--")), options)
 
     def test_complete_words(self):
         self.assertEqual(self.complete("terrace", "pl"), ["plan"])

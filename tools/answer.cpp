@@ -1,0 +1,86 @@
+#include "tools/answer.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+namespace terrace {
+
+namespace {
+
+// Insertions, deletions and replacements that make one text of the other.
+std::size_t edits(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    return names;
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+    std::vector<std::string> names = names_of_commands(app);  // which may look like options
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    return names;
+}
+
+std::string unknown(const std::string& what, std::string_view word, const std::vector<std::string>& names) {
+    const auto nearest = std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+        return edits(word, a) < edits(word, b);
+    });
+    // Dashes are alike in all options, and say nothing of nearness.
+    const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+    const bool near = nearest != names.end() && 2 * edits(word, *nearest) <= letters;
+    return fmt::format("there is no {}{}", what, near ? fmt::format("; did you mean {}?", *nearest) : "");
+}
+
+// Of the first word that is no command or option; empty if there is none.
+std::string unknown_word(const CLI::App& app) {
+    for (const std::string& word : app.remaining()) {
+        const std::string name = word.substr(0, word.find('='));
+        if (name.starts_with('-')) return unknown("option " + name, name, names_of_options(app));
+        if (const auto names = names_of_commands(app); !names.empty())
+            return unknown(fmt::format("command \"{}\"", name), name, names);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv) {
+    try {
+        app.parse(argc, argv);
+        return {};
+    } catch (const CLI::ParseError& e) {
+        std::ostringstream out, err;
+        if (app.exit(e, out, err) == 0) return answer{out.str(), 0};
+        // CLI11 says first what is missing, which is so since a word before was mistyped.
+        std::string name = app.get_name(), what = unknown_word(app);
+        for (const CLI::App* command : app.get_subcommands()) {
+            if (!what.empty()) break;
+            name += " " + command->get_name();
+            what = unknown_word(*command);
+        }
+        return answer{fmt::format("{}: {}\nTry: {} --help\n", name, what.empty() ? e.what() : what, name), 2};
+    }
+}
+
+}  // namespace terrace

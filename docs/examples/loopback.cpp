@@ -4,12 +4,20 @@
 
 #include <terrace/loopback.hpp>
 
-int main(int argc, char** argv) {
-    const terrace::plan plan = terrace::plan::load(argc > 1 ? argv[1] : "plan.yaml");
+static void try_plan(const char* plan_file) {
     const auto body = [](terrace::communicator& comm) {
         std::vector<float> gradients(1000, 1.0f);
         comm.allreduce(std::span(gradients));
         if (comm.rank() == 0) std::printf("%d ranks: %g by %s\n", comm.size(), gradients[0], comm.shape(4000).c_str());
     };
-    terrace::loopback::run(plan, body, terrace::options::from_environment());
+    terrace::loopback::run(terrace::plan::load(plan_file), body, terrace::options::from_environment());
+}
+
+int main(int argc, char** argv) {
+    try {
+        try_plan(argc > 1 ? argv[1] : "plan.yaml");
+    } catch (const terrace::error& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        return 1;
+    }
 }

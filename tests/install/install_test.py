@@ -90,15 +90,14 @@ class Files(Installed):
         own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").glob("*.hpp")}
         self.assertEqual(self.files("include"), own | {"terrace/version.hpp"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
-        self.assertEqual({f for f in self.files("share") if not f.startswith(("doc/", "terrace/"))},
+        self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1",
                           "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench"})
         self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in ["bench-suite", "running.py", "vcluster"]})
         self.assertIn("usage: terrace-bench --suite", run(self.prefix / "bin/terrace-bench", "--suite", "--help"))
-        for file in ["README.md", "architecture.md", "collectives/allreduce.md", "examples/allreduce.cpp",
-                     "examples/CMakeLists.txt"]:
+        for file in ["README.md", "docs/architecture.md", "docs/collectives/allreduce.md", "docs/examples/allreduce.cpp",
+                     "docs/examples/CMakeLists.txt", "topologies/two-by-four/cluster.yaml"]:
             self.assertIn(file, self.files("share/doc/terrace"))
-        self.assertIn("two-by-four/cluster.yaml", self.files("share/terrace/topologies"))
         libraries = self.files(LIBDIR)
         module = {"terrace-nccl.so"} if (BUILD / "lib/transport/nccl/terrace-nccl.so").exists() else set()
         self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
@@ -107,6 +106,10 @@ class Files(Installed):
         self.assertNotIn("meson.build", {pathlib.Path(f).name for f in self.files(".")})
         run("ninja", "-C", BUILD, "uninstall")
         self.assertEqual(sorted(self.stage.rglob("*")), [])
+
+    def test_links_lead_to_files(self):
+        pages = self.prefix / "share/doc/terrace"
+        run(sys.executable, ROOT / "tests/docs/docs_test.py", pages, "Docs.test_links_lead_to_files")
 
     def test_needs_no_gpu(self):
         for file in [*self.libraries.glob("libterrace.so.*"), *(self.prefix / "bin").iterdir()]:
@@ -191,7 +194,7 @@ class Pages(Installed):
 class PkgConfig(Installed):
     def test_examples_build_and_run(self):
         line = re.search(r"^g\+\+ (.*pkg-config.*)$", (ROOT / "README.md").read_text(), re.M).group(1)
-        examples = self.prefix / "share/doc/terrace/examples"
+        examples = self.prefix / "share/doc/terrace/docs/examples"
         for source in sorted(examples.glob("*.cpp")):
             words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {self.directory / source.stem}")
             run("sh", "-c", f"{shlex.join(COMPILER)} -Wall -Wextra -Werror {words}", env=self.environment)
@@ -202,7 +205,7 @@ class CMake(Installed):
     def test_examples_build_and_run(self):
         build = self.directory / "build"
         environment = dict(os.environ, CXX=shlex.join(COMPILER))
-        run("cmake", "-S", self.prefix / "share/doc/terrace/examples", "-B", build,
+        run("cmake", "-S", self.prefix / "share/doc/terrace/docs/examples", "-B", build,
             f"-DCMAKE_PREFIX_PATH={self.prefix}", env=environment)
         run("cmake", "--build", build)
         self.run_examples(build)

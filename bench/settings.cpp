@@ -199,10 +199,12 @@ struct links_line {
         app.add_flag("--links", links, "measure links, not collectives");
         app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
             ->required()->type_name("FILE");
-        app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")->type_name("FILE");
+        app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")
+            ->type_name("FILE");
         add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
             ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
-        app.add_flag("--anywhere", anywhere, "the ranks need not be on the nodes of the file: to try it on one machine");
+        app.add_flag("--anywhere", anywhere,
+                     "the ranks need not be on the nodes of the file: to try it on one machine");
         app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
         app.footer(R"(
 Examples:

@@ -16,7 +16,7 @@ struct answer {
     int exit_code;
 };
 
-/// Parses; nothing if there is nothing to say. A word that is no command or option is named with the nearest that is one.
+/// Parses; nothing if there is nothing to say. What is no command or option is named with the nearest that is one.
 /// @throws what the commands throw that `app` runs
 std::optional<answer> answer_to(CLI::App& app, int argc, const char* const* argv);
 

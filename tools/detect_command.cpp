@@ -1,7 +1,6 @@
 #include "tools/detect_command.hpp"
 
 #include <array>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <utility>

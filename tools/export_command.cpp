@@ -3,8 +3,6 @@
 #include <filesystem>
 #include <string>
 
-#include <fmt/format.h>
-
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"

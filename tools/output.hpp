@@ -7,7 +7,7 @@
 
 namespace terrace {
 
-/// Writes all of `text` to standard output, now. @throws input_error if that does not take it: a full device, a closed one
+/// Writes all of `text` to standard output, now. @throws input_error if that is full or closed
 void say_text(std::string_view text);
 
 /// The same, formatted.

@@ -1,6 +1,5 @@
 #include "tools/topo_command.hpp"
 
-#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>

@@ -88,12 +88,13 @@ private:
             if (goes_on) content.remove_suffix(1);
             const std::vector<word> more = words_of(content, line);
             words.insert(words.end(), more.begin(), more.end());
-            if (!goes_on || end == text.size()) {
-                if (!words.empty()) read_switch(words);
+            if (!goes_on && !words.empty()) {
+                read_switch(words);
                 words.clear();
             }
             start = end + 1;
         }
+        if (!words.empty()) read_switch(words);
     }
 
     // scontrol says each switch's Level, of one above others all nodes below it, and LinkSpeed=1 where none is given.

@@ -217,6 +217,10 @@ TEST(slurm_conf, blanks_quotes_and_byte_order_marks) {
     }
 }
 
+TEST(slurm_conf, a_last_line_that_would_go_on_counts) {
+    EXPECT_EQ(slurm("SwitchName=s0 Nodes=a,b\\\n").hosts, (names{"a", "b"}));
+}
+
 TEST(slurm_conf, errors_say_where_and_what) {
     std::string chain = "SwitchName=s0 Nodes=n\n";
     for (int i = 1; i < 40; ++i) chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";

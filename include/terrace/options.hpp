@@ -48,7 +48,7 @@ struct TERRACE_API options {
     std::filesystem::path trace_file;
 
     /// Where a rank writes the last things it did, and what it waits for, as JSON (the name with .RANK.json behind it),
-    /// when a call times out, and in a call when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left alone.
+    /// when a call times out, and while it waits when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left alone.
     std::filesystem::path dump_file;
 
     /// The module for device buffers; empty: terrace-nccl.so beside the library or the program, or where it is installed.

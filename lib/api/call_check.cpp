@@ -30,12 +30,12 @@ struct testimony {
 }  // namespace
 
 call_check::call_check(transport& net, std::vector<int> callers_rank, options::checking level,
-                       std::chrono::duration<double> timeout, std::function<void()> meanwhile)
+                       std::function<void()> progress, std::function<void()> watch)
     : net_(net),
       callers_rank_(std::move(callers_rank)),
       level_(level),
-      timeout_(timeout),
-      meanwhile_(std::move(meanwhile)) {}
+      progress_(std::move(progress)),
+      watch_(std::move(watch)) {}
 
 call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
     record& r = at(++calls_);
@@ -81,19 +81,21 @@ bool call_check::hears_of_a_comparison() const noexcept {
 
 void call_check::exchange(std::uint64_t low, std::uint64_t high) {
     std::uint64_t call = calls_, round = 0;
+    since_ = std::chrono::steady_clock::now();
     for (int distance = 1; distance < net_.size(); distance *= 2, ++round) {
         net_.send_note(wrap(net_.rank() + distance, net_.size()), {0, {comparisons_, round, call, low, high}});
+        awaited_ = wrap(net_.rank() - distance, net_.size());
         const note n = wait_for_round(round);
         call = std::min(call, n.words[of_call]);
         low = std::min(low, n.words[of_low]);
         high = std::max(high, n.words[of_high]);
     }
+    awaited_ = -1;
     ++comparisons_;
     if (low != high) report(call);
 }
 
 note call_check::wait_for_round(std::uint64_t round) {
-    const auto start = std::chrono::steady_clock::now();
     for (waiter w(net_);;) {
         take_notes();
         const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
@@ -104,18 +106,26 @@ note call_check::wait_for_round(std::uint64_t round) {
             heard_.erase(found);
             return n;
         }
-        meanwhile_();
+        progress_();
         check_fault(net_);
         if (!w.tires(false)) continue;
+        watch_();
         net_.idle();
-        if (timeout_.count() > 0 && std::chrono::steady_clock::now() - start > timeout_) {
-            const int peer = wrap(net_.rank() - (1 << round), net_.size());
-            throw timeout_error(fmt::format(
-                "{}: rank {} has not made this call within {} s, or waits for a rank that has not; do all ranks make "
-                "the same calls?",
-                said(calls_), callers_rank_[static_cast<std::size_t>(peer)], timeout_.count()));
-        }
     }
+}
+
+std::chrono::duration<double> call_check::age() const noexcept {
+    if (awaited_ < 0) return {};
+    return std::chrono::steady_clock::now() - since_;
+}
+
+void call_check::add_waits(waiting& all) {
+    if (awaited_ < 0) return;
+    const int peer = callers_rank_[static_cast<std::size_t>(awaited_)];
+    all.ranks.insert(peer);
+    all.lines.push_back(fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all ranks "
+                                    "make the same calls?",
+                                    said(calls_), peer));
 }
 
 void call_check::take_notes() {

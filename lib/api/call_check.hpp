@@ -12,7 +12,7 @@
 #include <terrace/options.hpp>
 
 #include "api/signature.hpp"
-#include "executor/transport.hpp"
+#include "executor/engine.hpp"
 
 namespace terrace {
 
@@ -28,12 +28,13 @@ namespace terrace {
 class call_check {
 public:
     /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
-    /// @param meanwhile moves calls in flight along while this waits: a rank may have to end one before it gets here
-    call_check(transport& net, std::vector<int> callers_rank, options::checking level,
-               std::chrono::duration<double> timeout, std::function<void()> meanwhile);
+    /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
+    /// @param watch what whoever waits does where nothing moves, which may throw to end it
+    call_check(transport& net, std::vector<int> callers_rank, options::checking level, std::function<void()> progress,
+               std::function<void()> watch);
 
-    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, timeout_error,
-    /// transport_error
+    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and what
+    /// `watch` does
     /// @param signature signature_of(call)
     void begin(const call_shape& call, std::uint64_t signature);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
@@ -44,6 +45,10 @@ public:
     void listen();
     /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
+    /// How long the comparison that is under way has taken; 0 where there is none.
+    std::chrono::duration<double> age() const noexcept;
+    /// What that one waits for.
+    void add_waits(waiting& all);
 
 private:
     struct record {
@@ -66,8 +71,7 @@ private:
     transport& net_;
     std::vector<int> callers_rank_;
     options::checking level_;
-    std::chrono::duration<double> timeout_;
-    std::function<void()> meanwhile_;
+    std::function<void()> progress_, watch_;
 
     std::uint64_t calls_ = 0;        // begun
     std::uint64_t comparisons_ = 0;  // finished
@@ -75,6 +79,8 @@ private:
     std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
     std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
+    int awaited_ = -1;  // rank, while it compares
+    std::chrono::steady_clock::time_point since_;
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };
 

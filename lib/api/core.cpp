@@ -56,8 +56,8 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     if (options_.shared_memory) share_memory();
     engine_ = std::make_unique<engine>(*net_, most_lanes(), events_);
     number_ranks();
-    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, options_.timeout,
-                                          [this] { engine_->progress(); });
+    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, [this] { engine_->progress(); },
+                                          [this] { watch(); });
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, *net_, options_, most_lanes());
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
     if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
@@ -226,26 +226,39 @@ bool communicator::core::progress() {
     return moved;
 }
 
-// For one who waits.
+// For one who waits in a call.
 void communicator::core::look_around() {
-    if (check_->listens()) or_fail([&] { check_->listen(); });
+    or_fail([&] {
+        if (check_->listens()) check_->listen();
+        watch();
+    });
+}
+
+// For one who waits, in a call or while calls are compared.
+void communicator::core::watch() {
     if (!options_.dump_file.empty() && dumps_seen_ != dumps_asked_for()) {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
-    if (options_.timeout.count() > 0 && engine_->age() > options_.timeout) time_out();
+    if (options_.timeout.count() > 0 && std::max(check_->age(), engine_->age()) > options_.timeout) time_out();
 }
 
-void communicator::core::time_out() {
+waiting communicator::core::waits() const {
+    waiting all;
+    check_->add_waits(all);
+    engine_->add_waits(callers_rank_, all);
+    return all;
+}
+
+void communicator::core::time_out() const {
     constexpr std::size_t shown = 3;
-    std::vector<std::string> waits = engine_->waits(callers_rank_);
-    const std::size_t more = waits.size() > shown ? waits.size() - shown : 0;
-    waits.resize(waits.size() - more);
+    auto [lines, ranks] = waits();
+    const std::size_t more = lines.size() > shown ? lines.size() - shown : 0;
+    lines.resize(lines.size() - more);
     if (!options_.dump_file.empty()) dump();
-    fail(std::make_exception_ptr(timeout_error(
-        fmt::format("not through after {} s (options::timeout); waits for rank {}: {}{}", options_.timeout.count(),
-                    fmt::join(engine_->awaited(callers_rank_), ", "), fmt::join(waits, "; "),
-                    more > 0 ? fmt::format("; and {} more", more) : ""))));
+    throw timeout_error(fmt::format("not through after {} s (options::timeout); waits for rank {}: {}{}",
+                                    options_.timeout.count(), fmt::join(ranks, ", "), fmt::join(lines, "; "),
+                                    more > 0 ? fmt::format("; and {} more", more) : ""));
 }
 
 void communicator::core::fail(std::exception_ptr why) {
@@ -274,7 +287,7 @@ void communicator::core::keep_programs() {
 
 void communicator::core::dump() const {
     try {
-        write_dump(options_.dump_file, rank_, events_.dump(rank_, engine_->waits(callers_rank_)));
+        write_dump(options_.dump_file, rank_, events_.dump(rank_, waits().lines));
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }

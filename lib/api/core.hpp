@@ -70,7 +70,9 @@ private:
     void finish(std::uint64_t call);
     bool progress();
     void look_around();
-    [[noreturn]] void time_out();
+    void watch();
+    waiting waits() const;
+    [[noreturn]] void time_out() const;
     [[noreturn]] void fail(std::exception_ptr why);
     template <class Action>
     void or_fail(Action what);

@@ -1,7 +1,6 @@
 #include "executor/engine.hpp"
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -117,27 +116,19 @@ void run_alone(program& p, transport& net, const void* send, void* recv) {
     }
 }
 
-std::vector<std::string> engine::waits(const std::vector<int>& callers_rank) const {
-    std::vector<std::string> lines;
+void engine::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
     for (const flight& f : flights_) {
         if (f.berth < 0) {
-            lines.push_back(fmt::format("call {}: begins after those before it", f.call));
+            all.lines.push_back(fmt::format("call {}: begins after those before it", f.call));
             continue;
         }
-        for (const program::wait& w : f.run->waits())
-            lines.push_back(fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", f.call, w.stage,
-                                        w.down ? "down" : "up", w.step, w.chunk, w.what,
-                                        callers_rank[static_cast<std::size_t>(w.peer)]));
+        for (const program::wait& w : f.run->waits()) {
+            const int peer = callers_rank[static_cast<std::size_t>(w.peer)];
+            all.ranks.insert(peer);
+            all.lines.push_back(fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", f.call, w.stage,
+                                            w.down ? "down" : "up", w.step, w.chunk, w.what, peer));
+        }
     }
-    return lines;
-}
-
-std::vector<int> engine::awaited(const std::vector<int>& callers_rank) const {
-    std::set<int> ranks;
-    for (const flight& f : flights_)
-        if (f.berth >= 0)
-            for (const program::wait& w : f.run->waits()) ranks.insert(callers_rank[static_cast<std::size_t>(w.peer)]);
-    return {ranks.begin(), ranks.end()};
 }
 
 }  // namespace terrace

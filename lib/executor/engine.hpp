@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "executor/recorder.hpp"
 
 namespace terrace {
+
+/// What a rank waits for, by the callers' numbering.
+struct waiting {
+    std::vector<std::string> lines;  ///< one each: the call, and where in it
+    std::set<int> ranks;
+};
 
 /// Runs the programs of one communicator: any number of calls in flight, all moved along together. Every rank issues
 /// the same calls in the same order; they may complete in any order. A call whose slots an earlier one still uses begins
@@ -36,11 +43,9 @@ public:
     /// Moves all calls along. True if anything happened. Does nothing once the transport has failed.
     bool progress() noexcept;
 
-    /// What calls in flight wait for, a line each: stage, step and rank.
+    /// What calls in flight wait for: stage, step and rank.
     /// @param callers_rank by rank
-    std::vector<std::string> waits(const std::vector<int>& callers_rank) const;
-    /// Names of the ranks that those wait for, ascending.
-    std::vector<int> awaited(const std::vector<int>& callers_rank) const;
+    void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
 
 private:
     struct flight {

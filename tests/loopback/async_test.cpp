@@ -201,11 +201,14 @@ TEST(async, a_second_call_allocates_nothing) {
     EXPECT_EQ(total, 0);
 }
 
-TEST(deadline, names_the_rank_that_is_missing_and_where) {
+namespace {
+
+// In a call, or while calls are compared: whoever waits does the same.
+void miss_a_rank(options::checking level, const std::string& where) {
     const temporary file("dump");
     options o;
     o.timeout = std::chrono::milliseconds(300);
-    o.check = options::checking::off;
+    o.check = level;
     o.dump_file = file.path();
     std::vector<std::string> messages(4);
     loopback::run(plan_for(4), [&](communicator& comm) {
@@ -225,7 +228,7 @@ TEST(deadline, names_the_rank_that_is_missing_and_where) {
     for (int r = 0; r < 3; ++r) {
         const std::string& m = messages[static_cast<std::size_t>(r)];
         EXPECT_NE(m.find("not through after 0.3 s"), std::string::npos) << r << ": " << m;
-        EXPECT_NE(m.find("stage"), std::string::npos) << m;
+        EXPECT_NE(m.find(where), std::string::npos) << m;
     }
     // Somebody waits for rank 3 itself.
     int named = 0;
@@ -237,9 +240,10 @@ TEST(deadline, names_the_rank_that_is_missing_and_where) {
     EXPECT_FALSE(dump["events"].empty());
 }
 
-TEST(deadline, sigusr1_dumps_what_a_rank_does) {
+void ask_who_waits(options::checking level) {
     const temporary file("usr1");
     options o;
+    o.check = level;
     o.dump_file = file.path();
     loopback::run(plan_for(2), [&](communicator& comm) {
         std::vector<float> data(1000, 1);
@@ -251,7 +255,21 @@ TEST(deadline, sigusr1_dumps_what_a_rank_does) {
         }
         comm.allreduce(std::span(data));
     }, o);
-    EXPECT_EQ(read(file.path().string() + ".1.json")["rank"], 1);
+    const nlohmann::json dump = read(file.path().string() + ".1.json");
+    EXPECT_EQ(dump["rank"], 1);
+    EXPECT_FALSE(dump["waits_for"].empty());
+}
+
+}  // namespace
+
+TEST(deadline, names_the_rank_that_is_missing_and_where) {
+    miss_a_rank(options::checking::off, ": call 2: stage 0 up");
+    miss_a_rank(options::checking::every, "allreduce of 1000 float32, sum (call 2): rank");
+}
+
+TEST(deadline, sigusr1_dumps_what_a_rank_does) {
+    ask_who_waits(options::checking::off);
+    ask_who_waits(options::checking::every);
 }
 
 TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {

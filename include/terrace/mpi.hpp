@@ -13,6 +13,7 @@ namespace terrace::mpi {
 /// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and values,
 /// or the host
 /// @throws input_error if the plan's file names an algorithm that there is not, or not for its mode: line and column
+/// @throws usage_error on every rank if a rank cannot begin the trace or its progress thread, naming the rank
 /// @throws transport_error if MPI reports an error
 TERRACE_API communicator create(MPI_Comm world, const plan& p, const options& o = {});
 

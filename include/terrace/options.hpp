@@ -44,7 +44,8 @@ struct TERRACE_API options {
     bool progress_thread = false;
 
     /// Where each communicator appends what its ranks did when it is destroyed: a Chrome trace, for chrome://tracing or
-    /// ui.perfetto.dev. Empty: nowhere. The same on all ranks.
+    /// ui.perfetto.dev. Empty: nowhere. The same on all ranks. Its rank 0 begins the file when it is created, and all ranks
+    /// throw usage_error where it cannot.
     std::filesystem::path trace_file;
 
     /// Where a rank writes the last things it did, and what it waits for, as JSON (the name with .RANK.json behind it),

@@ -12,6 +12,7 @@
 
 #include "api/placement.hpp"
 #include "base/hash.hpp"
+#include "executor/agreement.hpp"
 #include "executor/engine.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
@@ -56,20 +57,6 @@ plan plan_of_first(transport& net, const std::string& what, Make make) {
     broadcast_text(text, net);
     if (text.front() == bad) throw plan_error(fmt::format("{}: {}", what, text.substr(1)));
     return plan(std::make_shared<const recipe>(parse_plan(std::string_view(text).substr(1), what)));
-}
-
-// Everybody's text, by rank.
-std::vector<std::string> gather_texts(const std::string& own, transport& net) {
-    const std::size_t length = own.size();
-    std::vector<std::size_t> lengths(static_cast<std::size_t>(net.size()));
-    net.gather_all(&length, lengths.data(), sizeof length);
-    const std::size_t most = *std::max_element(lengths.begin(), lengths.end());
-    std::string padded = own, all(most * lengths.size(), '\0');
-    padded.resize(most);
-    net.gather_all(padded.data(), all.data(), most);
-    std::vector<std::string> texts;
-    for (std::size_t r = 0; r < lengths.size(); ++r) texts.push_back(all.substr(r * most, lengths[r]));
-    return texts;
 }
 
 // What the first rank of a node finds there; to all ranks of it their places.

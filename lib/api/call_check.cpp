@@ -123,9 +123,8 @@ void call_check::add_waits(waiting& all) {
     if (awaited_ < 0) return;
     const int peer = callers_rank_[static_cast<std::size_t>(awaited_)];
     all.ranks.insert(peer);
-    all.lines.push_back(fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all ranks "
-                                    "make the same calls?",
-                                    said(calls_), peer));
+    all.lines.push_back(fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all "
+                                    "ranks make the same calls?", said(calls_), peer));
 }
 
 void call_check::take_notes() {

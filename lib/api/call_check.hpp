@@ -33,8 +33,8 @@ public:
     call_check(transport& net, std::vector<int> callers_rank, options::checking level, std::function<void()> progress,
                std::function<void()> watch);
 
-    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and what
-    /// `watch` does
+    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and
+    /// what `watch` does
     /// @param signature signature_of(call)
     void begin(const call_shape& call, std::uint64_t signature);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.

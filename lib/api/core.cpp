@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <numeric>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +16,7 @@
 #include "api/dump.hpp"
 #include "api/log_line.hpp"
 #include "base/partition.hpp"
+#include "executor/agreement.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/shm/shm_transport.hpp"
@@ -60,8 +62,10 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
                                           [this] { watch(); });
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, *net_, options_, most_lanes());
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
-    if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
-    if (options_.progress_thread) thread_ = make_thread();
+    or_all_fail([&] {
+        if (options_.progress_thread) thread_ = make_thread();  // first: all ranks tell each other where they are
+        if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
+    });
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(plan_.get(), transports()));
 }
 
@@ -133,8 +137,13 @@ std::unique_ptr<progress_thread> communicator::core::make_thread() {
             return true;  // failure_ says it to those who wait
         }
     };
-    return std::make_unique<progress_thread>(
-        core, progress_thread::work{[this] { return !engine_->idle() && !failure_; }, step});
+    try {
+        return std::make_unique<progress_thread>(
+            core, progress_thread::work{[this] { return !engine_->idle() && !failure_; }, step});
+    } catch (const std::system_error& e) {
+        throw usage_error(fmt::format("no progress thread can be started: {}; allow more threads (ulimit -u), or do "
+                                      "without options::progress_thread", e.what()));
+    }
 }
 
 progress_thread::lock communicator::core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
@@ -274,6 +283,20 @@ void communicator::core::or_fail(Action what) {
     } catch (...) {
         fail(std::current_exception());
     }
+}
+
+// While the communicator is created: what a rank may fail at alone, which the others must learn of rather than wait.
+template <class Action>
+void communicator::core::or_all_fail(Action what) {
+    std::string why;
+    try {
+        what();
+    } catch (const std::exception& e) {
+        why = e.what();
+    }
+    const std::vector<std::string> all = gather_texts(why, *net_);
+    for (std::size_t r = 0; r < all.size(); ++r)
+        if (!all[r].empty()) throw usage_error(fmt::format("rank {}: {}", callers_rank_[r], all[r]));
 }
 
 // After a failure a message may be half through, and the network go on reading and writing the programs' own memory. So

@@ -76,6 +76,8 @@ private:
     [[noreturn]] void fail(std::exception_ptr why);
     template <class Action>
     void or_fail(Action what);
+    template <class Action>
+    void or_all_fail(Action what);
     void keep_programs();
     void dump() const;
     void number_ranks();

@@ -39,10 +39,11 @@ void expect_thread_level(const options& o) {
 std::unique_ptr<transport> join(MPI_Comm world, const std::string& plan_id, const options& o, std::string_view also) {
     or_tell_others(world, "no progress thread", [&] { expect_thread_level(o); });
     const bool by_node = o.place == options::placement::by_node;
-    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}{}", version(),
+    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}", version(),
                                                              plan_id, by_node ? "by node" : "anywhere",
                                                              to_string(o.check),
-                                                             o.shared_memory ? "" : ", no shared memory", also)));
+                                                             o.shared_memory ? "" : ", no shared memory",
+                                                             o.progress_thread ? ", progress thread" : "", also)));
 }
 
 planned connect_without_plan(MPI_Comm world, const options& o, std::string_view also) {
@@ -58,7 +59,7 @@ planned connect_without_plan(MPI_Comm world, const options& o, std::string_view 
 void tell_others(MPI_Comm world, const std::string& why) noexcept {
     try {
         make_mpi_transport(world, identity_of(why));
-    } catch (const error&) {
+    } catch (const std::exception&) {
     }
 }
 

@@ -31,7 +31,7 @@ template <class Action>
 decltype(auto) or_tell_others(MPI_Comm world, std::string_view what, Action action) {
     try {
         return action();
-    } catch (const error& e) {
+    } catch (const std::exception& e) {
         tell_others(world, std::string(what) + " (" + e.what() + ")");
         throw;
     }

@@ -18,6 +18,20 @@ identity identity_of(std::string_view text) {
     return i;
 }
 
+std::vector<std::string> gather_texts(const std::string& own, transport& net) {
+    const std::size_t length = own.size();
+    std::vector<std::size_t> lengths(static_cast<std::size_t>(net.size()));
+    net.gather_all(&length, lengths.data(), sizeof length);
+    const std::size_t most = *std::max_element(lengths.begin(), lengths.end());
+    std::vector<std::string> texts(lengths.size());
+    if (most == 0) return texts;
+    std::string padded = own, all(most * lengths.size(), '\0');
+    padded.resize(most);
+    net.gather_all(padded.data(), all.data(), most);
+    for (std::size_t r = 0; r < texts.size(); ++r) texts[r] = all.substr(r * most, lengths[r]);
+    return texts;
+}
+
 namespace {
 
 // "0-2, 5"

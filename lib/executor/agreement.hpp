@@ -4,6 +4,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "executor/transport.hpp"
 
 namespace terrace {
 
@@ -12,6 +15,9 @@ using identity = std::array<char, 96>;
 
 /// `text`, cut to what fits.
 identity identity_of(std::string_view text);
+
+/// Everybody's text, by rank. Collective. @throws transport_error
+std::vector<std::string> gather_texts(const std::string& own, transport& net);
 
 /// Who has what, by rank, where not all have the same: "ranks 0-2, 5 have A; rank 4 has B", what most have first. Empty
 /// where all have the same.

@@ -34,11 +34,19 @@ double clock_micros() {
                                                        std::strerror(errno)));
 }
 
+// A device or a pipe would take the text and never be a trace.
+const std::filesystem::path& regular(const std::filesystem::path& path) {
+    std::error_code none;
+    if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is))
+        throw input_error(path.string(), 0, 0, "a trace cannot be written there, since it is no regular file; name one");
+    return path;
+}
+
 // A file open for one writer at a time.
 class locked_file {
 public:
     explicit locked_file(const std::filesystem::path& path)
-        : path_(path), file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+        : path_(regular(path)), file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
         if (file_ < 0 || flock(file_, LOCK_EX) != 0) fail(path_, "cannot open the trace");
     }
     locked_file(const locked_file&) = delete;
@@ -136,7 +144,9 @@ void begin_trace(const std::filesystem::path& file) {
     static std::mutex guard;
     static std::set<std::filesystem::path> begun;
     const std::lock_guard lock(guard);
-    if (begun.insert(file).second) locked_file(file).write_at(0, "");
+    if (begun.contains(file)) return;
+    locked_file(file).write_at(0, "");
+    begun.insert(file);
 }
 
 }  // namespace terrace

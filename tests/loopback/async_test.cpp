@@ -295,4 +295,20 @@ TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
     EXPECT_EQ(slices, 4 * 4 * 10);  // ranks x stages up and down x chunks
 }
 
+// Rank 0 begins it; the others must not wait for rank 0 in their first call.
+TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
+    const temporary file("no-such-directory");
+    for (const std::string& name : {file.path().string() + "/trace", std::string("."), std::string("/dev/full")})
+        for (int attempt = 0; attempt < 2; ++attempt) {
+            options o;
+            o.trace_file = name;
+            try {
+                loopback::run(plan_for(3), [](communicator&) { ADD_FAILURE() << "created"; }, o);
+                ADD_FAILURE() << name;
+            } catch (const usage_error& e) {
+                EXPECT_TRUE(std::string(e.what()).starts_with("rank 0: " + name + ": ")) << e.what();
+            }
+        }
+}
+
 }  // namespace terrace::test

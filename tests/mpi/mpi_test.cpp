@@ -310,6 +310,28 @@ TEST(mpi_calls, are_checked_by_all_ranks_alike) {
     EXPECT_TRUE(mentions(why, "check every") && mentions(why, "check first")) << why;
 }
 
+// The thread asks all ranks where they are, so that one without it would wait.
+TEST(mpi_create, refuses_ranks_of_which_one_has_a_progress_thread) {
+    int given = 0;
+    MPI_Query_thread(&given);
+    if (ranks() == 1 || given < MPI_THREAD_MULTIPLE) GTEST_SKIP() << "takes two ranks, and MPI for many threads";
+    options o = anywhere();
+    o.progress_thread = rank() == 0;
+    EXPECT_TRUE(mentions(refusal(plan_for(ranks()), o), "progress thread"));
+}
+
+// One rank of the communicator begins the trace.
+TEST(mpi_create, refuses_a_trace_that_cannot_be_written_on_every_rank) {
+    options o = anywhere();
+    o.trace_file = "no such directory/trace";
+    try {
+        mpi::create(MPI_COMM_WORLD, plan_for(ranks()), o);
+        ADD_FAILURE() << "created";
+    } catch (const usage_error& e) {
+        EXPECT_TRUE(mentions(e.what(), "rank 0: no such directory/trace: cannot open the trace")) << e.what();
+    }
+}
+
 TEST(mpi_create, refuses_ranks_that_do_not_share_memory_alike) {
     if (ranks() == 1) GTEST_SKIP() << "one rank cannot differ from itself";
     options o = anywhere();

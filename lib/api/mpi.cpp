@@ -64,7 +64,13 @@ void tell_others(MPI_Comm world, const std::string& why) noexcept {
 }
 
 planned connect(MPI_Comm world, const plan& p, const options& o, std::string_view also) {
-    return {p, in_places(join(world, p.id(), o, also), p.get().machine, o.place)};
+    std::unique_ptr<transport> net = join(world, p.id(), o, also);
+    try {
+        return {p, in_places(std::move(net), p.get().machine, o.place)};
+    } catch (const plan_error& e) {
+        if (p.get().file.empty()) throw;
+        throw plan_error(fmt::format("{}: {}", p.get().file, e.what()));
+    }
 }
 
 planned connect(MPI_Comm world, const options& o, std::string_view also) {

@@ -85,7 +85,8 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
 std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
                                      options::placement place) {
     if (net->size() != machine.ranks())
-        throw plan_error(fmt::format("topology.levels: the plan is for {} ranks ({}), but the communicator has {}",
+        throw plan_error(fmt::format("topology.levels: the plan is for {0} ranks ({1}), but the communicator has {2}; "
+                                     "start {0} ranks, or plan for this job (terrace plan --hosts, or no plan at all)",
                                      machine.ranks(), shape_text(machine.shape), net->size()));
     if (place == options::placement::anywhere) return net;
     const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(*net);

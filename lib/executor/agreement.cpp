@@ -14,7 +14,10 @@ namespace terrace {
 
 identity identity_of(std::string_view text) {
     identity i{};
-    std::copy_n(text.begin(), std::min(text.size(), i.size() - 1), i.begin());
+    constexpr std::size_t most = std::tuple_size_v<identity> - 1, half = most / 2;
+    std::string fitting(text);
+    if (text.size() > most) fitting.replace(half - 3, text.size() - 2 * half + 3, "...");
+    std::copy(fitting.begin(), fitting.end(), i.begin());
     return i;
 }
 

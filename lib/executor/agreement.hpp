@@ -11,9 +11,9 @@
 namespace terrace {
 
 /// What all ranks of a communicator must have in common (version, plan, options), in a form that travels.
-using identity = std::array<char, 96>;
+using identity = std::array<char, 256>;
 
-/// `text`, cut to what fits.
+/// `text`; of a longer one than fits both ends, with "..." between: what goes wrong stands at the end, behind paths.
 identity identity_of(std::string_view text);
 
 /// Everybody's text, by rank. Collective. @throws transport_error

@@ -17,14 +17,21 @@ constexpr std::size_t enough = 64;  // flows that are shared anew at a time
 
 int flows::add(int from, int to) {
     flow& f = flows_.emplace_back();
-    f.most = std::numeric_limits<double>::infinity();
-    loads_.for_each_link(from, to, [&](int link) {
-        f.passes.push_back(link);
-        if (loads_.limits(link)) f.links.push_back(link);
-        f.most = std::min(f.most, shapers_.best(link));
-    });
-    f.places.resize(f.links.size());
+    loads_.for_each_link(from, to, [&](int link) { pass(f, link); });
     return static_cast<int>(flows_.size()) - 1;
+}
+
+int flows::add(int link) {
+    pass(flows_.emplace_back(), link);
+    return static_cast<int>(flows_.size()) - 1;
+}
+
+void flows::pass(flow& f, int link) {
+    f.passes.push_back(link);
+    f.most = std::min(f.most, shapers_.best(link));
+    if (!loads_.limits(link)) return;
+    f.links.push_back(link);
+    f.places.push_back(0);
 }
 
 void flows::begin(int id, double bytes, double now) {

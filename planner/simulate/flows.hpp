@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ public:
 
     /// A way between two ranks, with nothing on it.
     int add(int from, int to);
+    /// One over a single link: of what does not pass all links on its way at the same rate.
+    int add(int link);
     /// A flow that carries nothing begins to carry so many bytes.
     void begin(int flow, double bytes, double now);
     /// All bytes of a flow have arrived; begin() may follow at once.
@@ -48,7 +51,7 @@ private:
         std::vector<int> passes;          // all links
         std::vector<int> links;           // those that may hold it up
         std::vector<std::size_t> places;  // in link::through of each of these
-        double most = 0;                  // that its slowest link carries [B/s]
+        double most = std::numeric_limits<double>::infinity();  // that its slowest link carries [B/s]
         double rate = 0, share = 0;       // now, and by the new sharing
         double left = 0, since = 0;       // bytes left at a time
         bool active = false, seen = false, changed = false;
@@ -65,6 +68,7 @@ private:
     bool crowded(int l) const noexcept {
         return links_[static_cast<std::size_t>(l)].wanted > shapers_.capacity(l) * (1 + 1e-9);
     }
+    void pass(flow& f, int link);
     std::span<const int> reshared(double now);
     void collect_link(int id);
     void collect_flow(int id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.hpp"
+#include "planner/cost.hpp"
 
 namespace terrace {
 
@@ -20,7 +21,8 @@ link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
         for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
              l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
             below += machine.rate(l - 1, child);
-        limits_.push_back(l == 0 || machine.levels[at(l)].ring || link.rate < below);
+        // Data of native stages come from no link below.
+        limits_.push_back(l == 0 || machine.levels[at(l)].ring || through_memory(machine, l) || link.rate < below);
     }
 }
 

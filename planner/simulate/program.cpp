@@ -126,7 +126,6 @@ private:
                 });
             }
         made.links.assign(through.begin(), through.end());
-        for (const auto& [link, bytes] : made.links) made.wire = std::max(made.wire, bytes / links_.rate(link));
         return made;
     }
 

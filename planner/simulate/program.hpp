@@ -38,7 +38,6 @@ struct meeting {
     int rounds = 1;        ///< of work, each after all have come so far
     bool closes = false;   ///< nobody leaves before all are through
     double latency = 0;    ///< to see how far the others are [s]
-    double wire = 0;       ///< of its busiest link [s]
     std::vector<std::pair<int, double>> links;  ///< bytes through each
 };
 

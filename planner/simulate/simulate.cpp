@@ -25,10 +25,9 @@ class simulator {
 public:
     simulator(const hierarchy& machine, const slicing& chunks, int lanes, sim_programs full, sim_programs tail,
               link_loads& loads, const simulation_options& options)
-        : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)), loads_(loads),
-          flows_(loads, options.burst), stages_until_(at(loads.size())), progress_(options.progress),
-          ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), turn_(turn_time(machine)),
-          access_(access_time(machine)) {
+        : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)),
+          flows_(loads, options.burst), progress_(options.progress), ranks_(at(machine.ranks())),
+          cores_(at(machine.shared_cores())), turn_(turn_time(machine)), access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -117,14 +116,14 @@ private:
     };
 
     struct segment {
-        int lane = 0;
+        place whose;
         std::uint32_t instruction = 0;
         double bytes = 0;
     };
 
-    // From one rank to another: what is sent first arrives first.
+    // From one rank to another: what is sent first arrives first. Or a link, which passes the data of native stages.
     struct way {
-        int from = 0, to = 0;
+        int from = -1, to = -1;
         double latency = 0, overhead = 0;
         int copies = 0;  // times that a processor at each end touches a byte
         bool whole = false;  // messages are not cut
@@ -141,7 +140,7 @@ private:
         std::vector<std::pair<place, std::uint32_t>> who;
         std::size_t through = 0;
         int round = 0;
-        double wire_end = 0;
+        std::size_t left = 0;  // links that its data have not passed yet, and one for the work of all rounds
     };
 
     int lanes() const noexcept { return static_cast<int>(ranks_.front().lanes.size()); }
@@ -152,8 +151,7 @@ private:
     }
 
     int way_between(int from, int to) {
-        const auto key = static_cast<std::int64_t>(from) * machine_.ranks() + to;
-        const auto [known, is_new] = way_of_.try_emplace(key, static_cast<int>(ways_.size()));
+        const auto [known, is_new] = way_of_.try_emplace({from, to}, static_cast<int>(ways_.size()));
         if (is_new) {
             const int l = machine_.shape.common_level(from, to);
             const level& met = machine_.levels[at(l)];
@@ -166,6 +164,18 @@ private:
             flows_.add(from, to);
         }
         return known->second;
+    }
+
+    int way_over(int link) {
+        const auto [known, is_new] = way_of_.try_emplace({link, -1}, static_cast<int>(ways_.size()));
+        if (is_new) ways_.emplace_back(), flows_.add(link);
+        return known->second;
+    }
+
+    void line_up(int number, const segment& s) {
+        way& w = ways_[at(number)];
+        w.line.push_back(s);
+        if (w.line.size() == 1) flows_.begin(number, s.bytes, now_);
     }
 
     // ---- one lane of one rank, as in lib/executor ----
@@ -215,7 +225,7 @@ private:
             way& w = ways_[at(number)];
             const double pieces =
                 w.whole ? 1 : std::max(1.0, std::ceil(i.bytes / static_cast<double>(wire_segment)));
-            const segment s{p.lane, n, i.bytes / pieces};
+            const segment s{p, n, i.bytes / pieces};
             if (c.done == 0) l.segments[n] = static_cast<std::uint32_t>(pieces);
             --c.free;
             if (++c.done == pieces) ++c.message, c.done = 0;
@@ -325,18 +335,14 @@ private:
 
     // All have come so far: they work, or leave.
     void meet(int number, std::int64_t chunk) {
-        const auto key = std::pair(chunk, number);
-        gathering& g = gatherings_[key];
+        const key which(chunk, number);
+        gathering& g = gatherings_[which];
         const meeting& m = (chunk == chunks_.chunks - 1 ? tail_ : full_).meetings[at(number)];
         g.through = 0;
         if (g.round == 0) {
-            double begin = now_;
-            for (const auto& [link, bytes] : m.links) begin = std::max(begin, stages_until_[at(link)]);
-            g.wire_end = begin + m.wire;
-            for (const auto& [link, bytes] : m.links) {
-                stages_until_[at(link)] = g.wire_end;
-                loads_.add(link, begin, g.wire_end, bytes);
-            }
+            g.left = m.links.size() + 1;
+            const auto& [p, n] = g.who.front();
+            for (const auto& [link, bytes] : m.links) line_up(way_over(link), {p, n, bytes});
         }
         if (g.round++ < m.rounds) {
             for (const auto& [p, n] : g.who) {
@@ -348,7 +354,7 @@ private:
             return;
         }
         const gathering over = std::move(g);
-        gatherings_.erase(key);
+        gatherings_.erase(which);
         for (const auto& [p, n] : over.who) {
             lane& l = lane_of(p);
             l.stage_runs = false;
@@ -363,30 +369,34 @@ private:
         const meeting& m = meeting_of(l, n);
         if (++g.through < m.ranks) return;
         if (g.round < m.rounds) return all_met(l, n, m.latency);
-        all_met(l, n, std::max(0.0, g.wire_end - now_) + (m.closes ? m.latency : 0));
+        passed(p, n);
+    }
+
+    // A link by all data of a stage, or its ranks by all their work.
+    void passed(place p, std::uint32_t n) {
+        lane& l = lane_of(p);
+        const meeting& m = meeting_of(l, n);
+        if (--gathering_of(l, n).left == 0) all_met(l, n, m.closes ? m.latency : 0);
     }
 
     // ---- events ----
 
     void handle(const event& e) {
         switch (e.what) {
-            case event::handed: {
-                way& w = ways_[at(e.whose)];
-                w.line.push_back({e.lane, e.instruction, e.bytes});
-                if (w.line.size() == 1) flows_.begin(e.whose, e.bytes, now_);
-                return;
-            }
+            case event::handed:
+                return line_up(e.whose, {{ways_[at(e.whose)].from, e.lane}, e.instruction, e.bytes});
             case event::crossed: {
                 way& w = ways_[at(e.whose)];
                 if (e.version != w.version) return;
                 const segment s = w.line.front();
-                const int from = w.from;
                 w.line.pop_front();
                 flows_.end(e.whose, now_);
                 if (!w.line.empty()) flows_.begin(e.whose, w.line.front().bytes, now_);
+                if (w.to < 0) return passed(s.whose, s.instruction);
                 // What it costs the receiver is part of the start-up, unless he is busy.
-                add({.time = now_ + std::max(0.0, w.latency - w.overhead), .what = event::there, .whose = e.whose, .lane = s.lane});
-                done({from, s.lane}, s.instruction);
+                add({.time = now_ + std::max(0.0, w.latency - w.overhead), .what = event::there, .whose = e.whose,
+                     .lane = s.whose.lane});
+                done(s.whose, s.instruction);
                 return;
             }
             case event::there: {
@@ -406,8 +416,9 @@ private:
         }
     }
 
+    using key = std::pair<std::int64_t, int>;
     struct hash_of_key {
-        std::size_t operator()(const std::pair<std::int64_t, int>& k) const noexcept {
+        std::size_t operator()(const key& k) const noexcept {
             return std::hash<std::int64_t>()(k.first * 1'000'003 + k.second);
         }
     };
@@ -415,17 +426,15 @@ private:
     const hierarchy& machine_;
     slicing chunks_;
     sim_programs full_, tail_;
-    link_loads& loads_;
     flows flows_;
-    std::vector<double> stages_until_;  // by link: when the native stages that passed it so far are through
     const std::function<void(double)>& progress_;
     std::vector<rank> ranks_;
     std::vector<double> cores_;  // that all ranks share: when each is free [s]
     double turn_;    // turn_time [s]
     double access_;  // a byte read or written [s]
-    std::unordered_map<std::int64_t, int> way_of_;
+    std::unordered_map<key, int, hash_of_key> way_of_;  // by both ranks, or link and -1
     std::deque<way> ways_;  // by number of their flow
-    std::unordered_map<std::pair<std::int64_t, int>, gathering, hash_of_key> gatherings_;  // by chunk and meeting
+    std::unordered_map<key, gathering, hash_of_key> gatherings_;  // by chunk and meeting
     std::priority_queue<event> events_;
     std::uint64_t order_ = 0;
     double now_ = 0;

@@ -48,8 +48,8 @@ struct simulation_options {
 ///   the last o of that the receiver is busy with it, later if it has other things to do. A rank sends with one hand
 ///   and receives and adds up with the other, as in the cost model, and needs gamma for what it adds up, and 2/3 of it
 ///   for what it copies (inside a node).
-/// * A native stage waits for all its ranks, then each does what the cost model charges for it. Its links carry one
-///   such stage after the other, but do not share with messages.
+/// * A native stage waits for all its ranks, then each does what the cost model charges for it, while each link passes
+///   what is read over it: one stage's bytes after another's, sharing the link with messages.
 /// @throws plan_error if there are more than most_simulated instructions, or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});

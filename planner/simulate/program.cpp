@@ -1,6 +1,7 @@
 #include "planner/simulate/program.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -9,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/wire.hpp"
 #include "planner/cost.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/follow_ups.hpp"
@@ -24,8 +26,8 @@ double bytes_of(range part) { return static_cast<double>(part.count() * element)
 // Makes programs small: a simulation keeps those of all ranks.
 class compiler {
 public:
-    compiler(const hierarchy& machine, const link_loads& links, std::int64_t most)
-        : machine_(machine), links_(links), most_(most) {}
+    compiler(const hierarchy& machine, const link_loads& links, std::int64_t chunks)
+        : machine_(machine), links_(links), chunks_(chunks) {}
 
     void add(const schedule& s) {
         sim_program& p = made_.of_rank.emplace_back();
@@ -41,33 +43,45 @@ public:
                                                                                : p.locals)
                 .push_back(number);
             ++p.of_phase[i.phase];
-            p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(s, i));
+            p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
             p.instrs.back().follows = follows[number];
+            made_.steps += p.instrs.back().segments;
         }
-        made_.instructions += static_cast<std::int64_t>(p.instrs.size());
-        const auto so_far = static_cast<std::int64_t>(made_.of_rank.size());
-        const std::int64_t expected = made_.instructions / so_far * machine_.ranks();
-        if (expected > most_)
-            throw plan_error(fmt::format("the programs of {} ranks would have about {} instructions, and a simulation "
-                                         "has at most {}; simulate a smaller message, machine or group",
-                                         machine_.ranks(), expected, most_));
+        // Chunks are counted where there is nothing to do in them, too.
+        const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
+        const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
+        if (expected > most_simulated)
+            throw plan_error(fmt::format("the programs of {} ranks would have about {:.3g} million steps in {} chunk{}, "
+                                         "and a simulation has at most {} million; simulate a smaller message, machine "
+                                         "or group",
+                                         machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s",
+                                         most_simulated / 1'000'000));
     }
 
     sim_programs take() { return std::move(made_); }
 
 private:
     static sim_instr base(const instr& i) {
-        return {i.what, i.phase, false, i.peer, 0, 0, i.waits, i.first_successor, i.successors};
+        return {i.what, i.phase, false, i.peer, 1, 0, 0, i.waits, i.first_successor, i.successors};
     }
 
-    static sim_instr small(const schedule&, const instr& i) {
+    sim_instr small(const instr& i) const {
         sim_instr made = base(i);
         const bool in_place = i.src.where == buffer::send && i.dst.where == buffer::recv && i.src.part == i.dst.part;
         if (i.what == action::send) made.bytes = bytes_of(i.src.part);
         else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
         else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
         else made.bytes = bytes_of(i.dst.part);
+        if (i.peer >= 0) made.segments = segments_of(static_cast<int>(made_.of_rank.size()) - 1, made);
         return made;
+    }
+
+    // As far as a simulation can have them.
+    std::uint32_t segments_of(int rank, const sim_instr& i) const {
+        const double pieces = std::ceil(i.bytes / static_cast<double>(wire_segment));
+        const int met = machine_.shape.common_level(rank, i.peer);
+        if (pieces <= 1 || between_gpus(machine_.levels[at(met)].medium)) return 1;
+        return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
     }
 
     // What a rank's processor does in a stage, as lib/transport/shm does it.
@@ -131,7 +145,7 @@ private:
 
     const hierarchy& machine_;
     const link_loads& links_;
-    std::int64_t most_;
+    std::int64_t chunks_;
     sim_programs made_;
     std::map<std::pair<int, int>, int> meetings_;  // by channel and first member
 };
@@ -153,13 +167,13 @@ std::int64_t slot_bytes_of(const rule& how) noexcept {
 }
 
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, const link_loads& links, std::int64_t most) {
+                         std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks) {
     capabilities can{.domain = memory_domains(machine)};
     if (!can.domain.empty())
         for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
                                action::stage_reduce, action::stage_broadcast})
             can.native |= 1u << static_cast<unsigned>(a);
-    compiler made(machine, links, most);
+    compiler made(machine, links, chunks);
     const int ranks = machine.ranks();
     if (has_blocks(what)) {
         const std::vector<std::int64_t> counts(at(ranks), count);

@@ -19,6 +19,7 @@ struct sim_instr {
     std::uint16_t phase = 0;
     bool follows = false;    ///< a send that waits for those before it (follow_ups)
     std::int32_t peer = -1;  ///< of messages a rank, of stages an index into sim_programs::meetings
+    std::uint32_t segments = 1;  ///< that a message is cut into
     double bytes = 0;        ///< of a message; of anything else, that a processor reads and writes
     double again = 0;        ///< of a stage in two rounds, those of the second
     std::uint32_t waits = 0, first_successor = 0, successors = 0;
@@ -45,13 +46,16 @@ struct meeting {
 struct sim_programs {
     std::vector<sim_program> of_rank;
     std::vector<meeting> meetings;
-    std::int64_t instructions = 0;
+    std::int64_t steps = 0;  ///< instructions, but messages by their segments
 };
 
+/// The sum of all ranks' and chunks' steps that a simulation may have.
+inline constexpr std::int64_t most_simulated = 16'000'000;
+
 /// Of float32, in place, root 0. @param slot_bytes of a vector that native stages can take
-/// @throws plan_error if there are more than `most` instructions, or stages cannot be run
+/// @throws plan_error if `chunks` chunks of that have more than most_simulated steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, const link_loads& links, std::int64_t most);
+                         std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks);
 
 /// Bytes that lane slots of shared memory are made for, as far as one rule says.
 std::int64_t slot_bytes_of(const rule& how) noexcept;

@@ -28,7 +28,7 @@ public:
         : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)),
           flows_(loads, options.burst), progress_(options.progress), ranks_(at(machine.ranks())),
           cores_(at(machine.shared_cores())), turn_(turn_time(machine)), access_(access_time(machine)) {
-        left_ = (chunks.chunks - 1) * full_.instructions + tail_.instructions;
+        left_ = (chunks.chunks - 1) * full_.steps + tail_.steps;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
     }
@@ -94,7 +94,7 @@ private:
 
     struct cursor {
         std::size_t message = 0;
-        double done = 0;  // bytes of it that have been issued
+        std::uint32_t done = 0;  // segments of it that have been issued
         int free = slots_each_way;
     };
 
@@ -126,7 +126,6 @@ private:
         int from = -1, to = -1;
         double latency = 0, overhead = 0;
         int copies = 0;  // times that a processor at each end touches a byte
-        bool whole = false;  // messages are not cut
         std::deque<segment> line;
         struct receiver {
             std::deque<segment> posted;
@@ -159,7 +158,6 @@ private:
             w.from = from, w.to = to;
             w.latency = met.latency + turn_, w.overhead = met.overhead;
             w.copies = through_memory(machine_, l) ? 2 : 0;
-            w.whole = between_gpus(met.medium);
             w.lanes.resize(at(lanes()));
             flows_.add(from, to);
         }
@@ -192,8 +190,8 @@ private:
         }
         l.chunk = chunk;
         l.waits.clear();
-        for (const sim_instr& i : l.code->instrs) l.waits.push_back(i.waits);
-        l.segments.assign(l.code->instrs.size(), 0);
+        l.segments.clear();
+        for (const sim_instr& i : l.code->instrs) l.waits.push_back(i.waits), l.segments.push_back(i.segments);
         l.phase_left = l.code->of_phase;
         l.phase_begin.assign(l.phase_left.size(), -1);
         l.left = l.code->instrs.size();
@@ -223,12 +221,9 @@ private:
             if (i.follows && c.done == 0 && c.free < slots_each_way) return;
             const int number = receiving ? way_between(i.peer, p.rank) : way_between(p.rank, i.peer);
             way& w = ways_[at(number)];
-            const double pieces =
-                w.whole ? 1 : std::max(1.0, std::ceil(i.bytes / static_cast<double>(wire_segment)));
-            const segment s{p, n, i.bytes / pieces};
-            if (c.done == 0) l.segments[n] = static_cast<std::uint32_t>(pieces);
+            const segment s{p, n, i.bytes / i.segments};
             --c.free;
-            if (++c.done == pieces) ++c.message, c.done = 0;
+            if (++c.done == i.segments) ++c.message, c.done = 0;
             if (receiving) {
                 w.lanes[at(p.lane)].posted.push_back(s);
                 take_arrived(w, p.lane);
@@ -287,19 +282,18 @@ private:
     void done(place p, std::uint32_t n) {
         lane& l = lane_of(p);
         const sim_instr& i = l.code->instrs[n];
-        const bool receives = i.what == action::recv || i.what == action::recv_reduce;
         if (i.what == action::send) ++l.sends.free;
-        if (receives) ++l.recvs.free;
-        if ((i.what != action::send && !receives) || --l.segments[n] == 0) complete(p, l, n);
+        if (i.what == action::recv || i.what == action::recv_reduce) ++l.recvs.free;
+        end_ = now_;
+        if (--left_; progress_ && (left_ & 0xffff) == 0)
+            progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
+        if (--l.segments[n] == 0) complete(p, l, n);
         advance(p);
     }
 
     void complete(place p, lane& l, std::uint32_t n) {
         const sim_instr& i = l.code->instrs[n];
-        --l.left, --left_;
-        end_ = now_;
-        if (progress_ && (left_ & 0xffff) == 0)
-            progress_(1 - static_cast<double>(left_) / static_cast<double>(all_));
+        --l.left;
         if (--l.phase_left[i.phase] == 0 && l.phase_begin[i.phase] >= 0) {
             const phase& of = l.code->phases[i.phase];
             spans_.push_back({l.phase_begin[i.phase], now_, p.rank, p.lane, l.chunk, of.stage, of.down, of.route});
@@ -456,12 +450,12 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
     made.chunks = slice(count, element, how, blocks, native ? static_cast<std::size_t>(slot_bytes) : 0);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, made.chunks.chunks));
     link_loads loads(machine);
-    const auto programs = [&](std::int64_t elements, std::int64_t most) {
-        return programs_of(machine, how, what, elements, slot_bytes, loads, most);
+    const auto programs = [&](std::int64_t elements, std::int64_t chunks) {
+        return programs_of(machine, how, what, elements, slot_bytes, loads, chunks);
     };
-    sim_programs tail = programs(made.chunks.tail, most_simulated);
     const bool one = made.chunks.chunks == 1;
-    sim_programs full = one ? sim_programs{} : programs(made.chunks.chunk, most_simulated - tail.instructions);
+    sim_programs full = one ? sim_programs{} : programs(made.chunks.chunk, made.chunks.chunks);
+    sim_programs tail = programs(made.chunks.tail, 1);
     simulator run(machine, made.chunks, made.lanes, std::move(full), std::move(tail), loads, options);
     run.run();
     made.time = run.end();

@@ -33,9 +33,6 @@ struct simulation {
     std::vector<stage_span> spans;    ///< of all ranks, as they ended
 };
 
-/// The sum of all ranks' instructions that a simulation may have.
-inline constexpr std::int64_t most_simulated = 16'000'000;
-
 struct simulation_options {
     double burst = 0;  ///< bytes that the shaper of each network link lets pass at once: a full bucket of tokens
     std::function<void(double)> progress = {};  ///< called now and then with the part that is done
@@ -50,7 +47,7 @@ struct simulation_options {
 ///   for what it copies (inside a node).
 /// * A native stage waits for all its ranks, then each does what the cost model charges for it, while each link passes
 ///   what is read over it: one stage's bytes after another's, sharing the link with messages.
-/// @throws plan_error if there are more than most_simulated instructions, or a stage cannot be run
+/// @throws plan_error if there are more than most_simulated steps, or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
 

@@ -303,8 +303,17 @@ TEST(simulate, says_the_same_again) {
 }
 
 TEST(simulate, refuses_what_would_take_for_ever) {
-    const hierarchy h = network(tree::uniform(std::vector{20'000}));
-    EXPECT_THROW(simulate(h, rule_of({{{0}, 20'000, mode::scatter, "ring"}}), collective::allreduce, mib), plan_error);
+    const auto runs = [](int ranks, std::int64_t chunk, std::int64_t bytes) {
+        rule r = rule_of({{{0}, ranks, mode::scatter, "ring"}});
+        r.chunk = chunk;
+        simulate(network(tree::uniform(std::vector{ranks})), r, collective::allreduce, bytes);
+    };
+    constexpr std::int64_t gib = 1024 * mib;
+    EXPECT_NO_THROW(runs(2, mib, gib));
+    EXPECT_THROW(runs(20'000, 0, mib), plan_error);
+    EXPECT_THROW(runs(2, mib, 4096 * gib), plan_error) << "chunks";
+    EXPECT_THROW(runs(2, 0, 4096 * gib), plan_error) << "segments";
+    EXPECT_THROW(runs(1, mib, 9'000'000'000'000'000'000), plan_error) << "chunks without instructions";
 }
 
 }  // namespace

@@ -147,14 +147,6 @@ std::string json_text(const recipe& plan, const simulate_command& a, const rule&
     return made.dump(2) + "\n";
 }
 
-// The plan's rule, or that of a baseline as terrace-bench runs it.
-rule rule_for(const recipe& plan, const simulate_command& a) {
-    if (a.origin.empty()) return plan.choose(a.call.what(), a.call.size());
-    recipe baseline = plan;
-    baseline.rules[a.call.what()] = rules_for(plan.machine, a.origin, a.call.what());
-    return baseline.choose(a.call.what(), a.call.size());
-}
-
 void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s,
                 const prediction& p) {
     const hierarchy& machine = plan.machine;
@@ -171,16 +163,18 @@ void print_text(const recipe& plan, const simulate_command& a, const rule& how, 
 }  // namespace
 
 int simulate_command::run() const {
-    const recipe plan = read_runnable_plan(plan_file);
+    recipe plan = read_runnable_plan(plan_file);
     const hierarchy& machine = plan.machine;
     const collective what = call.what();
     const std::int64_t bytes = call.size();
-    const rule how = rule_for(plan, *this);
+    if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // a baseline as terrace-bench runs it
+    const rule& how = plan.choose(what, bytes);
     simulation s;
     {
         progress_line line;
         s = simulate(machine, how, what, bytes,
-                     {.burst = static_cast<double>(size_of("--burst", burst, 0)),
+                     {.slot_bytes = slot_bytes(plan),
+                      .burst = static_cast<double>(size_of("--burst", burst, 0)),
                       .progress = [&](double part) { line.show(part); }});
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);

@@ -81,15 +81,9 @@ communicator::core::~core() {
     }
 }
 
-// A slot holds the longest chunk of any rule that needs one; there are enough for two calls in flight. No more: all of it
-// is cleared here.
+// There are slots enough for two calls in flight. No more: all of it is cleared here.
 void communicator::core::share_memory() {
-    constexpr std::int64_t unbounded = 1 << 20;
-    std::int64_t bytes = 1 << 16;
-    for (const auto& [what, rules] : plan_.get().rules)
-        for (const rule& r : rules)
-            if (takes_lane_slots(r)) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, unbounded));
-    net_ = add_shared_memory(std::move(net_), lane_slots(), static_cast<std::size_t>(bytes));
+    net_ = add_shared_memory(std::move(net_), lane_slots(), static_cast<std::size_t>(slot_bytes(plan_.get())));
 }
 
 // The groups are the same for all counts, but for those of so few elements that some have no part; and where they are

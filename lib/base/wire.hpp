@@ -9,4 +9,7 @@ namespace terrace {
 /// messages one way at a time; 48 KiB keeps clear of that, and costs less than 1 % in start-ups on a 1 Gbit/s link.
 inline constexpr std::size_t wire_segment = 48 * 1024;
 
+/// So many of them a lane has under way each way: enough to keep a link busy.
+inline constexpr int slots_each_way = 8;
+
 }  // namespace terrace

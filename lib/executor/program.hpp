@@ -9,6 +9,7 @@
 
 #include <terrace/types.hpp>
 
+#include "base/wire.hpp"
 #include "executor/recorder.hpp"
 #include "executor/transport.hpp"
 #include "kernels/reduce.hpp"
@@ -101,7 +102,6 @@ public:
     std::vector<wait> waits() const;
 
 private:
-    static constexpr int slots_each_way = 8;  // enough to keep a link busy with segments of 48 KiB
     static constexpr int stage_slot = 2 * slots_each_way;
     static constexpr int slots_per_lane = stage_slot + 1;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/partition.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace {
 
@@ -28,6 +29,20 @@ slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int 
     const std::int64_t chunk = std::min(count, round_up(even, quantum));
     const std::int64_t chunks = div_ceil(count, chunk);
     return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
+}
+
+std::int64_t slot_bytes(std::span<const rule> rules) noexcept {
+    constexpr std::int64_t least = 1 << 16, uncut = 1 << 20;
+    std::int64_t bytes = least;
+    for (const rule& r : rules)
+        if (!all_send(r.stages)) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, uncut));
+    return bytes;
+}
+
+std::int64_t slot_bytes(const recipe& plan) noexcept {
+    std::int64_t bytes = 0;
+    for (const auto& [what, rules] : plan.rules) bytes = std::max(bytes, slot_bytes(rules));
+    return bytes;
 }
 
 }  // namespace terrace

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "plan/recipe.hpp"
 
@@ -23,5 +24,11 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept;
 /// @param most_bytes no chunk is longer than this, whatever the rule says; 0: no bound
 slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks = 1,
               std::size_t most_bytes = 0) noexcept;
+
+/// Bytes of a slot that the transport's own stages take: the longest chunk of any of the rules that have such, or 1 MiB
+/// of one that is not cut; at least 64 KiB.
+std::int64_t slot_bytes(std::span<const rule> rules) noexcept;
+/// Of all rules of a plan, which is what its ranks have.
+std::int64_t slot_bytes(const recipe& plan) noexcept;
 
 }  // namespace terrace

@@ -161,11 +161,6 @@ std::vector<int> memory_domains(const hierarchy& machine) {
     return domains;
 }
 
-std::int64_t slot_bytes_of(const rule& how) noexcept {
-    constexpr std::int64_t least = 1 << 16, most = 1 << 20;
-    return std::max(least, how.chunk > 0 ? how.chunk : std::min(how.up_to, most));
-}
-
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                          std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks) {
     capabilities can{.domain = memory_domains(machine)};

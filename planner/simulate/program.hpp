@@ -57,9 +57,6 @@ inline constexpr std::int64_t most_simulated = 16'000'000;
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                          std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks);
 
-/// Bytes that lane slots of shared memory are made for, as far as one rule says.
-std::int64_t slot_bytes_of(const rule& how) noexcept;
-
 /// Ranks whose messages and native stages go through memory they share; empty where none do.
 std::vector<int> memory_domains(const hierarchy& machine);
 

@@ -11,6 +11,7 @@
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
+#include "base/wire.hpp"
 #include "planner/cost.hpp"
 #include "planner/simulate/flows.hpp"
 #include "planner/simulate/program.hpp"
@@ -18,8 +19,6 @@
 namespace terrace {
 
 namespace {
-
-constexpr int slots_each_way = 8;  // as in lib/executor
 
 class simulator {
 public:
@@ -442,16 +441,17 @@ private:
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options) {
     const int blocks = has_blocks(what) ? machine.ranks() : 1;
-    const std::int64_t count = div_ceil(bytes, element * blocks), slot_bytes = slot_bytes_of(how);
+    const std::int64_t count = div_ceil(bytes, element * blocks), alone = slot_bytes(std::span(&how, 1));
+    const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : alone;
     const bool native = std::any_of(how.stages.begin(), how.stages.end(), [&](const stage& s) {
         return s.algorithm == "native" && !memory_domains(machine).empty();
     });
     simulation made;
-    made.chunks = slice(count, element, how, blocks, native ? static_cast<std::size_t>(slot_bytes) : 0);
+    made.chunks = slice(count, element, how, blocks, native ? static_cast<std::size_t>(slot) : 0);
     made.lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, made.chunks.chunks));
     link_loads loads(machine);
     const auto programs = [&](std::int64_t elements, std::int64_t chunks) {
-        return programs_of(machine, how, what, elements, slot_bytes, loads, chunks);
+        return programs_of(machine, how, what, elements, slot, loads, chunks);
     };
     const bool one = made.chunks.chunks == 1;
     sim_programs full = one ? sim_programs{} : programs(made.chunks.chunk, made.chunks.chunks);

@@ -34,6 +34,7 @@ struct simulation {
 };
 
 struct simulation_options {
+    std::int64_t slot_bytes = 0;  ///< of the plan that the rule is of; 0: a plan of this rule alone
     double burst = 0;  ///< bytes that the shaper of each network link lets pass at once: a full bucket of tokens
     std::function<void(double)> progress = {};  ///< called now and then with the part that is done
 };

@@ -293,6 +293,23 @@ TEST(simulate, says_what_every_chunk_did) {
     EXPECT_EQ(seen.size(), 8u * 8 * 4);
 }
 
+// Ranks have slots of one length for all rules of a plan.
+TEST(simulate, slices_as_the_runtime_does) {
+    const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
+    const rule native = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});
+    rule longer = native;
+    longer.chunk = 4 * mib;
+    recipe plan;
+    plan.rules = {{collective::allreduce, {native}}, {collective::allgather, {longer}}};
+    const auto chunks = [&](const simulation_options& o) {
+        return simulate(h, native, collective::allreduce, 3 * mib, o).chunks.chunks;
+    };
+    EXPECT_EQ(chunks({}), 3);
+    EXPECT_EQ(chunks({.slot_bytes = slot_bytes(plan)}), 1);
+    longer.stages.front().algorithm = "ring";  // takes no slot
+    EXPECT_EQ(slot_bytes(std::vector{longer}), 64 * kib);
+}
+
 TEST(simulate, says_the_same_again) {
     const hierarchy h = small_cluster(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}));
     const rule r = make_plan("m", h).choose(collective::allreduce, 4 * mib);

@@ -55,7 +55,7 @@ std::vector<level_load> loads_by_level(const hierarchy& machine, const simulatio
     return loads;
 }
 
-// Ranks to draw: the first and the last of the machine, of its first node and evenly between.
+// Ranks to draw: the first and the last of the machine, and some evenly between.
 std::vector<int> shown_ranks(int ranks) {
     constexpr int most = 8;
     std::set<int> shown;

@@ -104,10 +104,17 @@ void flows::collect_flow(int id) {
         if (crowded(l)) collect_link(l);
 }
 
+void flows::settle_at(flow& f, double share) {
+    f.seen = false;
+    f.share = std::max(share, f.most * 1e-6);  // never nothing, by rounding
+    for (const int l : f.links) links_[at(l)].spare -= share, --links_[at(l)].waiting;
+}
+
 // Again and again, whoever can give least to each that waits gives it: a link to the flows that pass it, or a flow that
 // nothing but its own links' rates holds back to itself.
 void flows::fill() {
     open_.clear();
+    free_.clear();
     for (const int id : reshared_) {
         link& l = links_[at(id)];
         if (!crowded(id)) continue;
@@ -119,26 +126,29 @@ void flows::fill() {
         }
         open_.push_back(id);
     }
-    std::vector<int>& left = left_ = members_;
-    while (!left.empty()) {
+    for (const int id : members_) {
+        const flow& f = flows_[at(id)];
+        if (std::none_of(f.links.begin(), f.links.end(),
+                         [&](int l) { return crowded(l) && shapers_.capacity(l) <= f.most; }))
+            free_.push_back(id);
+    }
+    std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });
+    for (;;) {
         double least = std::numeric_limits<double>::infinity();
         std::erase_if(open_, [&](int l) { return links_[at(l)].waiting == 0; });
+        while (!free_.empty() && !flows_[at(free_.back())].seen) free_.pop_back();
         for (const int l : open_) least = std::min(least, links_[at(l)].spare / links_[at(l)].waiting);
-        for (const int id : left) least = std::min(least, flows_[at(id)].most);
-        const auto gets_it = [&](const flow& f) {
-            return f.most <= least * (1 + same_rate) || std::any_of(f.links.begin(), f.links.end(), [&](int l) {
-                       const link& at_it = links_[at(l)];
-                       return crowded(l) && at_it.spare <= least * at_it.waiting * (1 + same_rate);
-                   });
-        };
-        std::erase_if(left, [&](int id) {
-            flow& f = flows_[at(id)];
-            if (!gets_it(f)) return false;
-            f.seen = false;
-            f.share = std::max(least, f.most * 1e-6);  // never nothing, by rounding
-            for (const int l : f.links) links_[at(l)].spare -= least, --links_[at(l)].waiting;
-            return true;
-        });
+        if (!free_.empty()) least = std::min(least, flows_[at(free_.back())].most);
+        if (open_.empty() && free_.empty()) return;
+        least = std::max(least, 0.0);  // by rounding
+        for (const int id : open_) {
+            const link& l = links_[at(id)];
+            if (l.spare > least * l.waiting * (1 + same_rate)) continue;
+            for (const auto& [f, which] : l.through)
+                if (flows_[at(f)].seen) settle_at(flows_[at(f)], least);
+        }
+        for (; !free_.empty() && flows_[at(free_.back())].most <= least * (1 + same_rate); free_.pop_back())
+            if (flow& f = flows_[at(free_.back())]; f.seen) settle_at(f, least);
     }
 }
 

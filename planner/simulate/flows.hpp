@@ -74,6 +74,7 @@ private:
     void collect_flow(int id);
     void leave(int id, double now);
     void fill();
+    void settle_at(flow& f, double share);
     void settle(flow& f, double now);
     void set_rate(flow& f, double rate, double now);
 
@@ -84,7 +85,8 @@ private:
     std::vector<int> touched_;                      // flows that began or ended since the last sharing
     std::vector<int> dirty_;                        // links that are or were crowded, by these
     std::vector<int> reshared_, members_, changed_;  // links and flows that are shared anew; those with other ends
-    std::vector<int> open_, left_;                   // links and flows that are not settled yet
+    std::vector<int> open_;  // links that flows wait at for their share
+    std::vector<int> free_;  // flows that no such link need hold back, those of least rate last
 };
 
 }  // namespace terrace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <queue>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,8 @@
 namespace terrace {
 
 namespace {
+
+constexpr double not_looked_at = std::numeric_limits<double>::infinity();
 
 class simulator {
 public:
@@ -46,7 +49,9 @@ public:
             flows_.share(
                 now_,
                 [&](int flow, double end) {
-                    add({.time = end, .what = event::crossed, .whose = flow, .version = ++ways_[at(flow)].version});
+                    way& w = ways_[at(flow)];
+                    w.end = end;
+                    if (end < w.looked_at) look_at(flow, w);
                 },
                 [&](int link, double when, std::uint32_t version) {
                     add({.time = when, .what = event::run_out, .whose = link, .version = version});
@@ -131,7 +136,8 @@ private:
             int arrived = 0;
         };
         std::vector<receiver> lanes;
-        std::uint32_t version = 0;
+        double end = 0;                    // of the first in line, as its rate is now
+        double looked_at = not_looked_at;  // by an event, whether it is through then or later
     };
 
     struct gathering {
@@ -167,6 +173,11 @@ private:
         const auto [known, is_new] = way_of_.try_emplace({link, -1}, static_cast<int>(ways_.size()));
         if (is_new) ways_.emplace_back(), flows_.add(link);
         return known->second;
+    }
+
+    void look_at(int number, way& w) {
+        w.looked_at = w.end;
+        add({.time = w.end, .what = event::crossed, .whose = number});
     }
 
     void line_up(int number, const segment& s) {
@@ -380,7 +391,9 @@ private:
                 return line_up(e.whose, {{ways_[at(e.whose)].from, e.lane}, e.instruction, e.bytes});
             case event::crossed: {
                 way& w = ways_[at(e.whose)];
-                if (e.version != w.version) return;
+                if (e.time != w.looked_at) return;
+                if (w.end > e.time) return look_at(e.whose, w);
+                w.looked_at = not_looked_at;
                 const segment s = w.line.front();
                 w.line.pop_front();
                 flows_.end(e.whose, now_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -11,20 +12,27 @@ namespace terrace {
 /// The calls of a communicator that are in flight: for Terrace's own parts.
 class TERRACE_API calls_in_flight {
 public:
+    calls_in_flight(const calls_in_flight&) = delete;
     virtual bool test(std::uint64_t call) = 0;
     virtual void wait(std::uint64_t call) = 0;
+    /// Where they are; points to null once they are gone.
+    const std::shared_ptr<calls_in_flight*>& place() const noexcept { return place_; }
 
 protected:
-    ~calls_in_flight() = default;
+    calls_in_flight() : place_(std::make_shared<calls_in_flight*>(this)) {}
+    ~calls_in_flight() { *place_ = nullptr; }
+
+private:
+    std::shared_ptr<calls_in_flight*> place_;
 };
 
 /// A collective that has been started. Its buffers belong to it until it is complete. Move-only; one that is
-/// default-constructed, moved from or waited for is complete. Used by the communicator's thread, and no longer than the
-/// communicator lives.
+/// default-constructed, moved from or waited for is complete. Used by the communicator's thread. Of one that outlives its
+/// communicator test() and wait() throw usage_error, and the destructor does nothing.
 class [[nodiscard]] TERRACE_API request {
 public:
     request() noexcept = default;
-    request(request&& other) noexcept : calls_(std::exchange(other.calls_, nullptr)), call_(other.call_) {}
+    request(request&& other) noexcept = default;
     request& operator=(request&& other) noexcept;
     /// Waits, and drops the error if there is one: wait() reports it.
     ~request();
@@ -36,10 +44,10 @@ public:
     void wait();
 
     /// For Terrace's own parts.
-    request(calls_in_flight& calls, std::uint64_t call) noexcept : calls_(&calls), call_(call) {}
+    request(const calls_in_flight& calls, std::uint64_t call) noexcept : calls_(calls.place()), call_(call) {}
 
 private:
-    calls_in_flight* calls_ = nullptr;
+    std::shared_ptr<calls_in_flight*> calls_;  // null: complete
     std::uint64_t call_ = 0;
 };
 

@@ -72,7 +72,7 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
 communicator::core::~core() {
     thread_.reset();
     device_calls_.reset();
-    if (failure_ && !net_->abandon()) keep_programs();
+    if ((failure_ || !engine_->idle()) && !net_->abandon()) keep_programs();
     if (options_.trace_file.empty()) return;
     try {
         events_.write_trace(options_.trace_file, rank_, plan_.name());
@@ -293,7 +293,7 @@ void communicator::core::or_all_fail(Action what) {
         if (!all[r].empty()) throw usage_error(fmt::format("rank {}: {}", callers_rank_[r], all[r]));
 }
 
-// After a failure a message may be half through, and the network go on reading and writing the programs' own memory. So
+// After a failure, or where a request was left behind, a message may be half through, and the network go on reading and writing the programs' own memory. So
 // it is never freed: a leak on purpose, of what one broken communicator had bound.
 void communicator::core::keep_programs() {
     static std::mutex guard;

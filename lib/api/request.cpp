@@ -2,7 +2,18 @@
 
 #include <exception>
 
+#include <terrace/error.hpp>
+
 namespace terrace {
+
+namespace {
+
+calls_in_flight& still(const std::shared_ptr<calls_in_flight*>& calls) {
+    if (*calls != nullptr) return **calls;
+    throw usage_error("request: its communicator was destroyed before the call was complete; wait for it before");
+}
+
+}  // namespace
 
 request::~request() {
     try {
@@ -14,21 +25,21 @@ request::~request() {
 
 request& request::operator=(request&& other) noexcept {
     request old(std::move(*this));
-    calls_ = std::exchange(other.calls_, nullptr);
+    calls_ = std::move(other.calls_);
     call_ = other.call_;
     return *this;
 }
 
 bool request::test() {
     if (calls_ == nullptr) return true;
-    calls_in_flight* calls = std::exchange(calls_, nullptr);
-    if (calls->test(call_)) return true;
-    calls_ = calls;
+    std::shared_ptr<calls_in_flight*> calls = std::move(calls_);  // complete if this throws
+    if (still(calls).test(call_)) return true;
+    calls_ = std::move(calls);
     return false;
 }
 
 void request::wait() {
-    if (calls_ != nullptr) std::exchange(calls_, nullptr)->wait(call_);
+    if (calls_ != nullptr) still(std::exchange(calls_, nullptr)).wait(call_);
 }
 
 void wait_all(std::span<request> requests) {

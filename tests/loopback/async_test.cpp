@@ -187,6 +187,22 @@ TEST(async, a_request_is_complete_when_it_is_moved_from_or_waited_for) {
     });
 }
 
+TEST(async, a_request_that_outlives_its_communicator_says_so) {
+    loopback::run(plan_for(2), [&](communicator& comm) {
+        std::vector<float> data(100'000, 1);
+        request waits, tests, dropped;
+        {
+            communicator part = *comm.split(0);
+            waits = part.allreduce_async(std::span(data).first(1000));
+            tests = part.allreduce_async(std::span(data).subspan(1000, 1000));
+            dropped = part.allreduce_async(std::span(data).subspan(2000));
+        }
+        EXPECT_THROW(waits.wait(), usage_error);
+        EXPECT_THROW(tests.test(), usage_error);
+        EXPECT_TRUE(waits.test() && tests.test());
+    });
+}
+
 TEST(async, a_second_call_allocates_nothing) {
     std::atomic<int> total{0};
     for (const plan& p : plans())

@@ -11,9 +11,10 @@ namespace terrace {
 
 namespace {
 
-constexpr double most_messages = 8'000;  // of one simulation
-constexpr double budget = 200'000;       // of all for one collective
-constexpr int rounds = 6;                // of all lanes, after which a chunk takes what later ones take
+constexpr double most_messages = 8'000;     // of one simulation
+constexpr std::int64_t budget = 3'000'000;  // shares of all simulations for one collective
+constexpr std::int64_t of_message = 16;     // shares: what else a message takes
+constexpr int rounds = 6;                   // of all lanes, after which a chunk takes what later ones take
 
 }  // namespace
 
@@ -36,11 +37,11 @@ std::optional<double> trials::run(const priced_candidate& c, int lanes, std::int
     const auto [known, is_new] =
         known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, bytes));
     if (!is_new) return known->second;
-    const double messages = c.cost.messages(static_cast<double>(bytes), chunk);
-    if (messages > std::min(most_messages, left_)) return {};
-    left_ -= messages;
+    if (left_ <= 0 || c.cost.messages(static_cast<double>(bytes), chunk) > most_messages) return {};
     const rule how{.up_to = bytes, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
-    return known->second = simulate(machine_, how, c.cost.what(), bytes).time;
+    const simulation made = simulate(machine_, how, c.cost.what(), bytes);
+    left_ -= made.shares + of_message * made.messages;
+    return known->second = made.time;
 }
 
 }  // namespace terrace

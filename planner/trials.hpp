@@ -14,7 +14,7 @@ bool takes_links(const hierarchy& machine) noexcept;
 
 /// Calls tried by simulation, for what no closed form sees: stages of different chunks that meet on one link and from
 /// then on keep step, and ranks that wait for unequal siblings. Only on machines so small that this takes no time to
-/// speak of; what it may take is counted in messages, so that plans are the same everywhere.
+/// speak of; what it may take is counted in messages and in shares of links, so that plans are the same everywhere.
 class trials {
 public:
     explicit trials(const hierarchy& machine);
@@ -27,7 +27,7 @@ private:
     std::optional<double> run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
     const hierarchy& machine_;
-    double left_;  // messages
+    std::int64_t left_;  // simulation::shares, or as much work
     std::map<std::string, std::optional<double>> known_;
 };
 

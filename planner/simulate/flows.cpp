@@ -168,6 +168,7 @@ std::span<const int> flows::reshared(double now) {
         return !flows_[at(id)].active;
     });
     fill();
+    shares_ += static_cast<std::int64_t>(members_.size());
     for (const int id : members_) {
         flow& f = flows_[at(id)];
         if (f.share > f.rate * (1 - same_rate) && f.share < f.rate * (1 + same_rate)) continue;

@@ -35,6 +35,9 @@ public:
         if (shapers_.run_out(link, version)) dirty_.push_back(link);
     }
 
+    /// Flows that got a new share so far, each time: what sharing takes is about in proportion to it.
+    std::int64_t shares() const noexcept { return shares_; }
+
     /// Shares the links anew where flows have begun or ended, or buckets run out. Calls f(flow, time) for each whose end
     /// is another now, and g(link, time, version) for each whose bucket will then run out.
     template <class F, class G>
@@ -85,6 +88,7 @@ private:
     std::vector<int> touched_;                      // flows that began or ended since the last sharing
     std::vector<int> dirty_;                        // links that are or were crowded, by these
     std::vector<int> reshared_, members_, changed_;  // links and flows that are shared anew; those with other ends
+    std::int64_t shares_ = 0;
     std::vector<int> open_;  // links that flows wait at for their share
     std::vector<int> free_;  // flows that no such link need hold back, those of least rate last
 };

@@ -62,6 +62,7 @@ public:
 
     double end() const noexcept { return end_; }
     std::int64_t messages() const noexcept { return messages_; }
+    std::int64_t shares() const noexcept { return flows_.shares(); }
     std::vector<stage_span> take_spans() noexcept { return std::move(spans_); }
     std::vector<double> processors() const {
         std::vector<double> busy;
@@ -473,6 +474,7 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
     run.run();
     made.time = run.end();
     made.messages = run.messages();
+    made.shares = run.shares();
     made.processors = run.processors();
     made.spans = run.take_spans();
     made.interval = loads.interval();

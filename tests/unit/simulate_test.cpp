@@ -1,5 +1,6 @@
 // The simulation against what can be said without it: closed forms, conserved bytes, fair shares.
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "planner/planner.hpp"
 #include "planner/simulate/flows.hpp"
 #include "planner/simulate/simulate.hpp"
+#include "planner/trials.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace {
@@ -317,6 +319,25 @@ TEST(simulate, says_the_same_again) {
     const simulation b = simulate(h, r, collective::allreduce, 4 * mib);
     EXPECT_EQ(a.time, b.time);
     EXPECT_EQ(a.spans.size(), b.spans.size());
+}
+
+// What a simulation takes depends on how many messages share links, not on how many there are.
+TEST(trials, are_over_when_too_much_has_been_shared) {
+    hierarchy h = network(tree({{5, 7, 7, 7, 3, 6}, {6}}));
+    h.levels = {link("l0", fabric::infiniband, 6763.222e6, 4.03e-6, 0.5e-6),
+                link("l1", fabric::infiniband, 39595.493e6, 1.291e-6, 0.5e-6)};
+    pricer prices(h);
+    const auto all = search(prices, collective::allreduce);
+    const auto direct = std::find_if(all.begin(), all.end(), [](const priced_candidate& c) {
+        return c.what.stages.size() == 1 && c.what.stages.front().algorithm == "direct" &&
+               c.what.stages.front().how == mode::scatter;
+    });
+    ASSERT_NE(direct, all.end());
+    trials tried(h);
+    int simulated = 0;
+    while (tried.time(*direct, 3, 160 * kib, 400 * kib + simulated * kib)) ++simulated;
+    EXPECT_GT(simulated, 1);
+    EXPECT_LT(simulated, 20) << "of 7,140 messages each";
 }
 
 TEST(simulate, refuses_what_would_take_for_ever) {

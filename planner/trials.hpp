@@ -14,7 +14,7 @@ bool takes_links(const hierarchy& machine) noexcept;
 
 /// Calls tried by simulation, for what no closed form sees: stages of different chunks that meet on one link and from
 /// then on keep step, and ranks that wait for unequal siblings. Only on machines so small that this takes no time to
-/// speak of; what it may take is counted in messages and in shares of links, so that plans are the same everywhere.
+/// speak of; that is counted in messages and shares of links, so that plans are the same everywhere.
 class trials {
 public:
     explicit trials(const hierarchy& machine);

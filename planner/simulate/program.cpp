@@ -51,9 +51,9 @@ public:
         const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
         const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
         if (expected > most_simulated)
-            throw plan_error(fmt::format("the programs of {} ranks would have about {:.3g} million instructions, counting "
-                                         "segments, in {} chunk{}, and a simulation has at most {} million; simulate a "
-                                         "smaller message, machine or group",
+            throw plan_error(fmt::format("the programs of {} ranks would have about {:.3g} million instructions, "
+                                         "counting segments, in {} chunk{}, and a simulation has at most {} million; "
+                                         "simulate a smaller message, machine or group",
                                          machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s",
                                          most_simulated / 1'000'000));
     }

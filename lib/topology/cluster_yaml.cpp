@@ -144,6 +144,17 @@ hierarchy read_torus(const document& map) {
     return h;
 }
 
+// Levels inside a node, many of which are alike.
+hierarchy read_inside(const document& map) {
+    hierarchy inside = read_hierarchy(map);
+    if (inside.node_levels() < inside.depth())
+        map.at("levels").fail("these are the levels inside a node: no infiniband, no ethernet");
+    if (!inside.hosts.empty())
+        map.at("levels").fail("these are the levels of many nodes, and hosts: names one; leave it out, and name nodes in "
+                              "domains:");
+    return inside;
+}
+
 // The nodes of a torus: described by a file, by levels, or each a rank.
 topology read_torus_machine(const document& map, const std::filesystem::path& directory, const node_reader& read) {
     hierarchy above = read_torus(map);
@@ -153,10 +164,7 @@ topology read_torus_machine(const document& map, const std::filesystem::path& di
         map.at("levels").fail("the node's file has the levels inside it; leave these out");
     if (map.has("node")) return with_nodes(above, read_node(map.at("node"), directory, read));
     if (!map.has("levels")) return {"", std::move(above), nullptr, {}};
-    hierarchy inside = read_hierarchy(map);
-    if (inside.node_levels() < inside.depth())
-        map.at("levels").fail("levels beside a torus are those inside a node: no infiniband, no ethernet");
-    return with_nodes(above, {"", std::move(inside), nullptr, {}});
+    return with_nodes(above, {"", read_inside(map), nullptr, {}});
 }
 
 // A node's type: a description, its levels, or just how many ranks share memory.
@@ -170,11 +178,7 @@ topology read_type(const document& entry, const std::filesystem::path& directory
         inside = {{std::move(node)}, tree::uniform(std::vector{static_cast<int>(entry.integer(1, max_ranks))})};
     } else if (entry.has("levels")) {
         entry.allow_only({"levels", "tree"});
-        inside = read_hierarchy(entry);
-        if (inside.node_levels() < inside.depth())
-            entry.at("levels").fail("these are the levels inside a node: no infiniband, no ethernet");
-        if (!inside.hosts.empty()) entry.at("levels").fail("nodes of this type are named in domains:, not here");
-        for (level& l : inside.levels) l.names.clear();
+        inside = read_inside(entry);
     } else {
         return read_node(entry, directory, read);
     }

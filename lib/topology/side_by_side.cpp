@@ -81,6 +81,7 @@ inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int>
             found->bandwidth = std::max(found->bandwidth, own.bandwidth);
         }
         found->name = s.name;
+        found->names.clear();  // those of one node's domains
         std::vector<double> rates;
         std::vector<int>& sizes = made.children.emplace_back();
         for (const int k : node_kind) {

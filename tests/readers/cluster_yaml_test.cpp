@@ -265,6 +265,21 @@ TEST(cluster_yaml, unequal_links_inside_nodes_are_those_of_each_node) {
     EXPECT_EQ(h.rate(0, 31), 2e9);
 }
 
+// What has a name in one node has none in many: neither in the tree that is printed nor in the file that is written.
+TEST(cluster_yaml, names_inside_one_node_are_not_those_of_all) {
+    const std::string levels = "levels: [{name: numa, size: 2, fabric: shm, names: \"n[0-1]\"}, {name: node, size: 2, fabric: bus";
+    const std::string torus = head + "torus: [4, 2]\nlinks: {fabric: infiniband}\n";
+    for (const std::string& text : {torus + levels + ", names: [only]}]\n",
+                                    networks + "nodes: {a: {" + levels + "}]}}\ndomains: [{domains: [a, a]}]\n"}) {
+        const topology t = read(text);
+        EXPECT_TRUE(t.machine.levels[0].names.empty());
+        EXPECT_NE(describe_json(t).find("numa 3"), std::string::npos);
+        expect_reads_back(t);
+    }
+    EXPECT_NE(error_of(torus + levels + ", hosts: x}]\n").find(":5:9: these are the levels of many nodes"), std::string::npos)
+        << error_of(torus + levels + ", hosts: x}]\n");
+}
+
 TEST(cluster_yaml, hosts_are_named_at_the_nodes_or_above_them) {
     const std::string uneven = "{name: rack, fabric: ethernet}, {name: core, fabric: ethernet}]\ntree: [1, 2]\n";
     const topology t = read(head + node + "levels: [{hosts: \"n[09-10],x\", " + uneven.substr(1));

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <terrace/error.hpp>
+
 #include "base/document.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
@@ -100,6 +102,17 @@ void print_summary(const recipe& plan) {
     say("verified: {}\n", plan.verified);
 }
 
+// Files have limits that machines are within.
+void expect_readable(const recipe& plan, const std::string& source, const std::string& file) {
+    try {
+        parse_plan(plan.text, file);
+    } catch (const input_error& e) {
+        throw input_error(source, 0, 0, fmt::format("the plan is not written, as Terrace could not read it ({}); plan for a "
+                                                    "part of the machine (--hosts), or give the links of a level one "
+                                                    "bandwidth", e.what()));
+    }
+}
+
 }  // namespace
 
 int plan_command::run() const {
@@ -109,11 +122,12 @@ int plan_command::run() const {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
     }
+    const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
+    expect_readable(plan, machine.source, file);
     if (output == "-") {
         say_text(plan.text);
         return 0;
     }
-    const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
     write_atomically(file, plan.text);
     print_summary(plan);
     say("plan: {}\n", file);

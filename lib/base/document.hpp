@@ -20,7 +20,7 @@ public:
 
     /// Parses one YAML document. @throws input_error on a missing or oversized (8 MiB) file, bytes that are not UTF-8,
     /// control characters, bad syntax, duplicate keys, empty values, anchors, aliases, tags, a second document, nesting
-    /// deeper than 64, more than 250,000 values or as many indicators ([ , : ...)
+    /// deeper than 64, more than 500,000 values or as many indicators ([ , : ...)
     static document read_file(const std::filesystem::path& file);
     static document parse(std::string_view text, const std::string& file_name);
 

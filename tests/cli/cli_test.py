@@ -3,12 +3,14 @@
 
 usage: cli_test.py TERRACE SOURCE_ROOT
 """
+import itertools
 import json
 import os
 import pathlib
 import re
 import resource
 import shutil
+import string
 import subprocess
 import sys
 import unittest
@@ -131,6 +133,17 @@ class Plan(Command):
         self.write("broken.yaml", CLUSTER.replace("size: 2", "size: two"))
         self.assertRegex(self.terrace("plan", "broken.yaml", "-o", "old.yaml", status=2), r"^broken\.yaml:5:\d+: ")
         self.assertEqual(self.read("old.yaml"), "old")
+
+    # A plan has some more in it than the cluster file, which is just within the limits.
+    def test_what_could_not_be_read_is_not_written(self):
+        nodes = 249_980
+        names = ",".join(map("".join, itertools.islice(itertools.product(string.ascii_lowercase, repeat=4), nodes)))
+        self.write("large.yaml", "terrace_topology: 1\nname: large\nlevels:\n"
+                   f"  - {{name: node, size: 1, fabric: shm, names: \"{names}\"}}\n"
+                   f"  - {{name: core, size: {nodes}, fabric: ethernet, hosts: \"{names}\"}}\n")
+        self.terrace("topo", "large.yaml")
+        self.assertRegex(self.terrace("plan", "large.yaml", status=2), r"^large\.yaml: the plan is not written.*more than")
+        self.assertFalse((self.directory / "large.plan.yaml").exists())
 
     def test_a_pipe_is_refused_and_not_waited_for(self):
         os.mkfifo(self.directory / "pipe")

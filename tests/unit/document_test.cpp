@@ -96,8 +96,8 @@ TEST(document, depth_of_64_is_read) {
 
 TEST(document, too_many_values_are_refused) {
     std::string text;
-    for (int i = 0; i < 250'001; ++i) text += "- a\n";
-    EXPECT_NE(error_of(text).find("f:250000:3: more than 250000 values"), std::string::npos) << error_of(text);
+    for (int i = 0; i < 500'001; ++i) text += "- a\n";
+    EXPECT_NE(error_of(text).find("f:500000:3: more than 500000 values"), std::string::npos) << error_of(text);
 }
 
 TEST(document, values_of_another_kind_are_refused_at_their_place) {

@@ -58,7 +58,7 @@ int count_gpus(const part& p) {
 void add_nvlink(hardware& h, const document& rate) {
     if (!h.wires.empty()) rate.fail("the node's file has the links between its GPUs; leave this out");
     const double all_links = read_bandwidth(rate);
-    for (int g = 0; g < count_gpus(h.machine); ++g) h.wires.push_back({g, -1, all_links});
+    for (int g = 0, gpus = count_gpus(h.machine); g < gpus; ++g) h.wires.push_back({g, -1, all_links});
 }
 
 topology read_node(const document& map, const std::filesystem::path& directory, const node_reader& read) {

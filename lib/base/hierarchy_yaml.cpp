@@ -20,10 +20,6 @@ namespace terrace {
 
 namespace {
 
-// The limits of rates keep every time that is computed from them finite. A million nodes' links into a dimension of a
-// torus, together, are well within.
-constexpr double slowest = 1, fastest = 1e17;  // [B/s]
-
 // A rate that may be left out or marked as assumed: its key, where it is kept, and its reader, writer and limits.
 struct rate_field {
     std::string_view key;
@@ -38,7 +34,7 @@ struct rate_field {
 
 constexpr std::array<rate_field, 3> rate_fields{{
     {"bandwidth", &level::bandwidth, &level::bandwidth_assumed, &rates::bandwidth, &document::bandwidth,
-     format_bandwidth, slowest, fastest},
+     format_bandwidth, slowest_link, fastest_link},
     {"latency", &level::latency, &level::latency_assumed, &rates::latency, &document::duration, format_duration, 0,
      1e3},
     {"overhead", &level::overhead, &level::overhead_assumed, &rates::overhead, &document::duration, format_duration, 0,
@@ -47,7 +43,7 @@ constexpr std::array<rate_field, 3> rate_fields{{
 
 // What a rank adds up, beside the levels.
 constexpr rate_field reduction{
-    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, slowest, fastest};
+    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, slowest_link, fastest_link};
 
 // What NCCL or MPI takes for buffers on GPUs: a map in a level's.
 struct device_field {
@@ -61,7 +57,7 @@ struct device_field {
 constexpr std::array<device_field, 3> device_fields{{
     {"stage", &device_rates::stage, &document::duration, format_duration, 1e-9, 1e3},
     {"step", &device_rates::step, &document::duration, format_duration, 1e-9, 1e3},
-    {"bandwidth", &device_rates::bandwidth, &document::bandwidth, format_bandwidth, slowest, fastest},
+    {"bandwidth", &device_rates::bandwidth, &document::bandwidth, format_bandwidth, slowest_link, fastest_link},
 }};
 
 struct device_key {

@@ -9,6 +9,9 @@ namespace terrace {
 
 inline constexpr int max_levels = 16;
 inline constexpr int max_ranks = 1 << 20;
+/// The limits of rates [B/s] keep every time that is computed from them finite. A million nodes' links into a dimension of
+/// a torus, together, are well within.
+inline constexpr double slowest_link = 1, fastest_link = 1e17;
 
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from

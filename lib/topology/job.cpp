@@ -113,8 +113,8 @@ job_node node_of_job(hardware parts, std::span<const affinity> ranks, std::vecto
 std::string write_job_node(const job_node& n) {
     std::string text = write_hierarchy(n.levels, 0);
     if (n.up)
-        text += fmt::format("uplink: {{fabric: {}, cards: {}, bandwidth: {}, assumed: {}}}\n", to_string(n.up->medium),
-                            n.up->cards, format_bandwidth(n.up->bandwidth), n.up->assumed ? 1 : 0);
+        text += fmt::format("uplink: {{fabric: {}, bandwidth: {}, assumed: {}}}\n", to_string(n.up->medium),
+                            format_bandwidth(n.up->bandwidth), n.up->assumed ? 1 : 0);
     return text;
 }
 
@@ -125,8 +125,7 @@ job_node read_job_node(std::string_view text) {
         const document up = map.at("uplink");
         const auto medium = parse_fabric(up.at("fabric").text());
         if (!medium) up.fail("an unknown fabric");
-        n.up = uplink{*medium, static_cast<int>(up.at("cards").integer(1, max_ranks)), up.at("bandwidth").bandwidth(),
-                      up.at("assumed").integer(0, 1) == 1};
+        n.up = uplink{*medium, up.at("bandwidth").bandwidth(), up.at("assumed").integer(0, 1) == 1};
     }
     return n;
 }

@@ -425,22 +425,33 @@ std::optional<uplink> uplink_of(const part& machine) {
     const auto unused = [&](int i) { return !parts[i].used; };
     if (!std::ranges::all_of(cards, unused)) std::erase_if(cards, unused);
     std::optional<uplink> all;
-    std::map<int, double> slots;  // what the ports of each carry together
+    struct ports {
+        int number = 0;
+        double rate = 0;  // of all together [B/s]
+    };
+    std::map<int, ports> slots;
     for (const int i : cards) {
         const part& card = parts[i];
         const fabric medium = card.infiniband ? fabric::infiniband : fabric::ethernet;
-        if (!all) all = uplink{medium, 0, 0, false};
-        ++all->cards;
+        if (!all) all = uplink{medium, 0, false};
         if (medium == fabric::infiniband) all->medium = medium;
         const double assumed = card.link > 0 ? port_rate(card.link) : 0;
         all->assumed |= card.rate <= 0;
-        slots[parts.within(i, kind::slot)] +=
-            card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
+        ports& in_slot = slots[parts.within(i, kind::slot)];
+        ++in_slot.number;
+        in_slot.rate += card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
     }
     for (const auto& [slot, ports] : slots) {
-        const double link = parts[slot].link;
-        all->bandwidth += link > 0 ? std::min(ports, link) : ports;
+        const double link = parts[slot].link > 0 ? parts[slot].link : std::numeric_limits<double>::infinity();
+        all->bandwidth += std::min(ports.rate, link);
+        all->slots.push_back({ports.number, link});
     }
+    return all;
+}
+
+double uplink::with_ports(double speed) const noexcept {
+    double all = 0;
+    for (const slot& s : slots) all += std::min(s.ports * speed, s.link);
     return all;
 }
 

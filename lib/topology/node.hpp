@@ -33,9 +33,15 @@ std::optional<hierarchy> levels_between(hardware parts, std::span<const int> thr
 /// none.
 struct uplink {
     fabric medium;
-    int cards;
     double bandwidth;  ///< of all together, per direction, as far as their slots carry it [B/s]
     bool assumed;      ///< from the PCIe slots, as the file says nothing of the ports
+    struct slot {
+        int ports;
+        double link;  ///< [B/s]; infinite where the file says nothing
+    };
+    std::vector<slot> slots = {};
+    /// The bandwidth if the ports had this speed [B/s].
+    double with_ports(double speed) const noexcept;
 };
 std::optional<uplink> uplink_of(const part& machine);
 

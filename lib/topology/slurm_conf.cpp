@@ -152,7 +152,7 @@ private:
         } else {
             s.speed = parse_bandwidth(value);
         }
-        if (!s.speed || !(*s.speed >= 1) || *s.speed > 1e15)
+        if (!s.speed || !(*s.speed >= slowest_link) || *s.speed > fastest_link)
             fail(where, fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 
@@ -251,12 +251,12 @@ private:
             missing = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
         }
         const bool missing_assumed = l > 0 || !nodes || nodes->assumed;
-        // A node has as many links into its leaf switch as it has cards.
-        const int cards = l == 0 && nodes ? nodes->cards : 1;
+        // A node has as many links into its leaf switch as it has ports.
+        const auto given = [&](double speed) { return l == 0 && nodes ? nodes->with_ports(speed) : speed; };
         std::vector<double> rates;
         for (const int i : links) {
             const network_switch& s = switches_[at(i)];
-            rates.push_back(std::min(s.speed ? *s.speed * cards : missing, 1e15));
+            rates.push_back(std::min(s.speed ? given(*s.speed) : missing, fastest_link));
             result.bandwidth_assumed |= s.speed ? s.speed_assumed : missing_assumed;
         }
         return normalised(with_rates(std::move(result), std::move(rates)));

@@ -73,13 +73,13 @@ TEST(job_node, is_one_level_where_ranks_are_not_bound) {
 
 TEST(job_node, travels_as_text) {
     job_node n = described(one_thread_each({0, 1, 4}));
-    n.up = uplink{fabric::infiniband, 2, 50e9, true};
+    n.up = uplink{fabric::infiniband, 50e9, true};
     const std::string text = write_job_node(n);
     const job_node copy = read_job_node(text);
     EXPECT_EQ(write_job_node(copy), text);
     EXPECT_EQ(copy.levels.shape, n.levels.shape);
     ASSERT_TRUE(copy.up);
-    EXPECT_EQ(copy.up->cards, 2);
+    EXPECT_EQ(copy.up->medium, fabric::infiniband);
     EXPECT_EQ(copy.up->bandwidth, 50e9);
 }
 
@@ -96,8 +96,8 @@ TEST(job, equal_nodes_make_an_even_machine) {
 // One node knows of sockets, the other runs three ranks anywhere; one has a faster way out.
 TEST(job, unequal_nodes_are_kept_apart) {
     job_node with_sockets = described(one_thread_each({0, 1, 4, 5})), plain = described(std::vector(3, affinity{}));
-    with_sockets.up = uplink{fabric::ethernet, 2, 2.5e9, false};
-    plain.up = uplink{fabric::ethernet, 1, 1.25e9, false};
+    with_sockets.up = uplink{fabric::ethernet, 2.5e9, false};
+    plain.up = uplink{fabric::ethernet, 1.25e9, false};
     const hierarchy h = machine_of_job(std::vector{plain, with_sockets}, numbers{0, 1, 0}, {"a", "b", "a"});
     EXPECT_EQ(names(h), "socket node cluster ");
     EXPECT_EQ(h.shape.children(), (shapes{{1, 1, 1, 2, 2, 1, 1, 1}, {3, 2, 3}, {3}}));

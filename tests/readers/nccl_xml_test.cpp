@@ -91,7 +91,8 @@ TEST(nccl_xml, ports_share_their_slot) {
     const std::filesystem::path file = written(in_system(gpu("a") + gpu("b") + nic));
     const auto up = uplink_of(place_ranks(import_nccl(file), {}, file.string()).parts.machine);
     ASSERT_TRUE(up);
-    EXPECT_EQ(up->cards, 2);
+    ASSERT_EQ(up->slots.size(), 1U);
+    EXPECT_EQ(up->slots[0].ports, 2);
     EXPECT_NEAR(up->bandwidth, 15.75e9, 1e7);
 }
 

@@ -157,10 +157,10 @@ TEST(restricted, names_a_host_that_is_not_there) {
     EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"), std::string::npos);
 }
 
-hierarchy slurm(const std::string& text, const names& hosts = {}) {
+hierarchy slurm(const std::string& text, const names& hosts = {}, const std::optional<uplink>& nodes = {}) {
     const std::filesystem::path file = temporary("topology.conf");
     write_atomically(file, text);
-    return read_slurm_topology(file, {}, hosts);
+    return read_slurm_topology(file, nodes, hosts);
 }
 
 TEST(slurm_conf, speeds) {
@@ -177,6 +177,16 @@ TEST(slurm_conf, speeds) {
     const hierarchy exact = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=25Gbit/s\n");
     EXPECT_DOUBLE_EQ(exact.levels[0].bandwidth, 25e9 / 8);
     EXPECT_FALSE(exact.levels[0].bandwidth_assumed);
+    EXPECT_EQ(slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=2e16B/s\n").levels[0].bandwidth, 2e16);
+}
+
+// Of two cards with two ports each, one has a slow slot; what is above nodes has nothing to do with slots.
+TEST(slurm_conf, speeds_are_no_more_than_slots_carry) {
+    const uplink nodes{fabric::infiniband, 31.5e9, true, {{2, 15.75e9}, {2, 31.5e9}}};
+    const hierarchy h = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=50\n"
+                              "SwitchName=top Switches=a,b LinkSpeed=400\n", {}, nodes);
+    EXPECT_EQ(h.levels[0].rates, (std::vector{40.75e9, 40.75e9, 25e9, 25e9}));
+    EXPECT_EQ(h.levels[1].bandwidth, 50e9);
 }
 
 // A leaf switch beside a spine has its own link alone, also where the level of spines is left out.

@@ -56,17 +56,20 @@ uplink up(std::vector<part> children) {
 
 TEST(node, the_uplink_is_what_ranks_use) {
     const uplink one = up({gpu(), card(12.5e9), card(12.5e9), card(12.5e9)});
-    EXPECT_EQ(one.cards, 1);
+    EXPECT_EQ(one.slots.size(), 1U);
     EXPECT_DOUBLE_EQ(one.bandwidth, 12.5e9);
     const part near = in(kind::bus_switch, {gpu(), gpu(), card(12.5e9)});
     const uplink nearest = up({near, near, card(1.25e8), card(1.25e8)});
-    EXPECT_EQ(nearest.cards, 2);
+    EXPECT_EQ(nearest.slots.size(), 2U);
     EXPECT_DOUBLE_EQ(nearest.bandwidth, 25e9);
 }
 
 TEST(node, the_uplink_is_no_more_than_slots_carry) {
     const part slot = in(kind::slot, {card(12.5e9), card(12.5e9)}, 15.75e9);
-    EXPECT_DOUBLE_EQ(up({gpu(), gpu(), gpu(), gpu(), slot, slot}).bandwidth, 31.5e9);
+    const uplink two = up({gpu(), gpu(), gpu(), gpu(), slot, slot});
+    EXPECT_DOUBLE_EQ(two.bandwidth, 31.5e9);
+    EXPECT_DOUBLE_EQ(two.with_ports(5e9), 20e9);
+    EXPECT_DOUBLE_EQ(two.with_ports(12.5e9), 31.5e9);
     EXPECT_DOUBLE_EQ(up({gpu(), card(25e9)}).bandwidth, 15.75e9);
 }
 

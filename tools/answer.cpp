@@ -1,33 +1,18 @@
 #include "tools/answer.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <sstream>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/edit_distance.hpp"
+
 namespace terrace {
 
 namespace {
-
-// Insertions, deletions and replacements that make one text of the other.
-std::size_t edits(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-        }
-    }
-    return row.back();
-}
 
 std::vector<std::string> names_of_commands(const CLI::App& app) {
     std::vector<std::string> names;
@@ -44,11 +29,11 @@ std::vector<std::string> names_of_options(const CLI::App& app) {
 
 std::string unknown(const std::string& what, std::string_view word, const std::vector<std::string>& names) {
     const auto nearest = std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-        return edits(word, a) < edits(word, b);
+        return edit_distance(word, a) < edit_distance(word, b);
     });
     // Dashes are alike in all options, and say nothing of nearness.
     const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
-    const bool near = nearest != names.end() && 2 * edits(word, *nearest) <= letters;
+    const bool near = nearest != names.end() && 2 * edit_distance(word, *nearest) <= letters;
     return fmt::format("there is no {}{}", what, near ? fmt::format("; did you mean {}?", *nearest) : "");
 }
 

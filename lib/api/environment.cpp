@@ -7,13 +7,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <numeric>
 #include <optional>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+
+#include "base/edit_distance.hpp"
 
 namespace terrace {
 
@@ -102,27 +102,12 @@ constexpr std::array variables{
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
 };
 
-// Insertions, deletions and replacements that make one text of the other.
-std::size_t edits(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-        }
-    }
-    return row.back();
-}
-
 std::string unknown(std::string_view name) {
     const auto nearest =
         std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
-        return edits(name, a.name) < edits(name, b.name);
+        return edit_distance(name, a.name) < edit_distance(name, b.name);
     });
-    const bool near = edits(name, nearest->name) <= 3;
+    const bool near = edit_distance(name, nearest->name) <= 3;
     return fmt::format("{} is no variable of Terrace and does nothing{}", name,
                        near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists them");
 }

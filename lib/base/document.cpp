@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -426,17 +427,34 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) 
 
 namespace {
 
-// A file that does not exist yet, in the directory of `target`; removed again unless it was renamed onto the target.
+// What symbolic links lead to, which need not be there yet.
+std::filesystem::path end_of_links(const std::filesystem::path& file) {
+    constexpr int most = 40;  // as Linux has it
+    std::filesystem::path end = file;
+    for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(end)); ++links) {
+        errno = ELOOP;
+        if (links == most) fail_with_errno(file, "cannot be written");
+        end = end.parent_path() / std::filesystem::read_symlink(end);
+    }
+    return end;
+}
+
+// A file that does not exist yet, in the directory of `target`, whose permissions it has if that exists; removed again
+// unless it was renamed onto the target.
 class temporary_file {
 public:
     explicit temporary_file(const std::filesystem::path& target) : target_(target) {
+        std::error_code ignored;
+        const std::filesystem::file_status old = std::filesystem::status(target, ignored);
+        const mode_t mode = std::filesystem::exists(old) ? static_cast<mode_t>(old.permissions()) : 0666;
         static std::atomic<unsigned> counter = 0;
         do {
             path_ = target;
             path_.replace_filename(fmt::format(".{}.{}.{}", target.filename().string(), ::getpid(), ++counter));
-            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         } while (descriptor_ < 0 && errno == EEXIST);
         if (descriptor_ < 0) fail_with_errno(target_, "cannot be written");
+        if (std::filesystem::exists(old)) ::fchmod(descriptor_, mode);  // what the umask took
     }
     temporary_file(const temporary_file&) = delete;
     temporary_file& operator=(const temporary_file&) = delete;
@@ -479,8 +497,8 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
             fail_with_errno(file, "cannot be written");
         return;
     }
-    // A symbolic link stays one: what it points to is replaced.
-    temporary_file temporary(std::filesystem::exists(status) ? std::filesystem::canonical(file) : file);
+    // A symbolic link stays one: what it points to is replaced, or made.
+    temporary_file temporary(end_of_links(file));
     temporary.write(content);
     temporary.move_to_target();
 }

@@ -79,8 +79,9 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
 /// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character
 void check_text(std::string_view text, const std::string& file);
 
-/// Writes `content` to `file` so that a reader sees the old file or the whole new one, never a part. What
-/// is not a regular file (/dev/stdout, a pipe) is simply written to. @throws input_error
+/// Writes `content` to `file`, or to what it links to, so that a reader sees the old file or the whole new one, never a
+/// part. The new one has the old one's permissions. What is not a regular file (/dev/stdout, a pipe) is simply written
+/// to. @throws input_error
 void write_atomically(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace terrace

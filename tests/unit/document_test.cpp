@@ -165,6 +165,27 @@ TEST_F(written_file, may_be_a_link) {
     EXPECT_EQ(read_text(directory_ / "target", 100), "new");
 }
 
+TEST_F(written_file, may_be_what_links_lead_to) {
+    std::filesystem::create_symlink("second", directory_ / "first");
+    std::filesystem::create_symlink(directory_ / "target", directory_ / "second");
+    write_atomically(directory_ / "first", "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "first"));
+    EXPECT_TRUE(std::filesystem::is_symlink(directory_ / "second"));
+    EXPECT_EQ(read_text(directory_ / "target", 100), "new");
+    std::filesystem::create_symlink("loop", directory_ / "loop");
+    EXPECT_THROW(write_atomically(directory_ / "loop", "new"), input_error);
+}
+
+TEST_F(written_file, keeps_its_permissions) {
+    using std::filesystem::perms;
+    write_atomically(directory_ / "file", "old");
+    for (const perms mode : {perms::owner_read | perms::owner_write, perms::owner_read | perms::others_write}) {
+        std::filesystem::permissions(directory_ / "file", mode);
+        write_atomically(directory_ / "file", "new");
+        EXPECT_EQ(std::filesystem::status(directory_ / "file").permissions(), mode);
+    }
+}
+
 TEST_F(written_file, need_not_be_regular) { EXPECT_NO_THROW(write_atomically("/dev/null", "gone")); }
 
 TEST_F(written_file, failure_names_it_and_leaves_nothing) {

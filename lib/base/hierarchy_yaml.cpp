@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -71,6 +72,20 @@ constexpr std::array<device_key, 2> device_keys{{{"nccl", &level::nccl, nccl_rat
 
 double as_printed(double bandwidth) {
     return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
+}
+
+// What is made of each rate: but once of those that are equal, as most of a machine's many links are.
+template <class Make>
+auto made_of(const std::vector<double>& rates, Make make) {
+    using made = decltype(make(0.0));
+    std::unordered_map<double, made> known;
+    std::vector<made> all;
+    for (const double rate : rates) {
+        const auto [found, is_new] = known.try_emplace(rate);
+        if (is_new) found->second = make(rate);
+        all.push_back(found->second);
+    }
+    return all;
 }
 
 // Of one link, so many of which are within the limits together.
@@ -309,10 +324,8 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
         if (l.*field.assumed) assumed.push_back(field.key);
         // The overhead, which hardly any file gives, is left out where the table has it.
         const bool listed = field.value == &level::bandwidth && !l.rates.empty();
-        std::vector<std::string> rates;
-        for (const double rate : l.rates) rates.push_back(format_bandwidth(rate));
-        const std::string value =
-            listed ? fmt::format("[{}]", fmt::join(rates, ", ")) : field.format(l.*field.value);
+        const std::string value = listed ? fmt::format("[{}]", fmt::join(made_of(l.rates, format_bandwidth), ", "))
+                                         : field.format(l.*field.value);
         const bool implied = field.value == &level::overhead && l.overhead_assumed &&
                              value == field.format(default_rates(l.medium).overhead);
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
@@ -407,7 +420,7 @@ std::string write_hierarchy(const hierarchy& h, int indent) {
 
 level normalised(level l) {
     l.bandwidth = as_printed(l.bandwidth);
-    for (double& rate : l.rates) rate = as_printed(rate);
+    l.rates = made_of(l.rates, as_printed);
     for (double* seconds : {&l.latency, &l.overhead})
         *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
     for (const device_key& key : device_keys) {

@@ -43,8 +43,9 @@ constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
 // chunk is in one or two places at a time, and where a latency is long beside a chunk many are needed to keep links busy:
-// all that a plan may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a lane's messages are of
-// several lengths at a time, and one link's wait for another's: twice as many chunks fill those gaps.
+// all that a plan may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a
+// lane's messages are of several lengths at a time, and one link's wait for another's: twice as many chunks fill those
+// gaps.
 int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     if (has_root(c.cost.what())) return through_memory(machine, 0) ? 16 : 64;
     const auto comes_first = [](const stage& s) { return s.first > 0; };

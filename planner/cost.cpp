@@ -18,6 +18,7 @@
 #include "base/hierarchy_yaml.hpp"
 #include "base/index.hpp"
 #include "base/partition.hpp"
+#include "base/wire.hpp"
 #include "plan/routes.hpp"
 
 namespace terrace {
@@ -58,15 +59,17 @@ double processors_of(const phase_cost& p, double bytes) {
 // Long messages, which take all request slots, go one after the other, even where they take different links.
 double wire_of(const phase_cost& p, double bytes) { return std::max(p.data * bytes, p.in_turn * bytes - p.overlap); }
 
+double together(const phase_cost& p, double wire, double processors) {
+    return p.in_memory ? std::max(wire, processors) : wire + processors;
+}
+
 double time_of(const phase_cost& p, double bytes) {
-    const double wire = wire_of(p, bytes), processors = processors_of(p, bytes);
-    return p.latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
+    return p.latency + together(p, wire_of(p, bytes), processors_of(p, bytes));
 }
 
 // As long of that as one rank takes part.
 double held_of(const phase_cost& p, double bytes) {
-    const double wire = p.held_data * bytes, processors = std::max(slowest(p, bytes), crowded(p, bytes));
-    return p.held_latency + (p.in_memory ? std::max(wire, processors) : wire + processors);
+    return p.held_latency + together(p, p.held_data * bytes, std::max(slowest(p, bytes), crowded(p, bytes)));
 }
 
 // Those loads that take the longest at some size.
@@ -298,7 +301,6 @@ private:
     // program order, so that the last of one message and the first of the next are under way together.
     void take_slots(const pattern& p) {
         if (on_gpus(machine_)) return;  // messages go whole
-        constexpr double slots_each_way = 8;  // as in lib/executor
         const place& any = any_place();
         const double per_vector = 1 / (rate(here_->front(), layout_.from) * ring_share(layout_.from));
         double parts = 0, messages = 0;
@@ -410,20 +412,20 @@ private:
                 w = {};
             }
             touched.clear();
-            std::set<int> taking_part;
             for (const exchange::message& m : e.messages)
                 for (const int position : {m.from, m.to}) {
-                    taking_part.insert(position);
-                    way& w = ends[at(position)];
+                    const way& w = ends[at(position)];
                     slowest = std::max(slowest, std::max(w.first, w.second) * inner[at(position)]);
+                }
+            for (const exchange::message& m : e.messages)
+                for (const int position : {m.from, m.to}) {
+                    const way w = std::exchange(ends[at(position)], {});
+                    if (w == way{}) continue;  // counted already
                     all_ends[at(position)].first += w.first * e.times;
                     all_ends[at(position)].second += w.second * e.times;
-                    w = {};
+                    now_.held_latency[at(position)] += (latency + turn_) * e.startups;
+                    now_.held_data[at(position)] += slowest * e.times;
                 }
-            for (const int position : taking_part) {
-                now_.held_latency[at(position)] += (latency + turn_) * e.startups;
-                now_.held_data[at(position)] += slowest * e.times;
-            }
             add_steps(e, slowest, largest, largest_level, latency);
         }
         for (const std::size_t i : *here_) {
@@ -848,7 +850,8 @@ price::price(const hierarchy& machine, const sampler& samples, collective what, 
             phases_.push_back(p);
             latencies[each.route] += p->latency;
         }
-    for (const auto& [route, latency] : latencies) latency_ = std::max(latency_, latencies[0] + (route == 0 ? 0 : latency));
+    const double of_all = latencies[0];
+    for (const auto& [route, latency] : latencies) latency_ = std::max(latency_, of_all + (route == 0 ? 0 : latency));
     const std::size_t depth = at(machine.depth());
     std::vector<double> loads(samples.ranks().size() * depth * 2), busy(loads.size());  // vectors, and at the rate
     double network_part = 0, largest_part = 0;

@@ -377,9 +377,7 @@ bool plain(std::string_view text) {
     // A digit begins a number or a date, unless a space follows somewhere, as in "10 GB/s".
     if (!is_letter(text.front()) && !(is_digit(text.front()) && text.find(' ') != text.npos)) return false;
     for (const std::string_view word : {"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-        if (std::equal(word.begin(), word.end(), text.begin(), text.end(),
-                       [](char a, char b) { return a == b || a - 'a' + 'A' == b; }))
-            return false;
+        if (same_word(word, text)) return false;
     return std::all_of(text.begin(), text.end(),
                        [](char c) { return is_letter(c) || is_digit(c) || std::strchr("_./+- ", c) != nullptr; });
 }

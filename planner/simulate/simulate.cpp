@@ -242,8 +242,8 @@ private:
             }
             ++messages_;
             begins(l, n, now_);
-            add({.time = take(ranks_[at(p.rank)].sending, w.overhead, w.copies * s.bytes),
-                 .what = event::handed, .whose = number, .lane = p.lane, .instruction = n, .bytes = s.bytes});
+            add({.time = hand_over(ranks_[at(p.rank)], w.overhead, w.copies * s.bytes), .what = event::handed,
+                 .whose = number, .lane = p.lane, .instruction = n, .bytes = s.bytes});
         }
     }
 
@@ -270,6 +270,14 @@ private:
         if (bytes > 0) begins(l, n, std::max(now_, h.free));
         add({.time = bytes > 0 ? take(h, 0, bytes) : now_, .what = event::done, .whose = p.rank,
              .lane = p.lane, .instruction = n});
+    }
+
+    // When a message is on its way. What the sender copies keeps it from whatever else is to be done in memory.
+    double hand_over(rank& r, double overhead, double bytes) noexcept {
+        const double handed = take(r.sending, overhead, 0);
+        if (bytes == 0) return handed;
+        r.working.free = std::max(r.working.free, handed);
+        return take(r.working, 0, bytes);
     }
 
     // When it is through with one end of a message, and with so many bytes. Where ranks share cores, the one that is free

@@ -83,6 +83,17 @@ TEST(simulate, cores_that_all_ranks_share_do_one_thing_after_another) {
     EXPECT_EQ(simulate(h, direct, collective::allreduce, 8).time, apart);
 }
 
+// A byte is read and written at each end, and read twice and written once where it is added.
+TEST(simulate, what_a_rank_copies_and_adds_up_is_done_by_one_core) {
+    hierarchy h;
+    h.levels = {link("node", fabric::shm, 1e15, 0, 0)};
+    h.shape = tree::uniform(std::vector{2});
+    h.processors.reduction = 10e9;
+    const double access = 1 / (3 * h.processors.reduction);
+    const simulation s = simulate(h, rule_of({{{0}, 2, mode::replicate, "direct"}}), collective::allreduce, mib);
+    EXPECT_NEAR(s.time, (2 + 2 + 3) * mib * access, 1e-3 * s.time);
+}
+
 // ---- links ----------------------------------------------------------------------------------------------------------
 
 // When each of the flows (from, to, bytes), all begun at once, is through.

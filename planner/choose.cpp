@@ -112,10 +112,7 @@ public:
     std::vector<rule> run() {
         for (std::int64_t bytes = smallest_size; bytes <= largest_size; bytes *= 2) {
             tune_all(bytes);
-            // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.
-            const std::int64_t parts = bytes < fine_parts * 2 || !all_good(bytes / 2, bytes).empty() ? 1 : fine_parts;
-            const std::int64_t width = bytes / 2 / parts;
-            for (std::int64_t low = bytes / 2; low < bytes; low += width) append(low, low + width);
+            append(bytes);
         }
         rules_.back().up_to = rule::no_bound;
         return std::move(rules_);
@@ -123,7 +120,7 @@ public:
 
 private:
     static constexpr std::size_t nothing = std::numeric_limits<std::size_t>::max();
-    static constexpr std::int64_t fine_parts = 8;
+    static constexpr std::int64_t finest_parts = 256;
 
     // What cannot be near the best, however it is tuned, is left out.
     void tune_all(std::int64_t bytes) {
@@ -139,13 +136,36 @@ private:
         }
     }
 
-    // The rule for more than `low` and at most `high` bytes.
-    void append(std::int64_t low, std::int64_t high) {
+    // Rules for more than half of `bytes` and at most that.
+    void append(std::int64_t bytes) {
+        const std::vector<std::size_t> good = all_good(bytes / 2, bytes);
+        chosen_ = choose(good, bytes);
+        const tuning how = how_[chosen_];
+        const option tried = worth_a_trial(how, bytes) ? try_out({chosen_, how}, good, bytes / 2, bytes) : option{chosen_, how};
+        if (good.empty() && tried.second.simulated == 0) return divide(bytes / 2, bytes, finest_parts);
+        chosen_ = tried.first;
+        add(tried.second, bytes);
+    }
+
+    bool worth_a_trial(const tuning& how, std::int64_t bytes) const {
+        const price& cost = list_[chosen_].cost;
+        return !has_root(cost.what()) &&
+               ((how.lanes > 1 && cost.crosses_network()) || (bytes > small_message && !floor_.empty()));
+    }
+
+    // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.
+    void divide(std::int64_t low, std::int64_t high, std::int64_t parts) {
         const std::vector<std::size_t> good = all_good(low, high);
-        chosen_ = choose(good, high);
-        tuning how = how_[chosen_];
-        if (how.lanes > 1 && list_[chosen_].cost.crosses_network() && !has_root(list_[chosen_].cost.what()))
-            std::tie(chosen_, how) = try_out({chosen_, how}, good, low, high);
+        if (!good.empty() || parts == 1 || high - low < 2) {
+            chosen_ = choose(good, high);
+            return add(how_[chosen_], high);
+        }
+        divide(low, low + (high - low) / 2, parts / 2);
+        divide(low + (high - low) / 2, high, parts / 2);
+    }
+
+    // What is chosen, up to so many bytes.
+    void add(tuning how, std::int64_t high) {
         how.time = time_of(chosen_, how, static_cast<double>(high));
         rule next = rule_of(machine_, list_[chosen_].what, how, high, list_[chosen_].cost.what());
         const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
@@ -229,7 +249,7 @@ private:
             return time.has_value();
         };
         option own = chosen;
-        if (!simulated(own)) return untried(chosen.first, good, static_cast<double>(high));
+        if (!simulated(own)) return chosen.second.lanes > 1 ? untried(chosen.first, good, static_cast<double>(high)) : chosen;
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
         option unhindered = chosen;
         unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
@@ -332,7 +352,7 @@ private:
     static constexpr std::size_t most_trials = 16;
     static constexpr double far_off = 1.5;       // times the best price
     static constexpr double untried_effort = 2;  // times that of the choice
-    static constexpr double hindered = 1.1;      // times the price, beyond which lanes are in each other's way
+    static constexpr double hindered = 1.05;     // times the price, beyond which lanes are in each other's way
     static constexpr double above = 1.1;         // times a simulation that a price may be
     static constexpr double alike = 1.05;        // simulations this close say nothing
 

@@ -38,6 +38,12 @@ double overheads(const std::vector<message_load>& messages, double bytes) {
     return time;
 }
 
+int size_of_lap(const std::vector<ring_hop>& lap) {
+    int hops = 0;
+    for (const ring_hop& h : lap) hops += h.count;
+    return hops;
+}
+
 double slowest(const phase_cost& p, double bytes) {
     double time = 0;
     for (const int load : p.slowest) time = std::max(time, p.loads[at(load)].time(bytes));
@@ -52,24 +58,51 @@ double crowded(const phase_cost& p, double bytes) {
 }
 
 // A chain busies nobody for long, but what its processors do adds up along it.
-double processors_of(const phase_cost& p, double bytes) {
-    return std::max({slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes, crowded(p, bytes)});
+double own_processor_of(const phase_cost& p, double bytes) {
+    return std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
 }
+
+double processors_of(const phase_cost& p, double bytes) { return std::max(own_processor_of(p, bytes), crowded(p, bytes)); }
 
 // Long messages, which take all request slots, go one after the other, even where they take different links.
 double wire_of(const phase_cost& p, double bytes) { return std::max(p.data * bytes, p.in_turn * bytes - p.overlap); }
 
-double together(const phase_cost& p, double wire, double processors) {
-    return p.in_memory ? std::max(wire, processors) : wire + processors;
+double together(const phase_cost& p, double wire, double processor) {
+    return p.in_memory ? std::max(wire, processor) : wire + processor;
 }
 
-double time_of(const phase_cost& p, double bytes) {
-    return p.latency + together(p, wire_of(p, bytes), processors_of(p, bytes));
+// Cores that all ranks share are busy with some while others wait for their messages.
+double standing_of(const phase_cost& p, double bytes) {
+    return p.latency + std::max(together(p, wire_of(p, bytes), own_processor_of(p, bytes)), crowded(p, bytes));
+}
+
+// What goes from hop to hop; and while it would be on some hops in a row it may as well be in line before a slower one.
+double lap_of(const phase_cost& p, double bytes) {
+    const auto passing = [&](const ring_hop& h) {
+        return together(p, h.data * bytes, overheads({h.message}, bytes) + h.memory * bytes);
+    };
+    double in_line = 0, time = 0;
+    for (const ring_hop& h : p.lap) in_line = std::max(in_line, passing(h));
+    std::vector<double> longer(p.lap.empty() ? 0 : p.lap.front().within.size());  // by height of the domain
+    for (const ring_hop& h : p.lap) {
+        const double once = h.latency + passing(h);
+        time += h.count * once;
+        for (std::size_t i = 0; i < longer.size(); ++i) longer[i] += h.within[i] * (in_line - once);
+    }
+    return time + std::accumulate(longer.begin(), longer.end(), 0.0, [](double a, double b) { return std::max(a, b); });
+}
+
+double time_of(const phase_cost& p, double bytes) { return std::max(standing_of(p, bytes), lap_of(p, bytes)); }
+
+double startups_of(const phase_cost& p) {
+    double around = 0;
+    for (const ring_hop& h : p.lap) around += h.count * h.latency;
+    return std::max(p.latency, around);
 }
 
 // As long of that as one rank takes part.
 double held_of(const phase_cost& p, double bytes) {
-    return p.held_latency + together(p, p.held_data * bytes, std::max(slowest(p, bytes), crowded(p, bytes)));
+    return p.held_latency + std::max(together(p, p.held_data * bytes, slowest(p, bytes)), crowded(p, bytes));
 }
 
 // Those loads that take the longest at some size.
@@ -172,6 +205,15 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
     }
 }
 
+// Whether in every step each position sends to the next one.
+bool is_ring(const pattern& p) {
+    const std::size_t size = p.reduced.size();
+    const auto to_next = [size](const exchange::message& m) { return wrap(m.to - m.from, static_cast<int>(size)) == 1; };
+    return size > 2 && !p.exchanges.empty() && std::all_of(p.exchanges.begin(), p.exchanges.end(), [&](const exchange& e) {
+        return e.messages.size() == (p.circulant ? 1 : size) && std::all_of(e.messages.begin(), e.messages.end(), to_next);
+    });
+}
+
 // Adds up what one stage does in one direction, domain by domain. Domains do not wait for one another, so that each has
 // its own latency and its own busiest links.
 class phase_meter {
@@ -200,6 +242,7 @@ public:
             else if (p.native) meet_in_memory();
             else if (p.circulant) turn_around(p);
             else go_through(p);
+            if (layout_.how == mode::scatter && is_ring(p) && !ring(layout_.from)) go_around();
             if (ring(layout_.from) && layout_.to == layout_.from + 1) take_slots(p);
             for (std::size_t i : *here_) add_reductions(i, p);
             finish();
@@ -231,6 +274,7 @@ private:
     void finish() {
         made_.latency = std::max(made_.latency, now_.latency);
         made_.data = std::max(made_.data, now_.data);
+        if (size_of_lap(now_.lap) > size_of_lap(made_.lap)) made_.lap = std::move(now_.lap);
         const auto most = [](double all, const std::vector<double>& of_position) {
             return of_position.empty() ? all : *std::max_element(of_position.begin(), of_position.end());
         };
@@ -251,9 +295,59 @@ private:
         const double load = largest * largest_piece_;
         count(now_.path, load, level, e.times);
         now_.path_parts += load * e.times;
-        const bool adds = !down_ && layout_.how != mode::replicate;  // there, a rank may only take part at the end
-        now_.path_memory += load * e.times * ((adds ? reduce_time(machine_) : 0) + 2 * copying(level));
+        now_.path_memory += load * e.times * handling(level);
         made_.largest_part = std::max(made_.largest_part, load);
+    }
+
+    // Steps of a ring do not wait for the longest hop each. Either the busiest link passes one part after the other, and
+    // nothing else is waited for; or a part that goes over all hops but one is under way the longest.
+    void go_around() {
+        const place& any = any_place();
+        const double part = 1.0 / any.positions;
+        std::vector<int> all = hops_of(any.first, any.positions);
+        const auto some = [](int hops) { return hops > 0; };
+        ++*std::find_if(all.rbegin(), all.rend(), some);  // from the last to the first
+        --*std::find_if(all.begin(), all.end(), some);    // the one that a part does not go over
+        std::vector<std::vector<int>> within;  // the longest domain of each height
+        for (int h = layout_.from + 1; h < layout_.to; ++h) {
+            place::block longest;
+            for (const std::size_t i : *here_)
+                if (const place::block& b = layout_.places[i].blocks[at(h - layout_.from - 1)]; b.positions > longest.positions) longest = b;
+            within.push_back(hops_of(any.first + longest.first, longest.positions));
+        }
+        double wire = inner_ * part, longest = 0;
+        for (int h = layout_.from; h < layout_.to; ++h) {
+            const int number = layout_.rungs[at(h)].level;
+            const level& l = machine_.levels[at(number)];
+            if (layout_.rungs[at(h)].linked()) wire = std::max(wire, part * any.below.back() / moved_by(l).bandwidth);
+            const std::size_t height = at(h - layout_.from);
+            if (all[height] == 0) continue;
+            const double load = part * largest_piece_, latency = moved_by(l).step;
+            ring_hop hop{latency + turn_, wire, message_of(load, number, 1), load * handling(number), all[height], {}};
+            for (const std::vector<int>& w : within) hop.within.push_back(w[height]);
+            now_.lap.push_back(std::move(hop));
+            longest = std::max(longest, latency);
+        }
+        now_.latency = longest + turn_;
+    }
+
+    // From one to the next of so many positions, by height of the domains that are left.
+    std::vector<int> hops_of(int first, int positions) const {
+        std::vector<int> hops;
+        const int one = samples_.first_rank(layout_, layout_.from, first);
+        const int other = samples_.first_rank(layout_, layout_.from, first + positions - 1);
+        for (int h = layout_.from; h < layout_.to; ++h) {
+            const int domains = samples_.domain_at(layout_, h, other) - samples_.domain_at(layout_, h, one);
+            if (!hops.empty()) hops.back() -= domains;
+            hops.push_back(domains);
+        }
+        return hops;
+    }
+
+    // What is done in memory for a message on its way [s/B].
+    double handling(int level) const {
+        const bool adds = !down_ && layout_.how != mode::replicate;  // there, a rank may only take part at the end
+        return (adds ? reduce_time(machine_) : 0) + 2 * copying(level);
     }
 
     // Every position sends the same: only those of the samples are looked at.
@@ -525,19 +619,27 @@ private:
         if (between_nodes(machine_.levels[at(level)].medium))
             made_.network_part = std::max(made_.network_part, largest);
         rank_load& load = loads_[sample];
-        count(sends ? load.sent : load.received, part * p.share / p.pieces, level, steps * p.pieces);
+        const double pieces = in_scratch_ ? std::min(p.pieces, blocks_of(p)) : p.pieces;
+        count(sends ? load.sent : load.received, part * p.share / pieces, level, steps * pieces);
         load.memory += part * p.share * steps * copying(level);
     }
+
+    // Of what the rank holds, about so many end up with each position.
+    double blocks_of(const place& p) const { return std::max(1.0, p.share * machine_.ranks() / p.positions); }
 
     void add_reductions(std::size_t sample, const pattern& p) {
         const place& q = layout_.places[sample];
         if (!p.reduced.empty()) loads_[sample].memory += p.reduced[at(q.position)] * q.share * reduce_time(machine_);
     }
 
-    void count(std::vector<message_load>& messages, double load, int level, double steps) const {
+    message_load message_of(double load, int level, double times) const {
         const terrace::level& met = machine_.levels[at(level)];
         const bool whole = over_ == carrier::nccl && (between_gpus(met.medium) || (on_gpus(machine_) && met.nccl));
-        message_load added{static_cast<float>(load), static_cast<float>(met.overhead), whole, steps};
+        return {static_cast<float>(load), static_cast<float>(met.overhead), whole, times};
+    }
+
+    void count(std::vector<message_load>& messages, double load, int level, double steps) const {
+        const message_load added = message_of(load, level, steps);
         for (message_load& m : messages)
             if (m.part == added.part && m.overhead == added.overhead && m.whole == added.whole) {
                 m.count += steps;
@@ -626,6 +728,7 @@ private:
     struct {
         double latency = 0, data = 0, in_turn = 0, overlap = 0, path_memory = 0, path_parts = 0;
         std::vector<message_load> path;
+        std::vector<ring_hop> lap;
         std::vector<double> held_latency, held_data;  // by position; empty: all take part in everything
     } now_;
 };
@@ -741,7 +844,9 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     stage_price made = priced({});
     // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
     const std::vector<int> blocks = l.how == mode::scatter ? samples_.blocks(l) : std::vector<int>{};
-    if (!blocks.empty() || (a.native && l.how == mode::scatter))
+    const auto in_pieces = [](const place& p) { return p.pieces > 1; };
+    const bool cut = l.how == mode::scatter && std::any_of(l.places.begin(), l.places.end(), in_pieces);
+    if (!blocks.empty() || cut || (a.native && l.how == mode::scatter))
         made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
     return std::make_shared<const stage_price>(std::move(made));
 }
@@ -848,7 +953,7 @@ price::price(const hierarchy& machine, const sampler& samples, collective what, 
     for (const leg& each : legs_)
         for (const phase_cost* p : each.cost->phases(what)) {
             phases_.push_back(p);
-            latencies[each.route] += p->latency;
+            latencies[each.route] += startups_of(*p);
         }
     const double of_all = latencies[0];
     for (const auto& [route, latency] : latencies) latency_ = std::max(latency_, of_all + (route == 0 ? 0 : latency));
@@ -953,14 +1058,16 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     const double each = bytes / p.chunks;
     const int longest = longest_route(each);
     p.busiest = std::max(link_time_ * each, cpu_time(each));
-    double in_turn = 0, alone = 0;  // on all routes; what of the sum the longest one's wires are
+    const bool alone = std::all_of(legs_.begin(), legs_.end(), [](const leg& each) { return each.stage == 0; });
+    double in_turn = 0, unshared = 0;  // on all routes; what of the sum the longest one's wires are
     for (const leg& of : legs_)
         for (const phase_cost* phase : of.cost->phases(what_)) {
             p.sum += of.route == 0 || of.route == longest ? time_of(*phase, each) : processors_of(*phase, each);
+            if (alone) p.idle += time_of(*phase, each) - standing_of(*phase, each);
             if (of.route > 0) in_turn += phase->in_turn * each - phase->overlap;
-            if (of.route > 0 && of.route == longest) alone += wire_of(*phase, each);
+            if (of.route > 0 && of.route == longest) unshared += wire_of(*phase, each);
         }
-    if (longest > 0) p.sum = std::max(p.sum + std::max(0.0, in_turn - alone), p.busiest);
+    if (longest > 0) p.sum = std::max(p.sum + std::max(0.0, in_turn - unshared), p.busiest);
     p.held = p.sum;
     if (!has_root(what_)) return p;
     // What goes one way alone is with one rank after the other, and leaves each one's lane free for the next.
@@ -981,7 +1088,7 @@ prediction price::explain(double bytes, int lanes, std::int64_t chunk) const {
             if (each.route != 0 && each.route != longest) continue;
             stage_cost& s = p.stages[at(each.stage)];
             s.time += each.cost->time(bytes / c, what_);
-            for (const phase_cost* phase : each.cost->phases(what_)) s.latency += phase->latency;
+            for (const phase_cost* phase : each.cost->phases(what_)) s.latency += startups_of(*phase);
         }
         p.cpu_time = c * cpu_time(bytes / c);
     }

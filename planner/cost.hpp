@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <span>
@@ -63,10 +64,21 @@ struct cpu_load {
     friend auto operator<=>(const cpu_load&, const cpu_load&) = default;
 };
 
+/// Hops of one kind around a ring.
+struct ring_hop {
+    double latency = 0;         ///< of one of them [s]
+    double data = 0;            ///< on the wire, per byte of the vector [s/B]
+    message_load message;
+    double memory = 0;          ///< time to copy and add it up, per byte of the vector [s/B]
+    int count = 0;              ///< all but one of the whole ring
+    std::vector<int> within;    ///< those in the longest domain, by its height
+};
+
 /// One direction of one stage over the whole machine: what it takes, as a function of the bytes of the vector.
 struct phase_cost {
     double latency = 0;                ///< start-ups that wait for one another [s]
     double data = 0;                   ///< on the wire, per byte of the vector [s/B]
+    std::vector<ring_hop> lap;         ///< of a part around a ring: `latency` and `data` are then those of the busiest link
     double held_latency = 0, held_data = 0;  ///< those of `latency` and `data` in which one rank takes part, at most
     double in_turn = 0;                ///< what a rank sends over rings, one message after the other, per byte [s/B]
     double overlap = 0;                ///< so much shorter is that, as request slots let messages overlap [s]
@@ -110,10 +122,15 @@ struct pipeline {
     double chunks = 1;
     double sum = 0;      ///< of one chunk: all stages one after the other [s]
     double busiest = 0;  ///< of one chunk: the resource that it keeps busy the longest [s]
+    double idle = 0;     ///< of `sum`: what goes around rings leaves that to other chunks [s]
     double held = 0;     ///< of one chunk: how long it keeps a rank's lane, at most [s]
 
-    /// A chunk ends every so often as the busiest resource is occupied by one, or as a lane is free (section 6).
-    double time(int lanes) const noexcept { return sum + (chunks - 1) * std::max(busiest, held / lanes); }
+    /// A chunk ends every so often as the busiest resource is occupied by one; and it begins once that has ended which had
+    /// its lane, so that as many as there are lanes wait for none (section 6).
+    double time(int lanes) const noexcept {
+        const double waits = std::floor((chunks - 1) / lanes), others = chunks - 1 - waits * lanes;
+        return std::max(sum + waits * held + std::max(0.0, others * busiest - idle), sum - idle + (chunks - 1) * busiest);
+    }
 };
 
 /// A list of stages, priced for any size of one collective.

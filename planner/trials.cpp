@@ -12,7 +12,7 @@ namespace terrace {
 namespace {
 
 constexpr double most_messages = 8'000;     // of one simulation
-constexpr std::int64_t budget = 3'000'000;  // shares of all simulations for one collective
+constexpr std::int64_t budget = 6'000'000;  // shares of all simulations for one collective
 constexpr std::int64_t of_message = 16;     // shares: what else a message takes
 constexpr int rounds = 6;                   // of all lanes, after which a chunk takes what later ones take
 

@@ -284,6 +284,21 @@ TEST(simulate, halving_keeps_step) {
         }
 }
 
+// Whatever goes around a ring pays the long start-ups of few hops once each; or it waits in line before the slowest link.
+TEST(simulate, rings_pay_each_hop_once) {
+    hierarchy h = network(tree::uniform(std::vector{4, 3, 2}));
+    h.levels[1].latency = 50e-6, h.levels[2].latency = 200e-6;
+    const std::vector<stage> flat{{{0, 1, 2}, 24, mode::scatter, "ring"}};
+    const double lap = 18 * 10e-6 + 4 * 50e-6 + 2 * 200e-6 - 10e-6;
+    EXPECT_NEAR(predict(h, flat, 24, 1, 0, collective::allreduce).time, 2 * lap, 1e-6);
+    const double large = 2 * (200e-6 + 23 / 24.0 * 240 * mib * 3e-9);
+    EXPECT_NEAR(predict(h, flat, 240 * mib, 1, 0, collective::allreduce).time, large, 1e-6);
+    for (const std::int64_t bytes : {24 * kib, 240 * kib, 960 * kib, 24 * mib}) {
+        const double simulated = simulate(h, rule_of(flat), collective::allreduce, bytes).time;
+        EXPECT_NEAR(predict(h, flat, bytes, 1, 0, collective::allreduce).time, simulated, 0.06 * simulated) << bytes;
+    }
+}
+
 TEST(simulate, says_what_every_chunk_did) {
     const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
     rule r = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});

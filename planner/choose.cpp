@@ -141,12 +141,14 @@ private:
         const std::vector<std::size_t> good = all_good(bytes / 2, bytes);
         chosen_ = choose(good, bytes);
         const tuning how = how_[chosen_];
-        const option tried = worth_a_trial(how, bytes) ? try_out({chosen_, how}, good, bytes / 2, bytes) : option{chosen_, how};
+        option tried{chosen_, how};
+        if (worth_a_trial(how, bytes)) tried = try_out(tried, good, bytes / 2, bytes);
         if (good.empty() && tried.second.simulated == 0) return divide(bytes / 2, bytes, finest_parts);
         chosen_ = tried.first;
         add(tried.second, bytes);
     }
 
+    // A baseline in one piece is what it is.
     bool worth_a_trial(const tuning& how, std::int64_t bytes) const {
         const price& cost = list_[chosen_].cost;
         return !has_root(cost.what()) &&
@@ -249,7 +251,7 @@ private:
             return time.has_value();
         };
         option own = chosen;
-        if (!simulated(own)) return chosen.second.lanes > 1 ? untried(chosen.first, good, static_cast<double>(high)) : chosen;
+        if (!simulated(own)) return untried(chosen, good, static_cast<double>(high));
         if (own.second.simulated <= time_at(own.first, static_cast<double>(high)) * hindered) return chosen;
         option unhindered = chosen;
         unhindered.second.lanes = max_lanes(machine_, list_[chosen.first]);
@@ -270,12 +272,13 @@ private:
 
     // Where a simulation would take too long, there are more lanes: they make up for most of what lanes may lose to one
     // another.
-    option untried(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
+    option untried(option chosen, const std::vector<std::size_t>& good, double high) const {
+        if (chosen.second.lanes == 1) return chosen;
         const bool free = machine_.shared_cores() == 0 && takes_links(machine_);
-        if (free) chosen = with_less_waiting(chosen, good, high);
-        option found{chosen, how_[chosen]};
-        found.second.lanes = std::max(max_lanes(machine_, list_[chosen]), free ? untried_lanes(machine_) : 1);
-        return found;
+        if (free) chosen.first = with_less_waiting(chosen.first, good, high);
+        chosen.second = how_[chosen.first];
+        chosen.second.lanes = std::max(max_lanes(machine_, list_[chosen.first]), free ? untried_lanes(machine_) : 1);
+        return chosen;
     }
 
     // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it, and next where a

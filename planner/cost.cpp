@@ -62,7 +62,9 @@ double own_processor_of(const phase_cost& p, double bytes) {
     return std::max(slowest(p, bytes), overheads(p.path, bytes) + p.path_memory * bytes);
 }
 
-double processors_of(const phase_cost& p, double bytes) { return std::max(own_processor_of(p, bytes), crowded(p, bytes)); }
+double processors_of(const phase_cost& p, double bytes) {
+    return std::max(own_processor_of(p, bytes), crowded(p, bytes));
+}
 
 // Long messages, which take all request slots, go one after the other, even where they take different links.
 double wire_of(const phase_cost& p, double bytes) { return std::max(p.data * bytes, p.in_turn * bytes - p.overlap); }
@@ -76,7 +78,7 @@ double standing_of(const phase_cost& p, double bytes) {
     return p.latency + std::max(together(p, wire_of(p, bytes), own_processor_of(p, bytes)), crowded(p, bytes));
 }
 
-// What goes from hop to hop; and while it would be on some hops in a row it may as well be in line before a slower one.
+// What goes from hop to hop; where it is on several hops in a row it may as well be in line before a slower one.
 double lap_of(const phase_cost& p, double bytes) {
     const auto passing = [&](const ring_hop& h) {
         return together(p, h.data * bytes, overheads({h.message}, bytes) + h.memory * bytes);
@@ -205,13 +207,15 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
     }
 }
 
-// Whether in every step each position sends to the next one.
+// Whether in every step each of several positions sends to the next one.
 bool is_ring(const pattern& p) {
-    const std::size_t size = p.reduced.size();
-    const auto to_next = [size](const exchange::message& m) { return wrap(m.to - m.from, static_cast<int>(size)) == 1; };
-    return size > 2 && !p.exchanges.empty() && std::all_of(p.exchanges.begin(), p.exchanges.end(), [&](const exchange& e) {
-        return e.messages.size() == (p.circulant ? 1 : size) && std::all_of(e.messages.begin(), e.messages.end(), to_next);
-    });
+    const int size = static_cast<int>(p.reduced.size());
+    const auto to_next = [size](const exchange::message& m) { return wrap(m.to - m.from, size) == 1; };
+    const auto all_to_next = [&](const exchange& e) {
+        return e.messages.size() == (p.circulant ? 1 : at(size)) &&
+               std::all_of(e.messages.begin(), e.messages.end(), to_next);
+    };
+    return size > 2 && !p.exchanges.empty() && std::all_of(p.exchanges.begin(), p.exchanges.end(), all_to_next);
 }
 
 // Adds up what one stage does in one direction, domain by domain. Domains do not wait for one another, so that each has
@@ -312,7 +316,9 @@ private:
         for (int h = layout_.from + 1; h < layout_.to; ++h) {
             place::block longest;
             for (const std::size_t i : *here_)
-                if (const place::block& b = layout_.places[i].blocks[at(h - layout_.from - 1)]; b.positions > longest.positions) longest = b;
+                if (const place::block& b = layout_.places[i].blocks[at(h - layout_.from - 1)];
+                    b.positions > longest.positions)
+                    longest = b;
             within.push_back(hops_of(any.first + longest.first, longest.positions));
         }
         double wire = inner_ * part, longest = 0;
@@ -1058,6 +1064,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     const double each = bytes / p.chunks;
     const int longest = longest_route(each);
     p.busiest = std::max(link_time_ * each, cpu_time(each));
+    // Other stages are in the way of chunks that would fill gaps.
     const bool alone = std::all_of(legs_.begin(), legs_.end(), [](const leg& each) { return each.stage == 0; });
     double in_turn = 0, unshared = 0;  // on all routes; what of the sum the longest one's wires are
     for (const leg& of : legs_)

@@ -148,11 +148,13 @@ private:
         add(tried.second, bytes);
     }
 
-    // A baseline in one piece is what it is.
+    // Simulations know of no caches, and so of memory only what blocks of unequal siblings ask of it. A baseline in one piece
+    // is what it is.
     bool worth_a_trial(const tuning& how, std::int64_t bytes) const {
         const price& cost = list_[chosen_].cost;
-        return !has_root(cost.what()) &&
-               ((how.lanes > 1 && cost.crosses_network()) || (bytes > small_message && !floor_.empty()));
+        const bool seen = cost.crosses_network() || has_blocks(cost.what());
+        const bool in_lanes = how.lanes > 1 && cost.crosses_network();
+        return seen && !has_root(cost.what()) && (in_lanes || (bytes > small_message && !floor_.empty()));
     }
 
     // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.

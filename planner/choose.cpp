@@ -140,9 +140,8 @@ private:
     void append(std::int64_t bytes) {
         const std::vector<std::size_t> good = all_good(bytes / 2, bytes);
         chosen_ = choose(good, bytes);
-        const tuning how = how_[chosen_];
-        option tried{chosen_, how};
-        if (worth_a_trial(how, bytes)) tried = try_out(tried, good, bytes / 2, bytes);
+        option tried{chosen_, how_[chosen_]};
+        if (worth_a_trial(bytes)) tried = try_out(tried, good, bytes / 2, bytes);
         if (good.empty() && tried.second.simulated == 0) return divide(bytes / 2, bytes, finest_parts);
         chosen_ = tried.first;
         add(tried.second, bytes);
@@ -150,11 +149,11 @@ private:
 
     // Simulations know of no caches, and so of memory only what blocks of unequal siblings ask of it. A baseline in one piece
     // is what it is.
-    bool worth_a_trial(const tuning& how, std::int64_t bytes) const {
+    bool worth_a_trial(std::int64_t bytes) const {
         const price& cost = list_[chosen_].cost;
-        const bool seen = cost.crosses_network() || has_blocks(cost.what());
-        const bool in_lanes = how.lanes > 1 && cost.crosses_network();
-        return seen && !has_root(cost.what()) && (in_lanes || (bytes > small_message && !floor_.empty()));
+        if (has_root(cost.what())) return false;
+        if (cost.crosses_network() && how_[chosen_].lanes > 1) return true;
+        return (cost.crosses_network() || has_blocks(cost.what())) && bytes > small_message && !floor_.empty();
     }
 
     // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.

@@ -32,9 +32,11 @@ double segments_of(const message_load& m, double bytes) {
     return m.whole ? 1 : std::ceil(m.part * bytes / static_cast<double>(wire_segment));
 }
 
+double overhead_of(const message_load& m, double bytes) { return m.count * m.overhead * segments_of(m, bytes); }
+
 double overheads(const std::vector<message_load>& messages, double bytes) {
     double time = 0;
-    for (const message_load& m : messages) time += m.count * m.overhead * segments_of(m, bytes);
+    for (const message_load& m : messages) time += overhead_of(m, bytes);
     return time;
 }
 
@@ -78,20 +80,24 @@ double standing_of(const phase_cost& p, double bytes) {
     return p.latency + std::max(together(p, wire_of(p, bytes), own_processor_of(p, bytes)), crowded(p, bytes));
 }
 
-// What goes from hop to hop; where it is on several hops in a row it may as well be in line before a slower one.
+// What goes from hop to hop; where it is on several hops in a row, those inside a domain of some height, it may as well be
+// in line before a slower one.
 double lap_of(const phase_cost& p, double bytes) {
+    if (p.lap.empty()) return 0;
     const auto passing = [&](const ring_hop& h) {
-        return together(p, h.data * bytes, overheads({h.message}, bytes) + h.memory * bytes);
+        return together(p, h.data * bytes, overhead_of(h.message, bytes) + h.memory * bytes);
     };
-    double in_line = 0, time = 0;
-    for (const ring_hop& h : p.lap) in_line = std::max(in_line, passing(h));
-    std::vector<double> longer(p.lap.empty() ? 0 : p.lap.front().within.size());  // by height of the domain
+    double in_line = 0, time = 0, most = 0;
     for (const ring_hop& h : p.lap) {
-        const double once = h.latency + passing(h);
-        time += h.count * once;
-        for (std::size_t i = 0; i < longer.size(); ++i) longer[i] += h.within[i] * (in_line - once);
+        in_line = std::max(in_line, passing(h));
+        time += h.count * (h.latency + passing(h));
     }
-    return time + std::accumulate(longer.begin(), longer.end(), 0.0, [](double a, double b) { return std::max(a, b); });
+    for (std::size_t height = 0; height < p.lap.front().within.size(); ++height) {
+        double longer = 0;
+        for (const ring_hop& h : p.lap) longer += h.within[height] * (in_line - (h.latency + passing(h)));
+        most = std::max(most, longer);
+    }
+    return time + most;
 }
 
 double time_of(const phase_cost& p, double bytes) { return std::max(standing_of(p, bytes), lap_of(p, bytes)); }
@@ -1069,8 +1075,9 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     double in_turn = 0, unshared = 0;  // on all routes; what of the sum the longest one's wires are
     for (const leg& of : legs_)
         for (const phase_cost* phase : of.cost->phases(what_)) {
-            p.sum += of.route == 0 || of.route == longest ? time_of(*phase, each) : processors_of(*phase, each);
-            if (alone) p.idle += time_of(*phase, each) - standing_of(*phase, each);
+            const double time = time_of(*phase, each);
+            p.sum += of.route == 0 || of.route == longest ? time : processors_of(*phase, each);
+            if (alone) p.idle += time - standing_of(*phase, each);
             if (of.route > 0) in_turn += phase->in_turn * each - phase->overlap;
             if (of.route > 0 && of.route == longest) unshared += wire_of(*phase, each);
         }

@@ -751,9 +751,8 @@ TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
             for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2)
                 for (const std::int64_t bytes : {size, size + 1, size * 3 / 2}) {
                     const rule& r = rule_for(chosen, bytes);
-                    if (r.simulated > 0 || rule_for(ring, bytes).simulated > 0 || rule_for(two, bytes).simulated > 0) continue;  // below
-                    // Bounds are as fine as 1/256 of what lies between two powers of two.
-                    const double time = time_of(h, r, bytes, what) * (1 - (bytes == size ? 1e-9 : 0.01));
+                    if (r.simulated > 0) continue;  // below
+                    const double time = time_of(h, r, bytes, what) * (1 - 1e-9);
                     const std::string where =
                         fmt::format("{} of {} bytes on {}", to_string(what), bytes, shape_text(h.shape));
                     EXPECT_LE(time, time_of(h, rule_for(ring, bytes), bytes, what)) << where;
@@ -827,7 +826,7 @@ TEST(make_plan, covers_all_sizes_in_few_rules) {
         const recipe r = make_plan("x", h);
         EXPECT_EQ(r.rules.size(), all_collectives.size());
         for (const auto& [what, rules] : r.rules) {
-            EXPECT_LE(rules.size(), 16U) << to_string(what);
+            EXPECT_LE(rules.size(), 15U) << to_string(what);
             EXPECT_EQ(rules.back().up_to, rule::no_bound);
             EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
             for (const rule& each : rules) EXPECT_LE(each.lanes, has_root(what) ? 16 : 4);

@@ -59,8 +59,10 @@ void print_costs(const char* plan_file, const std::vector<std::size_t>& sizes) {
     }
     const bool prints = by_level.front().rank() == 0;
     if (prints)
-        std::printf("allreduce over %d ranks, us: median of %d calls (first call), the slowest rank's, by check level\n"
-                    "%10s %20s %20s %20s\n", p.ranks(), turns, "bytes", "off", "first", "every");
+        std::printf(
+            "allreduce over %d ranks, us: median of %d calls (first call), the slowest rank's, by check level\n"
+            "%10s %20s %20s %20s\n",
+            p.ranks(), turns, "bytes", "off", "first", "every");
     for (const std::size_t bytes : sizes) {
         const std::array<measured, 3> m = measure(by_level, bytes);
         if (!prints) continue;

@@ -22,9 +22,7 @@ public:
 
     bool in_place() const noexcept override { return true; }
 
-    bench::description describe(std::int64_t bytes) const override {
-        return bench::describe(plan_, of_.what, bytes);
-    }
+    bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
 
     void run(std::span<const call> calls) override {
         if (calls.size() == 1) return start(calls.front()).wait();
@@ -35,8 +33,8 @@ public:
 
     std::shared_ptr<std::byte> allocate(std::int64_t bytes) override {
         if (!windows_) return nullptr;
-        const auto made = std::make_shared<window<std::uint8_t>>(
-            comm_.allocate<std::uint8_t>(static_cast<std::size_t>(bytes)));
+        const auto made =
+            std::make_shared<window<std::uint8_t>>(comm_.allocate<std::uint8_t>(static_cast<std::size_t>(bytes)));
         return {made, reinterpret_cast<std::byte*>(made->data())};
     }
 

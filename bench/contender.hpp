@@ -36,9 +36,9 @@ struct call {
 
 /// How a contender runs a message size, for people.
 struct description {
-    std::string shape;       ///< stages innermost first, or the function called
+    std::string shape;  ///< stages innermost first, or the function called
     int lanes = 1;
-    std::int64_t chunk = 0;  ///< [bytes]; 0: the whole vector at once
+    std::int64_t chunk = 0;    ///< [bytes]; 0: the whole vector at once
     bool crosses_bus = false;  ///< buffers on a device go through memory of the host
 };
 
@@ -64,10 +64,10 @@ struct setting {
     const plan& chosen;  ///< the plan file
     options how;
     subject of;
-    bool windows = false;  ///< buffers that peers on the node reach, where a contender can make them
+    bool windows = false;         ///< buffers that peers on the node reach, where a contender can make them
     const gpu* device = nullptr;  ///< that has the buffers; null: the host has
-    bool staging = false;  ///< device buffers go through memory of the host
-    bool graph = false;    ///< calls in a stream are captured once, and replayed
+    bool staging = false;         ///< device buffers go through memory of the host
+    bool graph = false;           ///< calls in a stream are captured once, and replayed
 };
 
 /// How by the plan a message size is run.

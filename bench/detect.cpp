@@ -13,7 +13,8 @@ detected detect(const world& w) {
     std::vector<int> places(static_cast<std::size_t>(w.size()));
     net->gather_all(&found.place, places.data(), sizeof(int));
     detected all{{}, std::vector<int>(places.size())};
-    for (std::size_t r = 0; r < places.size(); ++r) all.ranks[static_cast<std::size_t>(places[r])] = static_cast<int>(r);
+    for (std::size_t r = 0; r < places.size(); ++r)
+        all.ranks[static_cast<std::size_t>(places[r])] = static_cast<int>(r);
     const std::string text = w.from_first(w.first() ? write_hierarchy(found.machine, 0) : "");
     all.machine = read_hierarchy(document::parse(text, "the job's machine"));
     return all;

@@ -30,7 +30,9 @@ const void* input_of(const subject& of, const call& c) { return of.what == colle
 class queued final : public contender {
 public:
     queued(const setting& s, plan p)
-        : plan_(std::move(p)), comm_(nccl::create(s.ranks.comm(), plan_, s.device->number(), s.how)), of_(s.of),
+        : plan_(std::move(p)),
+          comm_(nccl::create(s.ranks.comm(), plan_, s.device->number(), s.how)),
+          of_(s.of),
           stream_(s.device->stream()) {}
 
     bool in_place() const noexcept override { return true; }
@@ -51,7 +53,10 @@ private:
 class through_host final : public contender {
 public:
     through_host(const setting& s, plan p)
-        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of), stream_(s.device->stream()),
+        : plan_(std::move(p)),
+          comm_(mpi::create(s.ranks.comm(), plan_, s.how)),
+          of_(s.of),
+          stream_(s.device->stream()),
           stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
 
     bool in_place() const noexcept override { return true; }
@@ -129,7 +134,8 @@ private:
         const gpu_runtime& r = gpu_.runtime();
         const auto count = static_cast<std::size_t>(c.count), bytes = count * size_of(of_.type);
         switch (of_.what) {
-            case collective::allreduce: return r.all_reduce(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
+            case collective::allreduce:
+                return r.all_reduce(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
             case collective::reduce_scatter:
                 return r.reduce_scatter(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
             case collective::allgather: return r.all_gather(c.send, c.recv, bytes, comm_, gpu_.stream());

@@ -25,12 +25,12 @@ namespace terrace::bench {
 
 namespace {
 
-constexpr std::size_t small_message = 8;                      // [bytes]
+constexpr std::size_t small_message = 8;                       // [bytes]
 constexpr std::size_t stream_message = std::size_t{32} << 20;  // of NCCL: one at a time
-constexpr int lanes = 4;                                      // of MPI: while one is copied another travels
+constexpr int lanes = 4;                                       // of MPI: while one is copied another travels
 constexpr std::size_t lane_message = std::size_t{4} << 20;
 constexpr int batches = 5;
-constexpr double time_of_batch = 0.03;  // [s]
+constexpr double time_of_batch = 0.03;    // [s]
 constexpr double fewest = 4, most = 200;  // in a batch
 constexpr double least_time = 1e-9;       // that a cluster file may say
 
@@ -38,10 +38,13 @@ constexpr double least_time = 1e-9;       // that a cluster file may say
 class device_meter {
 public:
     device_meter(const world& w, const gpu& on)
-        : world_(w), gpu_(on), watch_(on),
+        : world_(w),
+          gpu_(on),
+          watch_(on),
           net_(make_nccl_transport(on.runtime(), *make_mpi_transport(w.comm(), identity_of("terrace-bench --links")),
                                    {.device = on.number(), .rounds = {}, .queues = lanes, .mpi = true})),
-          out_(net_->allocate(stream_message)), in_(net_->allocate(stream_message)),
+          out_(net_->allocate(stream_message)),
+          in_(net_->allocate(stream_message)),
           host_(net_->allocate_host(2 * lane_message * lanes)) {}
 
     std::string name() const { return std::string(net_->name()); }
@@ -84,8 +87,13 @@ public:
         }
         const auto both = [&](int) {
             for (const action what : {action::stage_reduce_scatter, action::stage_allgather})
-                net_->stage(0, {}, {.what = what, .group = &mine, .src = out_.get(), .own = out_.get(), .dst = out_.get(),
-                                    .element = sizeof(float)});
+                net_->stage(0, {},
+                            {.what = what,
+                             .group = &mine,
+                             .src = out_.get(),
+                             .own = out_.get(),
+                             .dst = out_.get(),
+                             .element = sizeof(float)});
         };
         return world_.maximum(median_time(!mine.members.empty(), 1, both)) / 2;
     }
@@ -219,7 +227,8 @@ hierarchy calibrated(hierarchy machine, const measured_devices& m) {
         level& link = machine.levels[at(l)];
         link.nccl = m.levels[at(l)]->all.nccl;
         link.mpi = m.levels[at(l)]->all.mpi;
-        for (auto* rates : {&link.nccl, &link.mpi}) (*rates)->step = std::max((*rates)->step - link.overhead, least_time);
+        for (auto* rates : {&link.nccl, &link.mpi})
+            (*rates)->step = std::max((*rates)->step - link.overhead, least_time);
         link = normalised(std::move(link));
     }
     return machine;

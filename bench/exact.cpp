@@ -89,8 +89,8 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
 template <class T>
 T reduction_of(reduce_op op, const std::vector<double>& values) {
     // Integers wrap around; averages of floats are rounded once, those of the short ones from single precision.
-    using wide = std::conditional_t<std::integral<T>, std::uint64_t,
-                                    std::conditional_t<std::same_as<T, double>, double, float>>;
+    using wide =
+        std::conditional_t<std::integral<T>, std::uint64_t, std::conditional_t<std::same_as<T, double>, double, float>>;
     const auto fold = [&](auto&& combine) {
         return std::accumulate(values.begin() + 1, values.end(), static_cast<wide>(values.front()),
                                [&](wide sum, double v) { return combine(sum, static_cast<wide>(v)); });
@@ -169,8 +169,7 @@ std::int64_t exact_data::wrong(const tile& expected, const std::byte* data, std:
         const std::byte* got = data + begin * element_;
         const std::byte* right = expected.data() + place * element_;
         if (std::memcmp(got, right, n * element_) == 0) return;
-        for (std::size_t i = 0; i < n; ++i)
-            bad += std::memcmp(got + i * element_, right + i * element_, element_) != 0;
+        for (std::size_t i = 0; i < n; ++i) bad += std::memcmp(got + i * element_, right + i * element_, element_) != 0;
     });
     return bad;
 }

@@ -51,7 +51,8 @@ std::vector<std::size_t> order_of_round(std::size_t entrants, int round) {
         const std::size_t step = (place + 1) / 2;
         order[place] = ((place % 2 == 1 ? step : entrants - step) + static_cast<std::size_t>(round)) % entrants;
     }
-    if (entrants % 2 == 1 && static_cast<std::size_t>(round) / entrants % 2 == 1) std::reverse(order.begin(), order.end());
+    if (entrants % 2 == 1 && static_cast<std::size_t>(round) / entrants % 2 == 1)
+        std::reverse(order.begin(), order.end());
     return order;
 }
 

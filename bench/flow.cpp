@@ -46,7 +46,8 @@ std::vector<double> arrivals(const world& w, const flow& f) {
         }
         if (i >= all) continue;
         check(MPI_Irecv(received.data() + slot * bytes, f.message_bytes, MPI_BYTE, f.from, tag, w.comm(),
-                        &receives[slot]), "MPI_Irecv");
+                        &receives[slot]),
+              "MPI_Irecv");
         check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, f.to, tag, w.comm(), &sends[slot]), "MPI_Isend");
     }
     if (f.from == MPI_PROC_NULL) times.clear();

@@ -23,7 +23,8 @@ struct flow {
     int messages = 0;  ///< of one run
 };
 
-/// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of shapers.
+/// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of
+/// shapers.
 /// @returns when each message was there, from the begin of the stream [s]; nothing where none arrives
 std::vector<double> arrivals(const world& w, const flow& f);
 

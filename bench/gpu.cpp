@@ -20,8 +20,10 @@ const gpu_runtime& need_runtime(const options& o, std::string& description) {
     const gpu_info found = look_for_gpus(o.gpu_module);
     for (const gpu_part& part : {found.cuda, found.nccl})
         if (!part.usable)
-            throw usage_error(fmt::format("terrace-bench: --device cuda: {}. `terrace info` says what of GPUs is here; "
-                                          "buffers of the host need none: leave out --device", part.detail));
+            throw usage_error(
+                fmt::format("terrace-bench: --device cuda: {}. `terrace info` says what of GPUs is here; "
+                            "buffers of the host need none: leave out --device",
+                            part.detail));
     description = found.cuda.detail + "; " + found.nccl.detail;
     return *load_gpu_module(o.gpu_module).runtime;
 }

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <terrace/version.hpp>
@@ -81,8 +81,8 @@ double seconds_of(int repeats, const Work& work) {
 
 row copy_row(const settings& s, const buffers& b) {
     const auto bytes = static_cast<std::size_t>(s.bytes);
-    const double t = seconds_of(
-        s.repeats, [&] { CHECK(cudaMemcpyAsync(b.at(0), b.at(1), bytes, cudaMemcpyDeviceToDevice)); });
+    const double t =
+        seconds_of(s.repeats, [&] { CHECK(cudaMemcpyAsync(b.at(0), b.at(1), bytes, cudaMemcpyDeviceToDevice)); });
     return {"copy", "-", 1, s.bytes, true, t, 2.0 * static_cast<double>(s.bytes) / t};
 }
 
@@ -94,7 +94,12 @@ row reduce_row(const settings& s, const buffers& b, element_type type, reduce_op
     const double t = seconds_of(s.repeats, [&] {
         CHECK(reduce_on_gpu(b.at(0), sources.data(), k, count, type, op, op == reduce_op::avg ? k : 1, nullptr));
     });
-    return {std::string(to_string(op)), std::string(to_string(type)), k, s.bytes, aligned, t,
+    return {std::string(to_string(op)),
+            std::string(to_string(type)),
+            k,
+            s.bytes,
+            aligned,
+            t,
             static_cast<double>((k + 1) * count * size) / t};
 }
 
@@ -118,24 +123,33 @@ json device_json() {
     CHECK(cudaRuntimeGetVersion(&runtime));
     cudaDeviceProp of;
     CHECK(cudaGetDeviceProperties(&of, 0));
-    return {{"name", of.name},           {"compute_capability", fmt::format("{}.{}", of.major, of.minor)},
-            {"memory", of.totalGlobalMem}, {"multiprocessors", of.multiProcessorCount},
-            {"cuda_driver", driver},       {"cuda_runtime", runtime}};
+    return {{"name", of.name},
+            {"compute_capability", fmt::format("{}.{}", of.major, of.minor)},
+            {"memory", of.totalGlobalMem},
+            {"multiprocessors", of.multiProcessorCount},
+            {"cuda_driver", driver},
+            {"cuda_runtime", runtime}};
 }
 
 json as_json(const std::vector<row>& rows) {
     json all{{"terrace", version()}, {"device", device_json()}, {"rows", json::array()}};
     for (const row& r : rows)
-        all["rows"].push_back({{"what", r.what}, {"type", r.type}, {"k", r.k}, {"bytes", r.bytes}, {"aligned", r.aligned},
-                               {"us", r.seconds * 1e6}, {"gb_per_s", r.rate / 1e9},
+        all["rows"].push_back({{"what", r.what},
+                               {"type", r.type},
+                               {"k", r.k},
+                               {"bytes", r.bytes},
+                               {"aligned", r.aligned},
+                               {"us", r.seconds * 1e6},
+                               {"gb_per_s", r.rate / 1e9},
                                {"percent_of_copy", 100 * r.rate / rows.front().rate}});
     return all;
 }
 
 int run(int argc, char** argv) {
     settings s;
-    CLI::App app("Rates of Terrace's reductions on the GPU beside the device's own copy: bytes read and written in a "
-                 "second, medians.\nSkipped, with exit code 77, where there is no GPU.");
+    CLI::App app(
+        "Rates of Terrace's reductions on the GPU beside the device's own copy: bytes read and written in a "
+        "second, medians.\nSkipped, with exit code 77, where there is no GPU.");
     app.add_option("-b,--bytes", s.bytes, "Bytes of each buffer; there are nine")->check(CLI::Range(4096, 1 << 30));
     app.add_option("-n,--repeats", s.repeats, "Runs of each")->check(CLI::Range(1, 1000));
     app.add_option("--json", s.json_file, "Write the figures there, too");

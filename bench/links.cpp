@@ -23,11 +23,11 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-constexpr int small_message = 8;         // [bytes]
+constexpr int small_message = 8;  // [bytes]
 constexpr int round_trips = 200;
 constexpr int messages_for_overhead = 1000;
 constexpr int fewest_messages = 16;
-constexpr double time_of_run = 0.25;     // [s]; four of them are run
+constexpr double time_of_run = 0.25;  // [s]; four of them are run
 
 // ---- measuring ------------------------------------------------------------------------------------------------------
 
@@ -37,8 +37,8 @@ public:
     link_meter(const world& w, const partners& p, std::vector<double> rates)
         : world_(w), p_(p), rates_(std::move(rates)), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
-    // What arrives per second at a child while all streams run, as a part of the rate in the file: at the child that gets
-    // the most of its. Streams that meet at one rank keep one pace, so that a link may wait for one elsewhere.
+    // What arrives per second at a child while all streams run, as a part of the rate in the file: at the child that
+    // gets the most of its. Streams that meet at one rank keep one pace, so that a link may wait for one elsewhere.
     double bandwidth() const {
         const double guess = world_.maximum(timed(wire_segment, fewest_messages));
         const double fit = time_of_run / std::max(guess, 1e-9);
@@ -59,8 +59,9 @@ public:
             const auto begin = steady::now();
             for (const bool sends : {first, !first}) {
                 if (sends) check(MPI_Send(data.data(), small_message, MPI_BYTE, to_, 0, world_.comm()), "MPI_Send");
-                else check(MPI_Recv(data.data(), small_message, MPI_BYTE, to_, 0, world_.comm(), MPI_STATUS_IGNORE),
-                           "MPI_Recv");
+                else
+                    check(MPI_Recv(data.data(), small_message, MPI_BYTE, to_, 0, world_.comm(), MPI_STATUS_IGNORE),
+                          "MPI_Recv");
             }
             times.push_back(std::chrono::duration<double>(steady::now() - begin).count() / 2);
         }
@@ -164,7 +165,8 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
-    machine.processors.reduction = parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
+    machine.processors.reduction =
+        parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
     machine.processors.cores = m.cores;
     return machine;
 }

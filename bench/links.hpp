@@ -18,7 +18,7 @@ struct links_settings {
     std::filesystem::path topology_file;
     std::filesystem::path output_file;  ///< empty: only print
     options::placement place = options::placement::by_node;
-    bool device = false;                ///< what NCCL and MPI take between GPUs, not what the links give
+    bool device = false;  ///< what NCCL and MPI take between GPUs, not what the links give
     bool progress = false;
 };
 std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv);
@@ -36,9 +36,9 @@ struct measured_level {
 
 struct measured_machine {
     std::vector<std::optional<measured_level>> levels;  ///< nothing where a level joins nothing
-    double reduction = 0;        ///< bytes a rank adds up in a second while all do [B/s]
-    double reduction_alone = 0;  ///< while no other does
-    int cores = 0;               ///< that all ranks share; 0: they do not
+    double reduction = 0;                               ///< bytes a rank adds up in a second while all do [B/s]
+    double reduction_alone = 0;                         ///< while no other does
+    int cores = 0;                                      ///< that all ranks share; 0: they do not
 };
 
 /// Collective; a few seconds a level. @param ranks of the world, by place in the machine

@@ -9,8 +9,9 @@
 
 namespace terrace::bench {
 
-/// The plan for `chosen`'s machine by which a contender of that name runs `what`: a baseline is a plan as well, made by the
-/// planner for the same machine with the same rules for lanes and chunks. What differs is the algorithm and nothing else.
+/// The plan for `chosen`'s machine by which a contender of that name runs `what`: a baseline is a plan as well, made by
+/// the planner for the same machine with the same rules for lanes and chunks. What differs is the algorithm and nothing
+/// else.
 /// @param name hierarchical (that is `chosen`), sequential, staged, flat-ring, two-level or central
 /// @throws usage_error if the collective has none of that name
 plan plan_of(std::string_view name, const plan& chosen, collective what);

@@ -20,14 +20,14 @@ struct conditions {
     const settings& asked;
     const plan& chosen;
     const yardstick& against;
-    std::string date;  ///< ISO 8601, UTC
+    std::string date;             ///< ISO 8601, UTC
     const gpu* device = nullptr;  ///< that has the buffers; null: the host has
 };
 
 /// What follows from a row.
 struct figures {
-    double time = 0;          ///< [s]
-    double algbw = 0;         ///< [GB/s], as nccl-tests define it
+    double time = 0;   ///< [s]
+    double algbw = 0;  ///< [GB/s], as nccl-tests define it
     double busbw = 0;
     std::optional<double> percent_of_limit, percent_of_goodput, percent_of_bus;
 };

@@ -86,7 +86,8 @@ int main(int argc, char** argv) {
     std::vector<int> sizes;
     for (int i = 1; i < argc; ++i) sizes.push_back(std::atoi(argv[i]));
     if (sizes.empty()) sizes = {8, 4096, 49152};
-    if (rank == 0) std::printf("exchange of two ranks, us: median of %d\n%10s %10s %10s\n", turns, "bytes", "new", "persistent");
+    if (rank == 0)
+        std::printf("exchange of two ranks, us: median of %d\n%10s %10s %10s\n", turns, "bytes", "new", "persistent");
     for (const int bytes : sizes) measure(bytes);
     MPI_Finalize();
 }

@@ -19,8 +19,14 @@ int iterations_that_fit(double slowest, int fewest) {
 }  // namespace
 
 runner::runner(const world& w, const settings& s, memory& where, collective what, std::vector<entrant> entrants)
-    : world_(w), settings_(s), where_(where), what_(what), element_(size_of(s.type)), entrants_(std::move(entrants)),
-      data_(s.type, s.op, w.rank(), w.size()), calls_(static_cast<std::size_t>(s.async)) {
+    : world_(w),
+      settings_(s),
+      where_(where),
+      what_(what),
+      element_(size_of(s.type)),
+      entrants_(std::move(entrants)),
+      data_(s.type, s.op, w.rank(), w.size()),
+      calls_(static_cast<std::size_t>(s.async)) {
     const std::int64_t bytes = s.async * s.end;
     const buffers shared{where_.allocate(bytes), where_.allocate(bytes)};
     for (const entrant& e : entrants_) {
@@ -50,7 +56,8 @@ call runner::prepare(std::size_t entrant, int number, std::int64_t count, bool s
 
 std::int64_t runner::wrong_elements(const call& c) {
     const std::int64_t count = what_ == collective::allgather ? c.count * world_.size() : c.count;
-    const std::byte* got = where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
+    const std::byte* got =
+        where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
     switch (what_) {
         case collective::allreduce: break;
         case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
@@ -112,8 +119,8 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         slowest = 0;  // the first calls also make programs and connections
         round(i == 0, "warm-up", i, settings_.warmup, [&](std::size_t, double t) { slowest = std::max(slowest, t); });
     }
-    const int iterations = settings_.iterations ? *settings_.iterations
-                                                : iterations_that_fit(world_.maximum(slowest), settings_.fewest);
+    const int iterations =
+        settings_.iterations ? *settings_.iterations : iterations_that_fit(world_.maximum(slowest), settings_.fewest);
     const auto before = processor_time_now();
     for (int i = 0; i < iterations; ++i) {
         const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
@@ -126,8 +133,8 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
         world_.maximum(rows[i].times);
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }
-    const auto reference = std::find_if(rows.begin(), rows.end(),
-                                        [&](const row& r) { return r.algorithm == settings_.reference; });
+    const auto reference =
+        std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.algorithm == settings_.reference; });
     if (reference != rows.end())
         for (row& r : rows) r.ratios = paired_ratios(r.times, reference->times);
     return rows;

@@ -7,9 +7,9 @@
 #include <optional>
 #include <set>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <terrace/version.hpp>
 
@@ -51,7 +51,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, 
     return app
         .add_option_function<std::string>(
             names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
-        ->check(one_of(choices))->type_name("NAME")->default_str(usual);
+        ->check(one_of(choices))
+        ->type_name("NAME")
+        ->default_str(usual);
 }
 
 constexpr int max_sizes = 10'000;
@@ -147,7 +149,10 @@ void add_collectives(CLI::App& app, std::vector<collective>& target) {
                        if (std::find(target.begin(), target.end(), what) == target.end()) target.push_back(what);
            },
            "comma-separated list of: " + words_of(choices))
-        ->delimiter(',')->check(one_of(choices))->type_name("NAMES")->default_str("allreduce");
+        ->delimiter(',')
+        ->check(one_of(choices))
+        ->type_name("NAMES")
+        ->default_str("allreduce");
 }
 
 bool takes_part(const settings& s, std::string_view algorithm) {
@@ -174,8 +179,9 @@ void check_together(const settings& s) {
         bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
     for (const contender_kind& kind : contender_kinds())
         if (takes_part(s, kind.name) && !suits(s, kind))
-            bad(s.device ? fmt::format("--algorithms {}: takes buffers of the host; leave it out, or --device", kind.name)
-                         : fmt::format("--algorithms {}: takes buffers on GPUs: --device cuda", kind.name));
+            bad(s.device
+                    ? fmt::format("--algorithms {}: takes buffers of the host; leave it out, or --device", kind.name)
+                    : fmt::format("--algorithms {}: takes buffers on GPUs: --device cuda", kind.name));
     for (const auto& [given, option] : {std::pair(s.staging, "--staging"), std::pair(s.graph, "--graph")})
         if (given && !s.device) bad(fmt::format("{} is for buffers on GPUs: --device cuda", option));
     if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
@@ -192,13 +198,16 @@ void check_together(const settings& s) {
 struct links_line {
     links_settings s;
     bool links = true, anywhere = false;
-    CLI::App app{"Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
-                 "One rank per place, node by node, and nothing else running.", "--links"};
+    CLI::App app{
+        "Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
+        "One rank per place, node by node, and nothing else running.",
+        "--links"};
 
     links_line() {
         app.add_flag("--links", links, "measure links, not collectives");
         app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
-            ->required()->type_name("FILE");
+            ->required()
+            ->type_name("FILE");
         app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")
             ->type_name("FILE");
         add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
@@ -220,8 +229,10 @@ Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
 struct detect_line {
     detect_settings s;
     bool detect = true;
-    CLI::App app{"Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
-                 "Ranks that are bound to cores of their own are where those are.", "--detect"};
+    CLI::App app{
+        "Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
+        "Ranks that are bound to cores of their own are where those are.",
+        "--detect"};
 
     detect_line() {
         app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives");
@@ -242,8 +253,10 @@ Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
 
 // For the pages alone: tools/bench-suite reads its command line by itself.
 struct suite_line {
-    CLI::App app{"Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"
-                 "It starts its runs by itself, without mpirun.", "--suite"};
+    CLI::App app{
+        "Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"
+        "It starts its runs by itself, without mpirun.",
+        "--suite"};
 
     suite_line() {
         app.add_flag("--suite")->description("the whole comparison, not one run");
@@ -291,40 +304,64 @@ std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
 
 std::variant<settings, answer> parse_settings(int argc, const char* const* argv) {
     settings s;
-    CLI::App app("Measures the collectives of a plan beside the baselines it claims to beat.\n"
-                 "Iterations of all algorithms alternate, results are checked exactly.", "terrace-bench");
+    CLI::App app(
+        "Measures the collectives of a plan beside the baselines it claims to beat.\n"
+        "Iterations of all algorithms alternate, results are checked exactly.",
+        "terrace-bench");
     app.footer(footer());
     app.set_version_flag("--version", fmt::format("terrace-bench {}", version()));
     add_generate_option(app);
     app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
-    const CLI::Option* listed = app.add_option("--algorithms", s.algorithms, "comma-separated list, see below; default: all that suit the buffers")
-        ->delimiter(',')->check(known_algorithm())->type_name("NAMES");
+    const CLI::Option* listed = app.add_option("--algorithms", s.algorithms,
+                                               "comma-separated list, see below; default: all that suit the buffers")
+                                    ->delimiter(',')
+                                    ->check(known_algorithm())
+                                    ->type_name("NAMES");
     add_collectives(app, s.collectives);
     app.add_option("-r,--root", s.root, "rank that broadcasts, or gets what is reduced")
-        ->check(number_of(0))->type_name("RANK")->capture_default_str();
+        ->check(number_of(0))
+        ->type_name("RANK")
+        ->capture_default_str();
     app.add_option("--reference", s.reference,
                    "algorithm whose time the column ratio divides by; default: hierarchical, or the first one")
-        ->check(known_algorithm())->type_name("NAME");
-    app.add_option("-b,--minbytes", s.begin, "smallest size")->transform(bytes_of(1))->type_name("BYTES")
+        ->check(known_algorithm())
+        ->type_name("NAME");
+    app.add_option("-b,--minbytes", s.begin, "smallest size")
+        ->transform(bytes_of(1))
+        ->type_name("BYTES")
         ->capture_default_str();
-    app.add_option("-e,--maxbytes", s.end, "largest size")->transform(bytes_of(1))->type_name("BYTES")
+    app.add_option("-e,--maxbytes", s.end, "largest size")
+        ->transform(bytes_of(1))
+        ->type_name("BYTES")
         ->default_str("32M");
     CLI::Option* step = app.add_option("-i,--stepbytes", s.step, "add this from size to size")
-        ->transform(bytes_of(1))->type_name("BYTES");
+                            ->transform(bytes_of(1))
+                            ->type_name("BYTES");
     app.add_option("-f,--stepfactor", s.factor, "multiply by this from size to size")
-        ->check(number_of(2))->type_name("N")->capture_default_str()->excludes(step);
+        ->check(number_of(2))
+        ->type_name("N")
+        ->capture_default_str()
+        ->excludes(step);
     CLI::Option* iterations = app.add_option("-n,--iters", s.iterations,
-                   fmt::format("iterations of a row; default: {} to {}, as fit into a second", fewest_iterations,
-                               most_iterations))
-        ->check(number_of(1))->type_name("N");
+                                             fmt::format("iterations of a row; default: {} to {}, as fit into a second",
+                                                         fewest_iterations, most_iterations))
+                                  ->check(number_of(1))
+                                  ->type_name("N");
     app.add_option("--min-iters", s.fewest, "the fewest iterations of a row where -n is not given")
-        ->check(number_of(1))->type_name("N")->capture_default_str()->excludes(iterations);
+        ->check(number_of(1))
+        ->type_name("N")
+        ->capture_default_str()
+        ->excludes(iterations);
     app.add_option("-w,--warmup_iters", s.warmup, "iterations before, not timed")
-        ->check(number_of(0))->type_name("N")->capture_default_str();
+        ->check(number_of(0))
+        ->type_name("N")
+        ->capture_default_str();
     CLI::Validator flag = CLI::IsMember({"0", "1"});
     flag.description("");
     app.add_option("-c,--check", s.check, "1: check the first and the last iteration of each row")
-        ->check(flag)->type_name("0|1")->default_str("1");
+        ->check(flag)
+        ->type_name("0|1")
+        ->default_str("1");
     add_choice<element_type>(app, "-d,--datatype", s.type, "float", element_types());
     add_choice<reduce_op>(app, "-o,--op", s.op, "sum", reduce_ops());
     using placement = options::placement;
@@ -339,9 +376,12 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_flag("--graph", s.graph, "calls of buffers on GPUs are captured as CUDA graphs, and replayed");
     app.add_option("--async", s.async,
                    "make so many calls at once, each with buffers of its own; times are of all, divided by as many")
-        ->check(number_of(1))->type_name("N")->capture_default_str();
+        ->check(number_of(1))
+        ->type_name("N")
+        ->capture_default_str();
     app.add_option("--burst", s.burst, "bytes that each link's shaper lets pass free of charge")
-        ->transform(bytes_of(0))->type_name("BYTES");
+        ->transform(bytes_of(0))
+        ->type_name("BYTES");
     app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 

@@ -22,28 +22,28 @@ inline constexpr int most_iterations = 200;  // or the fewest, where they are mo
 /// What the command line asks for.
 struct settings {
     std::filesystem::path plan_file;
-    std::filesystem::path json_file;      ///< empty: none
+    std::filesystem::path json_file;  ///< empty: none
     std::vector<collective> collectives{collective::allreduce};
     int root = 0;                         ///< of broadcast and reduce
     std::vector<std::string> algorithms;  ///< names of contenders, in the order they run and are printed
     std::string reference;                ///< the one among them that the others are divided by
     std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the larger buffer, inclusive
-    std::int64_t step = 0;                ///< [bytes] from size to size; 0: `factor` rules
+    std::int64_t step = 0;                                 ///< [bytes] from size to size; 0: `factor` rules
     int factor = 4;
-    std::optional<int> iterations;        ///< nothing: as many as time allows
-    int fewest = fewest_iterations;       ///< where time is to tell
+    std::optional<int> iterations;   ///< nothing: as many as time allows
+    int fewest = fewest_iterations;  ///< where time is to tell
     int warmup = 2;
     bool check = true;
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
     options::placement place = options::placement::by_node;
-    bool device = false;                  ///< buffers are on a GPU
-    bool staging = false;                 ///< and go through memory of the host
-    bool graph = false;                   ///< calls on them are captured, and replayed
-    bool windows = false;                 ///< contenders may use memory of their own (contender::allocate)
-    int async = 1;                        ///< calls of an iteration, at once where a contender can
-    std::int64_t burst = 0;               ///< bytes that pass each link free of charge
-    bool progress = false;                ///< also where stderr is no terminal
+    bool device = false;     ///< buffers are on a GPU
+    bool staging = false;    ///< and go through memory of the host
+    bool graph = false;      ///< calls on them are captured, and replayed
+    bool windows = false;    ///< contenders may use memory of their own (contender::allocate)
+    int async = 1;           ///< calls of an iteration, at once where a contender can
+    std::int64_t burst = 0;  ///< bytes that pass each link free of charge
+    bool progress = false;   ///< also where stderr is no terminal
 
     /// Elements of each call to measure, ascending and positive (count_of).
     std::vector<std::int64_t> counts(collective what, int ranks) const;

@@ -5,7 +5,8 @@
 
 namespace terrace::bench {
 
-// proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; guests' time is in user and nice, too.
+// proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; guests' time is in user and nice,
+// too.
 std::optional<processor_time> parse_processor_time(const std::string& stat) {
     constexpr int steal = 7;
     std::istringstream text(stat);
@@ -28,7 +29,8 @@ std::optional<processor_time> processor_time_now() {
     return parse_processor_time(line);
 }
 
-std::optional<double> stolen_part(const std::optional<processor_time>& before, const std::optional<processor_time>& after) {
+std::optional<double> stolen_part(const std::optional<processor_time>& before,
+                                  const std::optional<processor_time>& after) {
     if (!before || !after || after->all <= before->all || after->stolen < before->stolen) return std::nullopt;
     return static_cast<double>(after->stolen - before->stolen) / static_cast<double>(after->all - before->all);
 }

@@ -17,8 +17,9 @@ std::optional<processor_time> parse_processor_time(const std::string& stat);
 /// Of this host, now.
 std::optional<processor_time> processor_time_now();
 
-/// Part (0 ... 1) of the processors' time between the two that was stolen. Nothing if either is not known, or if no tick
-/// lies between.
-std::optional<double> stolen_part(const std::optional<processor_time>& before, const std::optional<processor_time>& after);
+/// Part (0 ... 1) of the processors' time between the two that was stolen. Nothing if either is not known, or if no
+/// tick lies between.
+std::optional<double> stolen_part(const std::optional<processor_time>& before,
+                                  const std::optional<processor_time>& after);
 
 }  // namespace terrace::bench

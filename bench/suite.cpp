@@ -23,7 +23,8 @@ int refuse(const std::string& why) {
     return bad_usage;
 }
 
-// The first of these that is there, seen from where this program is: in a build folder inside the project, or installed.
+// The first of these that is there, seen from where this program is: in a build folder inside the project, or
+// installed.
 fs::path beside(const fs::path& here, std::initializer_list<const char*> places) {
     for (const char* place : places)
         if (fs::path p = (here / place).lexically_normal(); fs::exists(p)) return p;

@@ -29,8 +29,7 @@ std::string machine_text(const hierarchy& machine) {
 
 std::string goodput_text(const conditions& c) {
     const yardstick& y = c.against;
-    if (!y.has_goodput())
-        return "not stated: no ethernet between hosts, or ranks not placed by node";
+    if (!y.has_goodput()) return "not stated: no ethernet between hosts, or ranks not placed by node";
     std::vector<std::string> rates;
     for (int l = 0; l < y.machine().depth(); ++l)
         if (const auto& measured = y.measured()[static_cast<std::size_t>(l)])
@@ -57,8 +56,10 @@ std::string device_text(const conditions& c) {
 }
 
 std::string bus_text(const bus_rates& bus) {
-    return fmt::format("the same of copies between device and host: {:.2f} GB/s from it, {:.2f} to it, {:.2f} of both at "
-                       "once, slowest rank", bus.in / 1e9, bus.out / 1e9, bus.both / 1e9);
+    return fmt::format(
+        "the same of copies between device and host: {:.2f} GB/s from it, {:.2f} to it, {:.2f} of both at "
+        "once, slowest rank",
+        bus.in / 1e9, bus.out / 1e9, bus.both / 1e9);
 }
 
 // Where buffers cross the bus.
@@ -98,16 +99,18 @@ std::string header_text(const conditions& c) {
     line("bench", fmt::format("terrace-bench {}, {}", version(), c.date));
     line("plan", fmt::format("{}, {}, {}", c.chosen.name(), c.chosen.id(), c.asked.plan_file.string()));
     line("machine", machine_text(c.against.machine()));
-    line("ranks", fmt::format("{} on {} host{}{}", c.ranks.size(), c.ranks.host_count(),
-                              c.ranks.host_count() == 1 ? "" : "s",
-                              c.asked.place == options::placement::anywhere
-                                  ? ", placed anywhere: this may not be the machine of the plan" : ""));
+    line("ranks",
+         fmt::format("{} on {} host{}{}", c.ranks.size(), c.ranks.host_count(), c.ranks.host_count() == 1 ? "" : "s",
+                     c.asked.place == options::placement::anywhere
+                         ? ", placed anywhere: this may not be the machine of the plan"
+                         : ""));
     line("mpi", c.ranks.library());
     if (c.device != nullptr) line("device", device_text(c));
     line("method",
-         fmt::format("{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
-                     c.asked.async == 1 ? "" : fmt::format(" of {} calls at once (mpi: one after the other),", c.asked.async),
-                     c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
+         fmt::format(
+             "{}{} after {} to warm up; algorithms alternate{}", iterations_text(c.asked),
+             c.asked.async == 1 ? "" : fmt::format(" of {} calls at once (mpi: one after the other),", c.asked.async),
+             c.asked.warmup, c.asked.windows ? "; Terrace's buffers in windows" : ""));
     if (c.device != nullptr) line("clock", "CUDA's events in the stream of the calls");
     line("time_us", "median over iterations of the maximum over ranks, beside its percentiles");
     line("algbw", "in GB/s, as busbw; both as in nccl-tests");
@@ -121,30 +124,28 @@ std::string header_text(const conditions& c) {
 }
 
 std::string heading_text(const conditions& c, collective what, std::span<const absence> absent) {
-    std::string text = fmt::format("#\n# {}{}\n", to_string(what),
-                                   has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
+    std::string text =
+        fmt::format("#\n# {}{}\n", to_string(what), has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
     for (const absence& a : absent)
         if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
     return text + fmt::format(fmt::runtime(row_format), "bytes", "count", "type", "op", "algorithm", "time_us", "p25",
-                              "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput", bus_column(c, "%bus"), "ratio", "middle half",
-                              "#wrong", "shape");
+                              "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput", bus_column(c, "%bus"),
+                              "ratio", "middle half", "#wrong", "shape");
 }
 
 std::string rows_text(const conditions& c, std::span<const row> rows) {
     std::string text;
     for (const row& r : rows) {
         const figures f = figures_of(c, r);
-        text += fmt::format(fmt::runtime(row_format), r.bytes, r.count, to_string(c.asked.type),
-                            goes_up(r.what) ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5),
-                            microseconds(r, 0.25), microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99),
-                            fmt::format("{:.4f}", f.algbw), fmt::format("{:.4f}", f.busbw),
-                            percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
-                            bus_column(c, percent_text(f.percent_of_bus)),
-                            r.ratios.empty() ? "-" : fmt::format("{:.3f}", quantile(r.ratios, 0.5)),
-                            r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25),
-                                                                 quantile(r.ratios, 0.75)),
-                            r.wrong ? std::to_string(*r.wrong) : "-",
-                            shape_column(r.how));
+        text += fmt::format(
+            fmt::runtime(row_format), r.bytes, r.count, to_string(c.asked.type),
+            goes_up(r.what) ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5), microseconds(r, 0.25),
+            microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99), fmt::format("{:.4f}", f.algbw),
+            fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
+            bus_column(c, percent_text(f.percent_of_bus)),
+            r.ratios.empty() ? "-" : fmt::format("{:.3f}", quantile(r.ratios, 0.5)),
+            r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25), quantile(r.ratios, 0.75)),
+            r.wrong ? std::to_string(*r.wrong) : "-", shape_column(r.how));
     }
     constexpr double worth_saying = 1;  // per cent
     if (!rows.empty() && rows.front().percent_stolen.value_or(0) > worth_saying)

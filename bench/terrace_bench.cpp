@@ -43,9 +43,7 @@ namespace {
 
 constexpr int fine = 0, something_wrong = 1, bad_input = 2;
 
-std::string now_text() {
-    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
+std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 // Where standard output takes no more, all ranks end.
 void say(const world& w, const std::string& text) {
@@ -72,9 +70,9 @@ plan load(const world& w, const settings& s) {
         check_runnable(p.get());
         for (const collective what : s.collectives) {
             if (!p.get().rules.contains(what))
-                throw input_error(s.plan_file.string(), 0, 0,
-                                  fmt::format("the plan has no rules for {0}; plan again, or leave {0} out",
-                                              to_string(what)));
+                throw input_error(
+                    s.plan_file.string(), 0, 0,
+                    fmt::format("the plan has no rules for {0}; plan again, or leave {0} out", to_string(what)));
             if (has_root(what) && s.root >= w.size())
                 throw usage_error(
                     fmt::format("terrace-bench: --root {}: there are {} ranks, from 0 on", s.root, w.size()));
@@ -135,9 +133,8 @@ void compare(const world& w, const conditions& under, memory& where, collective 
 
 int compare(const world& w, const settings& s) {
     const plan p = load(w, s);
-    const auto device = w.together([&] {
-        return s.device ? std::make_unique<gpu>(w, options::from_environment()) : nullptr;
-    });
+    const auto device =
+        w.together([&] { return s.device ? std::make_unique<gpu>(w, options::from_environment()) : nullptr; });
     const std::unique_ptr<memory> where = device ? device_memory(*device) : host_memory();
     std::optional<bus_rates> bus;
     if (s.staging) bus = measure_bus(w, *device);
@@ -175,11 +172,13 @@ std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hie
     if (!on_gpus(machine))
         throw input_error(s.topology_file.string(), 0, 0,
                           fmt::format("ranks on GPUs meet over nvlink or pcie, but the first level is {}; correct its "
-                                      "fabric, or leave out --device", to_string(machine.levels.front().medium)));
+                                      "fabric, or leave out --device",
+                                      to_string(machine.levels.front().medium)));
     int threads = MPI_THREAD_SINGLE;
     check(MPI_Query_thread(&threads), "MPI_Query_thread");
     if (threads < MPI_THREAD_MULTIPLE)
-        throw usage_error("terrace-bench: --device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
+        throw usage_error(
+            "terrace-bench: --device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
     return std::make_unique<gpu>(w, options::from_environment());
 }
 
@@ -223,8 +222,8 @@ int describe(const world& w, const detect_settings& s) {
     const detected found = detect(w);
     topology t{s.name, found.machine};
     if (t.name.empty()) t.name = t.machine.hosts.empty() ? "detected" : t.machine.hosts.front();
-    std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(), now_text(),
-                                     w.library(), w.host_count());
+    std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(),
+                                     now_text(), w.library(), w.host_count());
     std::string rates = "# Rates under `assumed` are not measured (--measure); correct what you know better.\n";
     if (s.measure) {
         const measured_machine measured = measure_machine(w, found.machine, found.ranks, shown);
@@ -239,7 +238,9 @@ int describe(const world& w, const detect_settings& s) {
         return true;
     });
     if (s.output_file.empty()) say(w, file);
-    else say(w, fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
+    else
+        say(w,
+            fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
     return fine;
 }
 

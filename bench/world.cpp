@@ -60,7 +60,8 @@ world::world(int& argc, char**& argv) {
     // Stages over MPI between devices have a thread of their own.
     const bool devices = std::any_of(argv, argv + argc, [](std::string_view a) { return a.starts_with("--device"); });
     int provided = 0;
-    check(MPI_Init_thread(&argc, &argv, devices ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check(MPI_Init_thread(&argc, &argv, devices ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided),
+          "MPI_Init_thread");
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");

@@ -70,8 +70,8 @@ public:
     explicit shape_list(const hierarchy& machine)
         : tree_(machine.shape), units_(units_of(machine.shape)), torus_(machine.torus_level()) {}
 
-    // Every order-preserving way, those with the fewest splits and then the fewest stages first; of too many the first, and
-    // a stage for each level.
+    // Every order-preserving way, those with the fewest splits and then the fewest stages first; of too many the first,
+    // and a stage for each level.
     std::vector<shape> run() {
         for (const bool splits : {false, true})
             for (std::size_t groups = 1; groups <= units_.size(); ++groups) extend(0, groups, splits);

@@ -42,18 +42,18 @@ constexpr std::array<std::int64_t, 6> message_lengths{48 * kib, 96 * kib, 192 * 
 constexpr std::array<std::int64_t, 1> shard_lengths{256 * kib};
 
 // More chunks in flight than three made things slower wherever it was measured; but on its way from or to a root a
-// chunk is in one or two places at a time, and where a latency is long beside a chunk many are needed to keep links busy:
-// all that a plan may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns, a
-// lane's messages are of several lengths at a time, and one link's wait for another's: twice as many chunks fill those
-// gaps.
+// chunk is in one or two places at a time, and where a latency is long beside a chunk many are needed to keep links
+// busy: all that a plan may have, where a lane takes no slot of shared memory. Where dimensions of a torus take turns,
+// a lane's messages are of several lengths at a time, and one link's wait for another's: twice as many chunks fill
+// those gaps.
 int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     if (has_root(c.cost.what())) return through_memory(machine, 0) ? 16 : 64;
     const auto comes_first = [](const stage& s) { return s.first > 0; };
     return std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first) ? 6 : 3;
 }
 
-// Where no simulation says what lanes lose to one another, and ranks have cores to themselves. Simulated by hand on 64 to
-// 192 ranks, six took 0 to 26 % less than three, and eight hardly less than six (docs/architecture.md).
+// Where no simulation says what lanes lose to one another, and ranks have cores to themselves. Simulated by hand on 64
+// to 192 ranks, six took 0 to 26 % less than three, and eight hardly less than six (docs/architecture.md).
 int untried_lanes(const hierarchy& machine) noexcept { return through_memory(machine, 0) ? 4 : 6; }
 
 // Gains below this are not worth another lane or a less usual chunk.
@@ -147,8 +147,8 @@ private:
         add(tried.second, bytes);
     }
 
-    // Simulations know of no caches, and so of memory only what blocks of unequal siblings ask of it. A baseline in one piece
-    // is what it is.
+    // Simulations know of no caches, and so of memory only what blocks of unequal siblings ask of it. A baseline in one
+    // piece is what it is.
     bool worth_a_trial(std::int64_t bytes) const {
         const price& cost = list_[chosen_].cost;
         if (has_root(cost.what())) return false;
@@ -243,8 +243,8 @@ private:
 
     using option = std::pair<std::size_t, tuning>;  // a candidate and how it runs
 
-    // A choice that simulations find about as fast as its price stands. Else others are simulated, those of the least price
-    // first, which is about the least that a simulation comes to, and the floor in any case.
+    // A choice that simulations find about as fast as its price stands. Else others are simulated, those of the least
+    // price first, which is about the least that a simulation comes to, and the floor in any case.
     option try_out(option chosen, const std::vector<std::size_t>& good, std::int64_t low, std::int64_t high) {
         const auto simulated = [&](option& o) {
             const auto time = trials_.time(list_[o.first], o.second.lanes, o.second.chunk, high);
@@ -282,9 +282,9 @@ private:
         return chosen;
     }
 
-    // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it, and next where a
-    // level has several stages, which meet on its links. So of what has lanes and an equal price, something with less of
-    // that and with the least start-ups in a row, if it does not take much more of the processors.
+    // Lanes lose most in `halving`, where each step goes to another rank and waits for the sends before it, and next
+    // where a level has several stages, which meet on its links. So of what has lanes and an equal price, something
+    // with less of that and with the least start-ups in a row, if it does not take much more of the processors.
     std::size_t with_less_waiting(std::size_t chosen, const std::vector<std::size_t>& good, double high) const {
         const auto waits = [&](std::size_t i) {
             const std::vector<stage>& stages = list_[i].what.stages;
@@ -306,8 +306,8 @@ private:
         return best;
     }
 
-    // Of what is about equally fast, and not slower than the floor, the stages of the choice, else one of the floor, else
-    // what takes the least of the processors.
+    // Of what is about equally fast, and not slower than the floor, the stages of the choice, else one of the floor,
+    // else what takes the least of the processors.
     option best_of(std::vector<option> tried, std::int64_t high) const {
         const std::size_t wanted = tried.front().first;
         double best = std::numeric_limits<double>::infinity(), floor = best;
@@ -324,9 +324,7 @@ private:
                                  [&](const option& a, const option& b) { return key(a) < key(b); });
     }
 
-    bool is_of_floor(std::size_t index) const {
-        return std::find(floor_.begin(), floor_.end(), index) != floor_.end();
-    }
+    bool is_of_floor(std::size_t index) const { return std::find(floor_.begin(), floor_.end(), index) != floor_.end(); }
 
     // Of candidates that differ in algorithms alone the one with the best price; each in all its ways that are nowhere
     // predicted slower than the floor but for what prices take for equal, by their price.
@@ -366,7 +364,7 @@ private:
     trials trials_;
     std::vector<std::size_t> open_;  // candidates at the current size
     std::vector<tuning> how_;        // of each of these
-    std::size_t chosen_ = nothing;  // at the size below
+    std::size_t chosen_ = nothing;   // at the size below
     std::vector<rule> rules_;
 };
 
@@ -414,7 +412,8 @@ double limit(const hierarchy& machine, std::int64_t bytes, const std::function<d
     const int ways = goes_up(what) + goes_down(what);
     double time = 0;
     for (const auto& [n, out] : torus_cuts(machine, rate))
-        time = std::max(time, ((has_root(what) ? 1 : ways * (n - 1) / n) * static_cast<double>(bytes) - free_bytes) / out);
+        time =
+            std::max(time, ((has_root(what) ? 1 : ways * (n - 1) / n) * static_cast<double>(bytes) - free_bytes) / out);
     for (int l = 0; l < machine.torus_level(); ++l) {
         const level& of = machine.levels[static_cast<std::size_t>(l)];
         const double n = machine.shape.members(l), measured = rate(l) / of.bandwidth;

@@ -1,8 +1,8 @@
 #include "planner/cost.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -55,7 +55,8 @@ double slowest(const phase_cost& p, double bytes) {
 // How long all ranks' work takes the cores that they share [s].
 double crowded(const phase_cost& p, double bytes) {
     double work = 0;
-    for (std::size_t load = 0; p.cores > 0 && load < p.loads.size(); ++load) work += p.ranks[load] * p.loads[load].work(bytes);
+    for (std::size_t load = 0; p.cores > 0 && load < p.loads.size(); ++load)
+        work += p.ranks[load] * p.loads[load].work(bytes);
     return p.cores > 0 ? work / p.cores : 0;
 }
 
@@ -80,8 +81,8 @@ double standing_of(const phase_cost& p, double bytes) {
     return p.latency + std::max(together(p, wire_of(p, bytes), own_processor_of(p, bytes)), crowded(p, bytes));
 }
 
-// What goes from hop to hop; where it is on several hops in a row, those inside a domain of some height, it may as well be
-// in line before a slower one.
+// What goes from hop to hop; where it is on several hops in a row, those inside a domain of some height, it may as well
+// be in line before a slower one.
 double lap_of(const phase_cost& p, double bytes) {
     if (p.lap.empty()) return 0;
     const auto passing = [&](const ring_hop& h) {
@@ -153,7 +154,8 @@ phase_cost work_of_ranks(const hierarchy& machine, const sampler& samples, Bytes
     p.slowness.assign(at(machine.depth()), 1);
     p.links.resize(samples.ranks().size() * at(machine.depth()) * 2);
     std::vector<cpu_load> loads;
-    for (const int rank : samples.ranks()) loads.push_back({{}, {}, static_cast<float>(bytes(rank) * access_time(machine))});
+    for (const int rank : samples.ranks())
+        loads.push_back({{}, {}, static_cast<float>(bytes(rank) * access_time(machine))});
     set_loads(p, std::move(loads), samples.weights());
     return p;
 }
@@ -187,8 +189,8 @@ std::vector<double> busy_links(const hierarchy& machine, const stage_price& s, c
     return busy;
 }
 
-// Of a vector that goes through dimensions in another order, what a stage has is so much more than in theirs: each one that
-// a stage comes after divides what it has by its size.
+// Of a vector that goes through dimensions in another order, what a stage has is so much more than in theirs: each one
+// that a stage comes after divides what it has by its size.
 double more_of(std::span<const stage> stages, const std::vector<int>& order, int number) {
     double more = 1;
     for (auto before = order.begin(); *before != number; ++before) more /= stages[at(*before)].group;
@@ -231,8 +233,16 @@ public:
     /// @param in_scratch the vector consists of blocks, which ranks copy there and back: in memory that peers reach
     phase_meter(const hierarchy& machine, const sampler& samples, const layout& l, const algorithm& by, carrier over,
                 bool down, bool in_scratch, const std::vector<int>& blocks, pattern_book& book)
-        : machine_(machine), samples_(samples), layout_(l), by_(by), over_(over), down_(down), in_scratch_(in_scratch),
-          blocks_(blocks), book_(book), loads_(l.places.size()) {
+        : machine_(machine),
+          samples_(samples),
+          layout_(l),
+          by_(by),
+          over_(over),
+          down_(down),
+          in_scratch_(in_scratch),
+          blocks_(blocks),
+          book_(book),
+          loads_(l.places.size()) {
         for (const level& each : machine.levels) made_.slowness.push_back(each.bandwidth / moved_by(each).bandwidth);
         made_.links.resize(l.places.size() * at(machine.depth()) * 2);
         made_.in_memory = true;
@@ -309,8 +319,8 @@ private:
         made_.largest_part = std::max(made_.largest_part, load);
     }
 
-    // Steps of a ring do not wait for the longest hop each. Either the busiest link passes one part after the other, and
-    // nothing else is waited for; or a part that goes over all hops but one is under way the longest.
+    // Steps of a ring do not wait for the longest hop each. Either the busiest link passes one part after the other,
+    // and nothing else is waited for; or a part that goes over all hops but one is under way the longest.
     void go_around() {
         const place& any = any_place();
         const double part = 1.0 / any.positions;
@@ -318,7 +328,7 @@ private:
         const auto some = [](int hops) { return hops > 0; };
         ++*std::find_if(all.rbegin(), all.rend(), some);  // from the last to the first
         --*std::find_if(all.begin(), all.end(), some);    // the one that a part does not go over
-        std::vector<std::vector<int>> within;  // the longest domain of each height
+        std::vector<std::vector<int>> within;             // the longest domain of each height
         for (int h = layout_.from + 1; h < layout_.to; ++h) {
             place::block longest;
             for (const std::size_t i : *here_)
@@ -403,8 +413,8 @@ private:
         }
     }
 
-    // What the first position sends to neighbours on a ring, as if it had one link for all: a lane's slots go to segments in
-    // program order, so that the last of one message and the first of the next are under way together.
+    // What the first position sends to neighbours on a ring, as if it had one link for all: a lane's slots go to
+    // segments in program order, so that the last of one message and the first of the next are under way together.
     void take_slots(const pattern& p) {
         if (on_gpus(machine_)) return;  // messages go whole
         const place& any = any_place();
@@ -512,7 +522,8 @@ private:
                 const int height = layout_.from + static_cast<int>(h);
                 const int level = layout_.rungs[at(height)].level;
                 if (layout_.rungs[at(height)].linked())
-                    slowest = std::max(slowest, busier * held * made_.slowness[at(level)] / machine_.rate(level, first_domain[h] + d));
+                    slowest = std::max(
+                        slowest, busier * held * made_.slowness[at(level)] / machine_.rate(level, first_domain[h] + d));
                 all[h][at(d)].first += w.first * e.times;
                 all[h][at(d)].second += w.second * e.times;
                 w = {};
@@ -540,7 +551,8 @@ private:
                 const bool inside = h < layout_.from;
                 if (ring(h) && inside) continue;
                 const std::size_t above = at(std::max(0, h - layout_.from));
-                const auto [out, in] = inside ? all_ends[at(q.position)] : all[above][at(domain[above][at(q.position)])];
+                const auto [out, in] =
+                    inside ? all_ends[at(q.position)] : all[above][at(domain[above][at(q.position)])];
                 const double weight = inside ? q.below[at(h)] : held;
                 pass(i, h, {out * weight, in * weight});
             }
@@ -561,7 +573,8 @@ private:
             const bool is_root = has_root && q.position == 0;
             const double exposed = layout_.how == mode::scatter ? 1 - reduced : is_root ? 0 : 1;  // to peers
             const double in = !down_ && layout_.innermost && !in_scratch_ ? 2 * exposed : 0;
-            // All that a rank has just copied in is in its cache: where it reads all of that again, it does so for nothing.
+            // All that a rank has just copied in is in its cache: where it reads all of that again, it does so for
+            // nothing.
             const double again = all_reduce && in > 0 ? 1 : 0;
             const double added = !down_ && (!has_root || is_root) ? (size + 1 - again) * reduced : 0;
             const double out = !down_ ? 0 : in_scratch_ ? 2 * exposed : 2;
@@ -589,14 +602,15 @@ private:
 
     // Of the stage's data, what so many positions from one on own once it is scattered.
     double shards_of(int first, int positions) const {
-        const double all = blocks_.empty() ? any_place().positions : std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
+        const double all =
+            blocks_.empty() ? any_place().positions : std::accumulate(blocks_.begin(), blocks_.end(), 0.0);
         if (blocks_.empty()) return positions / all;
         return std::accumulate(blocks_.begin() + first, blocks_.begin() + first + positions, 0.0) / all;
     }
     const place& any_place() const { return layout_.places[here_->front()]; }
 
-    // A native stage between GPUs: a ring, of two rounds where all get all, or a chain of many pieces where one has all;
-    // one start-up, and what arrives is reduced as it passes through.
+    // A native stage between GPUs: a ring, of two rounds where all get all, or a chain of many pieces where one has
+    // all; one start-up, and what arrives is reduced as it passes through.
     void meet_in_nccl() {
         const bool has_root = layout_.how == mode::root;
         const int outermost = outermost_joining();
@@ -693,7 +707,8 @@ private:
     // Of the link of the sample's domain of a height.
     double rate(std::size_t sample, int height) const {
         const int level = layout_.rungs[at(height)].level;
-        return machine_.rate(level, machine_.shape.domain_of(level - 1, samples_.ranks()[sample])) / made_.slowness[at(level)];
+        return machine_.rate(level, machine_.shape.domain_of(level - 1, samples_.ranks()[sample])) /
+               made_.slowness[at(level)];
     }
 
     // What the stage's data takes on a level's links.
@@ -734,9 +749,9 @@ private:
     double longest_path_ = 0;
     // Of the domain at hand.
     const std::vector<std::size_t>* here_ = nullptr;
-    double inner_ = 0;          // slowness of the busiest link inside its positions, per vector that one sends [s/B]
+    double inner_ = 0;  // slowness of the busiest link inside its positions, per vector that one sends [s/B]
     std::vector<double> inner_of_;  // inside each sample's
-    double largest_piece_ = 0;  // of the vector
+    double largest_piece_ = 0;      // of the vector
     struct {
         double latency = 0, data = 0, in_turn = 0, overlap = 0, path_memory = 0, path_parts = 0;
         std::vector<message_load> path;
@@ -874,8 +889,9 @@ price pricer::price_together(collective what, std::span<const stage> stages,
         for (const int s : ways.orders[at(r)]) {
             const double part = ways.shares[at(r)] / all * more_of(stages, ways.orders[at(r)], s);
             const stage_price& whole = *costs[at(s)];
-            legs.push_back({s, r + 1, std::make_shared<const stage_price>(stage_price{
-                                          scaled(whole.up, part), scaled(whole.down, part), nullptr})});
+            legs.push_back({s, r + 1,
+                            std::make_shared<const stage_price>(
+                                stage_price{scaled(whole.up, part), scaled(whole.down, part), nullptr})});
         }
     if (has_blocks(what)) legs.push_back({0, 0, block_copies_});
     if (what == collective::broadcast && stages.front().algorithm == "native" && !on_gpus(machine_))
@@ -901,7 +917,8 @@ std::vector<int> pricer::turns(collective what, std::span<const stage> stages,
             const double more = more_of(stages, order, s);
             const std::vector<double> of_stage = busy_links(machine_, *costs[at(s)], what);
             for (std::size_t l = 0; l < depth; ++l) sum[l] += of_stage[l] * more;
-            for (const phase_cost* p : costs[at(s)]->phases(what)) sum[depth + first] += in_one_piece ? p->data * more : 0;
+            for (const phase_cost* p : costs[at(s)]->phases(what))
+                sum[depth + first] += in_one_piece ? p->data * more : 0;
         }
         std::rotate(order.begin(), order.begin() + 1, order.end());
     }
@@ -914,8 +931,8 @@ std::vector<int> pricer::turns(collective what, std::span<const stage> stages,
     std::vector<int> shares(stages.size()), best;
     double least = std::numeric_limits<double>::infinity();
     for (int n = 1; n <= most && dimensions > 0; ++n) {
-        const auto next = std::min_element(busy.begin(), busy.end(),
-                                           [&](const auto& a, const auto& b) { return with(a) < with(b); });
+        const auto next =
+            std::min_element(busy.begin(), busy.end(), [&](const auto& a, const auto& b) { return with(a) < with(b); });
         for (std::size_t i = 0; i < so_far.size(); ++i) so_far[i] += (*next)[i];
         ++shares[inside + static_cast<std::size_t>(next - busy.begin())];
         const double each = *std::max_element(so_far.begin(), so_far.end()) / n;

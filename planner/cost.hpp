@@ -30,8 +30,8 @@ double access_time(const hierarchy& machine) noexcept;
 /// To see a peer's flag takes so much of a message's start-up (docs/performance.md, one node).
 inline constexpr double flag = 1.0 / 3;
 
-/// How long a rank that waits for another is without its core, where ranks share cores: until each of the others on it has
-/// had its turn, which takes about what one end of a message does [s].
+/// How long a rank that waits for another is without its core, where ranks share cores: until each of the others on it
+/// has had its turn, which takes about what one end of a message does [s].
 double turn_time(const hierarchy& machine) noexcept;
 
 /// Messages go whole there.
@@ -43,9 +43,9 @@ bool through_memory(const hierarchy& machine, int l) noexcept;
 
 /// Messages of one size that a rank sends or receives in one phase.
 struct message_load {
-    float part = 0;        ///< of the vector; single precision, so that equal sizes compare equal
-    float overhead = 0;    ///< o of one message [s]
-    bool whole = false;    ///< not cut into segments
+    float part = 0;      ///< of the vector; single precision, so that equal sizes compare equal
+    float overhead = 0;  ///< o of one message [s]
+    bool whole = false;  ///< not cut into segments
     double count = 0;
 
     friend auto operator<=>(const message_load&, const message_load&) = default;
@@ -66,35 +66,35 @@ struct cpu_load {
 
 /// Hops of one kind around a ring.
 struct ring_hop {
-    double latency = 0;         ///< of one of them [s]
-    double data = 0;            ///< on the wire, per byte of the vector [s/B]
+    double latency = 0;  ///< of one of them [s]
+    double data = 0;     ///< on the wire, per byte of the vector [s/B]
     message_load message;
-    double memory = 0;          ///< time to copy and add it up, per byte of the vector [s/B]
-    int count = 0;              ///< all but one of the whole ring
-    std::vector<int> within;    ///< those in the longest domain, by its height
+    double memory = 0;        ///< time to copy and add it up, per byte of the vector [s/B]
+    int count = 0;            ///< all but one of the whole ring
+    std::vector<int> within;  ///< those in the longest domain, by its height
 };
 
 /// One direction of one stage over the whole machine: what it takes, as a function of the bytes of the vector.
 struct phase_cost {
-    double latency = 0;                ///< start-ups that wait for one another [s]
-    double data = 0;                   ///< on the wire, per byte of the vector [s/B]
-    std::vector<ring_hop> lap;         ///< of a part around a ring: `latency` and `data` are then those of the busiest link
+    double latency = 0;         ///< start-ups that wait for one another [s]
+    double data = 0;            ///< on the wire, per byte of the vector [s/B]
+    std::vector<ring_hop> lap;  ///< of a part around a ring: `latency` and `data` are then those of the busiest link
     double held_latency = 0, held_data = 0;  ///< those of `latency` and `data` in which one rank takes part, at most
-    double in_turn = 0;                ///< what a rank sends over rings, one message after the other, per byte [s/B]
-    double overlap = 0;                ///< so much shorter is that, as request slots let messages overlap [s]
-    std::vector<double> links;         ///< vectors through the links above each sample: by sample, level, direction
-    std::vector<cpu_load> loads;       ///< the different ones
-    std::vector<int> load_of_sample;   ///< index into `loads`
-    std::vector<double> ranks;         ///< how many have each of them
+    double in_turn = 0;               ///< what a rank sends over rings, one message after the other, per byte [s/B]
+    double overlap = 0;               ///< so much shorter is that, as request slots let messages overlap [s]
+    std::vector<double> links;        ///< vectors through the links above each sample: by sample, level, direction
+    std::vector<cpu_load> loads;      ///< the different ones
+    std::vector<int> load_of_sample;  ///< index into `loads`
+    std::vector<double> ranks;        ///< how many have each of them
     std::vector<std::vector<double>> times;  ///< of each load, for vectors of powers of two from smallest_size [s]
-    std::vector<int> slowest;          ///< those loads that take the longest at one of these sizes
-    std::vector<message_load> path;    ///< the largest message of each exchange: they wait for one another
-    double path_memory = 0;            ///< time to copy and add them up, per byte of the vector [s/B]
-    int cores = 0;                     ///< that all ranks share; 0: each has its own
-    bool in_memory = false;            ///< processors move the data themselves: links and processors are busy at once
-    std::vector<double> slowness;      ///< by level: times as long as its rate says that a link takes
-    double network_part = 0;           ///< the largest message between nodes, of the vector
-    double largest_part = 0;           ///< the largest message
+    std::vector<int> slowest;                ///< those loads that take the longest at one of these sizes
+    std::vector<message_load> path;          ///< the largest message of each exchange: they wait for one another
+    double path_memory = 0;                  ///< time to copy and add them up, per byte of the vector [s/B]
+    int cores = 0;                           ///< that all ranks share; 0: each has its own
+    bool in_memory = false;        ///< processors move the data themselves: links and processors are busy at once
+    std::vector<double> slowness;  ///< by level: times as long as its rate says that a link takes
+    double network_part = 0;       ///< the largest message between nodes, of the vector
+    double largest_part = 0;       ///< the largest message
 };
 
 /// Up and down. Shared by all candidates, of all collectives, that have the stage at the same place.
@@ -125,11 +125,12 @@ struct pipeline {
     double idle = 0;     ///< of `sum`: what goes around rings leaves that to other chunks [s]
     double held = 0;     ///< of one chunk: how long it keeps a rank's lane, at most [s]
 
-    /// A chunk ends every so often as the busiest resource is occupied by one; and it begins once that has ended which had
-    /// its lane, so that as many as there are lanes wait for none (section 6).
+    /// A chunk ends every so often as the busiest resource is occupied by one; and it begins once that has ended which
+    /// had its lane, so that as many as there are lanes wait for none (section 6).
     double time(int lanes) const noexcept {
         const double waits = std::floor((chunks - 1) / lanes), others = chunks - 1 - waits * lanes;
-        return std::max(sum + waits * held + std::max(0.0, others * busiest - idle), sum - idle + (chunks - 1) * busiest);
+        return std::max(sum + waits * held + std::max(0.0, others * busiest - idle),
+                        sum - idle + (chunks - 1) * busiest);
     }
 };
 
@@ -161,10 +162,10 @@ private:
 
     collective what_;
     std::vector<leg> legs_;
-    std::vector<const phase_cost*> phases_;     // of the legs, those that are run
-    std::vector<link_cost> links_;              // the busiest of each level; bytes and time per byte of the vector
-    double link_time_ = 0;                      // of the busiest link, per byte of the vector [s/B]
-    double latency_ = 0;                        // start-ups that wait for one another, on the longest route [s]
+    std::vector<const phase_cost*> phases_;  // of the legs, those that are run
+    std::vector<link_cost> links_;           // the busiest of each level; bytes and time per byte of the vector
+    double link_time_ = 0;                   // of the busiest link, per byte of the vector [s/B]
+    double latency_ = 0;                     // start-ups that wait for one another, on the longest route [s]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
     double ranks_;
@@ -175,8 +176,8 @@ private:
 /// "0-1:8:scatter:ring:nccl:0:;": the same text for equal stages and for no others.
 std::string key_of(std::span<const stage> stages);
 
-/// Whether plans may run a stage by it. A native stage runs where ranks share memory; and between GPUs, over NCCL, where
-/// domains are even, so that NCCL knows the groups, and the file says what NCCL takes there (`nccl:`).
+/// Whether plans may run a stage by it. A native stage runs where ranks share memory; and between GPUs, over NCCL,
+/// where domains are even, so that NCCL knows the groups, and the file says what NCCL takes there (`nccl:`).
 bool available(const hierarchy& machine, const stage& s, const algorithm& a);
 
 /// Prices stages on one machine. Section 6 of docs/architecture.md: every message is charged to each physical link that
@@ -187,8 +188,8 @@ public:
     pricer(const hierarchy& machine, sampler samples);
 
     price price_stages(std::span<const stage> stages, collective what);
-    /// For each stage, whatever its algorithm is, all that could run it: between GPUs also over MPI, where the file says
-    /// what that takes (`mpi:`). Each is priced once.
+    /// For each stage, whatever its algorithm is, all that could run it: between GPUs also over MPI, where the file
+    /// says what that takes (`mpi:`). Each is priced once.
     struct option {
         const algorithm* by;
         carrier over;
@@ -198,9 +199,9 @@ public:
     price price_together(collective what, std::span<const stage> stages,
                          std::vector<std::shared_ptr<const stage_price>> costs) const;
     const hierarchy& machine() const noexcept { return machine_; }
-    /// How much of a vector is to begin with each of the stages, which cost so much, for the busiest link of a torus (in one
-    /// piece: and the longest route) to be busy no longer than it must: small integers, as stage::first. Empty where there is
-    /// nothing to gain, or no torus.
+    /// How much of a vector is to begin with each of the stages, which cost so much, for the busiest link of a torus
+    /// (in one piece: and the longest route) to be busy no longer than it must: small integers, as stage::first. Empty
+    /// where there is nothing to gain, or no torus.
     std::vector<int> turns(collective what, std::span<const stage> stages,
                            std::span<const std::shared_ptr<const stage_price>> costs, bool in_one_piece) const;
 

@@ -34,8 +34,8 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
 std::string key_of_places(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how), s.first,
-                           fmt::join(s.weights, ":"));
+        key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how),
+                           s.first, fmt::join(s.weights, ":"));
     return key;
 }
 
@@ -83,7 +83,7 @@ void sampler::sample(int level, int domain, double weight) {
     const bool looks = !takes_few_ || looked_into_.emplace(level, kind_[at(level)][at(domain)]).second;
     std::map<std::pair<int, double>, std::vector<int>> alike;  // the children that are sampled, by kind and rate; the
                                                                // last of them for the others
-    std::map<int, double> weights;          // by child
+    std::map<int, double> weights;                             // by child
     for (int child = first; child <= last; ++child) {
         const int kind = level == 0 ? 0 : kind_[at(level - 1)][at(child)];
         std::vector<int>& chosen = alike[looks ? std::pair(kind, machine_.rate(level, child)) : std::pair(0, 0.0)];
@@ -214,8 +214,7 @@ void sampler::put(laid_out& l, std::size_t sample) {
     std::vector<double> weight = p.below;
     const double whole = weight.back(), n = p.positions;
     const bool first = p.position == 0;
-    for (double& each : weight)
-        each = w.how == mode::scatter ? each / n : w.how == mode::root && !first ? 0 : each;
+    for (double& each : weight) each = w.how == mode::scatter ? each / n : w.how == mode::root && !first ? 0 : each;
     const auto add_block = [&](const place::block& b) {
         weight.push_back(w.how == mode::scatter ? whole * b.positions / n
                          : w.how == mode::root  ? (b.first == 0 ? whole : 0)

@@ -14,9 +14,9 @@ namespace terrace {
 /// Where a sampled rank stands in one stage: it holds a part of the vector, and in its domain it speaks for a position,
 /// one of those between which the stage moves data.
 struct place {
-    int domain = 0;             ///< of the stage, counted over the machine
-    int first = 0;              ///< position 0, counted over the machine
-    int positions = 1;          ///< of the domain
+    int domain = 0;     ///< of the stage, counted over the machine
+    int first = 0;      ///< position 0, counted over the machine
+    int positions = 1;  ///< of the domain
     int position = 0;
     double share = 1;           ///< of the vector, held when the stage begins; 0: the rank takes no part
     double pieces = 1;          ///< consecutive parts with other owners elsewhere: groups that the rank is a member of
@@ -37,8 +37,8 @@ struct layout {
         int group = 0;   ///< domains of this height in one of the next, where the level is split; else 0
         bool linked() const noexcept { return within == 1; }  ///< domains of this height have links of their own
     };
-    std::vector<rung> rungs;    ///< by height
-    int from = 0, to = 0;       ///< heights of the last stage's positions and of its domains
+    std::vector<rung> rungs;  ///< by height
+    int from = 0, to = 0;     ///< heights of the last stage's positions and of its domains
     mode how = mode::scatter;
     bool innermost = true;
     std::vector<place> places;  ///< in the last stage, by sample

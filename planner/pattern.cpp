@@ -36,7 +36,8 @@ public:
         builder out(position, size_, collective::allreduce, count_);
         emit_(out, {members_, shards_, {0, count_}, position, 0});
         schedule made = out.finish();
-        const bool library = std::any_of(made.groups.begin(), made.groups.end(), [](const stage_group& g) { return g.library; });
+        const bool library =
+            std::any_of(made.groups.begin(), made.groups.end(), [](const stage_group& g) { return g.library; });
         return library ? lower(made, {}) : made;
     }
 

@@ -26,7 +26,8 @@ struct exchange {
 /// What an algorithm sends over a group in one direction, read off its generator: the pattern is written nowhere else.
 struct pattern {
     std::vector<exchange> exchanges;
-    std::vector<double> reduced;  ///< by position: work of reducing, in segments added to others (two read, one written)
+    std::vector<double>
+        reduced;  ///< by position: work of reducing, in segments added to others (two read, one written)
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;

@@ -12,20 +12,20 @@ namespace terrace {
 
 /// Where a time comes from: for `terrace explain`.
 struct stage_cost {
-    double time = 0;      ///< of the stage alone, up and down, for one chunk, latency included [s]
-    double latency = 0;   ///< start-ups in it [s]
+    double time = 0;     ///< of the stage alone, up and down, for one chunk, latency included [s]
+    double latency = 0;  ///< start-ups in it [s]
 };
 struct link_cost {
     int level = 0;
-    int child = 0;             ///< of the level, over the whole machine: the busiest
-    double bytes = 0;          ///< through it in its busier direction, in the whole call
-    double time = 0;           ///< bytes / rate [s]
+    int child = 0;     ///< of the level, over the whole machine: the busiest
+    double bytes = 0;  ///< through it in its busier direction, in the whole call
+    double time = 0;   ///< bytes / rate [s]
 };
 struct prediction {
-    double time = 0;                  ///< [s]
+    double time = 0;  ///< [s]
     std::vector<stage_cost> stages;
-    std::vector<link_cost> links;     ///< the busiest link of each level
-    double cpu_time = 0;              ///< of the busiest rank: messages and reductions [s]
+    std::vector<link_cost> links;  ///< the busiest link of each level
+    double cpu_time = 0;           ///< of the busiest rank: messages and reductions [s]
 };
 
 /// One way to run a collective: a rule without its bound.

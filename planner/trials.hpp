@@ -19,8 +19,8 @@ class trials {
 public:
     explicit trials(const hierarchy& machine);
 
-    /// Time of a call [s]; nothing where that would take too long. Of more than a few chunks in flight the first ones are
-    /// simulated, and the others take as long as the later of these do.
+    /// Time of a call [s]; nothing where that would take too long. Of more than a few chunks in flight the first ones
+    /// are simulated, and the others take as long as the later of these do.
     std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
 private:

@@ -26,9 +26,8 @@ std::string host_name() {
 
 // The node inside the cluster file, or as a file of its own beside it.
 std::string cluster_file(const topology& t, const detect_command& a) {
-    const std::string head =
-        fmt::format("# {}, as hwloc sees it. Rates under `assumed` are not measured; correct what you know better.\n",
-                    t.name);
+    const std::string head = fmt::format(
+        "# {}, as hwloc sees it. Rates under `assumed` are not measured; correct what you know better.\n", t.name);
     if (a.node_file.empty()) return head + write_cluster(t);
     write_atomically(a.node_file, this_hardware_xml());
     const std::filesystem::path directory = std::filesystem::path(a.output).parent_path();

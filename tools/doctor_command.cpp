@@ -39,7 +39,7 @@ namespace fs = std::filesystem;
 struct finding {
     enum class kind { ok, note, problem };
     kind how = kind::ok;
-    std::string what;   // was looked at
+    std::string what;  // was looked at
     std::string found;
     std::string fix = {};
 };
@@ -222,8 +222,8 @@ std::vector<finding> variables() {
 
 int doctor_command::run() const {
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(), host_name(), launcher(),
-                             user(), processors(), gpu_driver()};
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),  host_name(),
+                             launcher(),      user(),       processors(),    gpu_driver()};
     for (finding& f : variables()) all.push_back(std::move(f));
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};

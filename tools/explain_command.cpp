@@ -49,8 +49,8 @@ void print_stages(const recipe& plan, collective what, const rule& chosen, const
     table rows("<>>");
     rows.add({"stage", "time", "start-ups in it"});
     for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
-        rows.add({stage_text(plan.machine, chosen.stages[s]),
-                  format_duration(p.stages[s].time), format_duration(p.stages[s].latency)});
+        rows.add({stage_text(plan.machine, chosen.stages[s]), format_duration(p.stages[s].time),
+                  format_duration(p.stages[s].latency)});
     }
     const int orders = routes_of(plan.machine, chosen.stages).count();
     say("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
@@ -94,17 +94,15 @@ std::string bottleneck(const recipe& plan, const rule& chosen, const prediction&
 }
 
 // The machine with its links' loads, and the stages over it.
-picture picture_of(const recipe& plan, const std::string& call, const rule& chosen, const prediction& p,
-                   double limit) {
+picture picture_of(const recipe& plan, const std::string& call, const rule& chosen, const prediction& p, double limit) {
     const hierarchy& machine = plan.machine;
     picture drawn{.machine = machine,
                   .title = fmt::format("{}: {}", plan.name, call),
                   .subtitle = fmt::format("predicted {}, limit {} ({} of it), lanes {}", format_duration(p.time),
-                                          format_duration(limit), percent_of_limit(limit, p.time),
-                                          lanes_text(chosen))};
+                                          format_duration(limit), percent_of_limit(limit, p.time), lanes_text(chosen))};
     for (const link_cost& l : p.links)
-        drawn.loads.push_back({fmt::format("{:.3g} MB, {:.0f} %", l.bytes / 1e6, 100 * l.time / p.time),
-                               l.time / p.time});
+        drawn.loads.push_back(
+            {fmt::format("{:.3g} MB, {:.0f} %", l.bytes / 1e6, 100 * l.time / p.time), l.time / p.time});
     const tree shape = stage_tree(machine, chosen.stages);
     for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
         const stage& of = chosen.stages[s];
@@ -113,8 +111,7 @@ picture picture_of(const recipe& plan, const std::string& call, const rule& chos
                                                                : fmt::format("{} to {}", *sizes.first, *sizes.second);
         drawn.stages.push_back({of.levels.front(),
                                 of.levels.back(),
-                                {fmt::format("{}. {}", s + 1, stage_text(machine, of)),
-                                 "domains of " + size,
+                                {fmt::format("{}. {}", s + 1, stage_text(machine, of)), "domains of " + size,
                                  fmt::format("a chunk takes {}", format_duration(p.stages[s].time)),
                                  fmt::format("{} of it start-ups", format_duration(p.stages[s].latency))}});
     }
@@ -139,11 +136,11 @@ int explain_command::run() const {
         say_text(svg ? draw_svg(drawn) : draw_dot(drawn));
         return 0;
     }
-    say("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes),
-        plan.machine.ranks(), shape_text(plan.machine.shape), rates_text(plan.machine));
+    say("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), plan.machine.ranks(),
+        shape_text(plan.machine.shape), rates_text(plan.machine));
     say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
-    say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time),
-        format_duration(at_size.limit), percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
+    say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time), format_duration(at_size.limit),
+        percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
     if (chosen.simulated > 0)
         say("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
             format_duration(chosen.simulated), format_bytes(chosen.at));

@@ -19,7 +19,7 @@ int export_command::run() const {
     const std::string text = rankfile   ? terrace::rankfile(plan.machine)
                              : hostfile ? terrace::hostfile(plan.machine)
                              : simgrid  ? simgrid_platform(plan.machine, plan.name)
-                                          : plan_json(plan);
+                                        : plan_json(plan);
     if (output.empty()) say_text(text);
     else write_atomically(output, text);
     return 0;

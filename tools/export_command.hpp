@@ -9,7 +9,7 @@ namespace terrace {
 struct export_command {
     std::filesystem::path plan_file;
     bool rankfile = false, hostfile = false, simgrid = false, json = false;  ///< one of them
-    std::string output;  ///< a file; empty: standard output
+    std::string output;                                                      ///< a file; empty: standard output
 
     /// @returns the exit code
     int run() const;

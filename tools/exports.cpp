@@ -31,10 +31,11 @@ public:
     explicit platform(const hierarchy& machine) : machine_(machine) {}
 
     std::string write(const std::string& name) {
-        out_ = fmt::format("<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM "
-                           "\"https://simgrid.org/simgrid.dtd\">\n"
-                           "<!-- {}: ranks are the hosts rank0 to rank{}. -->\n<platform version=\"4.1\">\n",
-                           escaped(name), machine_.ranks() - 1);
+        out_ = fmt::format(
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM "
+            "\"https://simgrid.org/simgrid.dtd\">\n"
+            "<!-- {}: ranks are the hosts rank0 to rank{}. -->\n<platform version=\"4.1\">\n",
+            escaped(name), machine_.ranks() - 1);
         if (machine_.torus_level() < machine_.depth()) torus();
         else zone(machine_.depth() - 1, 0, 1);
         return std::move(out_) + "</platform>\n";
@@ -61,8 +62,9 @@ private:
 
     void child_zone(int level, int child, int depth) {
         if (level > 0) return zone(level - 1, child, depth);
-        out_ += fmt::format("{:{}}<zone id=\"zone_rank{}\" routing=\"None\"><host id=\"rank{}\" speed=\"1Gf\"/></zone>\n", "",
-                            2 * depth, child, child);
+        out_ +=
+            fmt::format("{:{}}<zone id=\"zone_rank{}\" routing=\"None\"><host id=\"rank{}\" speed=\"1Gf\"/></zone>\n",
+                        "", 2 * depth, child, child);
     }
 
     // One zone of all nodes, each with a link to the next one of every dimension. Messages go the shortest way, and
@@ -80,13 +82,16 @@ private:
                 const int place = wrap(n / stride, size), next = n + stride * (wrap(place + 1, size) - place);
                 if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two
                 const std::string id = fmt::format("link{}_{}", l, n);
-                out_ += fmt::format("    <link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" sharing_policy=\"SPLITDUPLEX\"/>\n",
-                                    id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside));
+                out_ += fmt::format(
+                    "    <link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
+                    "sharing_policy=\"SPLITDUPLEX\"/>\n",
+                    id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside));
                 for (const auto& [from, to, direction] : {std::tuple(n, next, "UP"), std::tuple(next, n, "DOWN")})
-                    routes += fmt::format("    <zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
-                                          "<link_ctn id=\"{}\" direction=\"{}\"/></zoneRoute>\n",
-                                          inner_zone(first, from), inner_zone(first, to), inner_gate(first, from),
-                                          inner_gate(first, to), id, direction);
+                    routes += fmt::format(
+                        "    <zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
+                        "<link_ctn id=\"{}\" direction=\"{}\"/></zoneRoute>\n",
+                        inner_zone(first, from), inner_zone(first, to), inner_gate(first, from), inner_gate(first, to),
+                        id, direction);
             }
         }
         out_ += routes + "  </zone>\n";
@@ -102,17 +107,19 @@ private:
         line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", hub_id(level, domain),
                          router_id(level, domain)));
         for (int child = first; child < last; ++child)
-            line(fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
-                             "sharing_policy=\"SPLITDUPLEX\"/>",
-                             level, child, machine_.rate(level, child), link_latency(level)));
+            line(
+                fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
+                            "sharing_policy=\"SPLITDUPLEX\"/>",
+                            level, child, machine_.rate(level, child), link_latency(level)));
         for (int child = first; child < last; ++child) {
             const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
             const std::string hub = hub_id(level, domain), router = router_id(level, domain);
             const auto route = [&](const std::string& from, const std::string& gate_from, const std::string& to,
                                    const std::string& gate_to, const char* direction) {
-                line(fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
-                                 "<link_ctn id=\"link{}_{}\" direction=\"{}\"/></zoneRoute>",
-                                 from, to, gate_from, gate_to, level, child, direction));
+                line(
+                    fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
+                                "<link_ctn id=\"link{}_{}\" direction=\"{}\"/></zoneRoute>",
+                                from, to, gate_from, gate_to, level, child, direction));
             };
             route(inner, gate, hub, router, "UP");
             route(hub, router, inner, gate, "DOWN");
@@ -134,8 +141,8 @@ json json_of(const hierarchy& machine, const rule& r) {
         if (!s.weights.empty()) stages.back()["weights"] = s.weights;
         if (s.first > 0) stages.back()["first"] = s.first;
     }
-    json made{{"lanes", r.lanes}, {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
-                        {"predicted_s", r.predicted}, {"limit_s", r.limit}, {"stages", stages}};
+    json made{{"lanes", r.lanes},           {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
+              {"predicted_s", r.predicted}, {"limit_s", r.limit},     {"stages", stages}};
     if (r.simulated > 0) made["simulated_s"] = r.simulated;
     if (r.up_to == rule::no_bound) made["up_to_bytes"] = nullptr;
     else made["up_to_bytes"] = r.up_to;
@@ -157,8 +164,9 @@ std::string rankfile(const hierarchy& machine) {
 
 std::string hostfile(const hierarchy& machine) {
     if (machine.hosts.empty())
-        throw usage_error("--hostfile: the plan names no hosts; write `hosts:` into the cluster file, or plan with "
-                          "--hosts, and plan again");
+        throw usage_error(
+            "--hostfile: the plan names no hosts; write `hosts:` into the cluster file, or plan with "
+            "--hosts, and plan again");
     std::string out;
     const std::vector<int> sizes = machine.node_sizes();
     for (std::size_t node = 0; node < sizes.size(); ++node)
@@ -173,10 +181,14 @@ std::string simgrid_platform(const hierarchy& machine, const std::string& name) 
 std::string plan_json(const recipe& plan) {
     json levels = json::array();
     for (const level& l : plan.machine.levels) {
-        levels.push_back({{"name", l.name}, {"fabric", to_string(l.medium)}, {"bandwidth_bytes_per_s", l.bandwidth},
-                          {"latency_s", l.latency}, {"overhead_s", l.overhead},
-                          {"assumed", {{"bandwidth", l.bandwidth_assumed}, {"latency", l.latency_assumed},
-                                       {"overhead", l.overhead_assumed}}}});
+        levels.push_back(
+            {{"name", l.name},
+             {"fabric", to_string(l.medium)},
+             {"bandwidth_bytes_per_s", l.bandwidth},
+             {"latency_s", l.latency},
+             {"overhead_s", l.overhead},
+             {"assumed",
+              {{"bandwidth", l.bandwidth_assumed}, {"latency", l.latency_assumed}, {"overhead", l.overhead_assumed}}}});
         if (!l.rates.empty()) levels.back()["bandwidths_bytes_per_s"] = l.rates;
     }
     json rules;
@@ -184,11 +196,16 @@ std::string plan_json(const recipe& plan) {
         json& of = rules[std::string(to_string(what))] = json::array();
         for (const rule& r : list) of.push_back(json_of(plan.machine, r));
     }
-    const json made{{"name", plan.name}, {"made_by", plan.made_by}, {"id", plan.id},
-                                      {"verified", plan.verified}, {"ranks", plan.machine.ranks()},
-                                      {"nodes", plan.machine.node_sizes()}, {"hosts", plan.machine.hosts},
-                                      {"levels", levels}, {"shape", plan.machine.shape.children()},
-                                      {"rules", rules}};
+    const json made{{"name", plan.name},
+                    {"made_by", plan.made_by},
+                    {"id", plan.id},
+                    {"verified", plan.verified},
+                    {"ranks", plan.machine.ranks()},
+                    {"nodes", plan.machine.node_sizes()},
+                    {"hosts", plan.machine.hosts},
+                    {"levels", levels},
+                    {"shape", plan.machine.shape.children()},
+                    {"rules", rules}};
     return made.dump(2) + "\n";
 }
 

@@ -54,8 +54,11 @@ gpu_info look_for_gpus(const std::filesystem::path& module) {
     if (found.runtime == nullptr) return {{false, found.trouble}, {false, "comes with cuda, in one module"}};
     gpu_info info{cuda_of(*found.runtime), {}};
     int version = 0;
-    if (const int code = found.runtime->nccl_version(&version); code != 0) info.nccl.detail = found.runtime->nccl_error(code);
-    else info.nccl = {info.cuda.usable, fmt::format("NCCL {}{}", nccl_version(version), info.cuda.usable ? "" : ", which needs a GPU")};
+    if (const int code = found.runtime->nccl_version(&version); code != 0)
+        info.nccl.detail = found.runtime->nccl_error(code);
+    else
+        info.nccl = {info.cuda.usable,
+                     fmt::format("NCCL {}{}", nccl_version(version), info.cuda.usable ? "" : ", which needs a GPU")};
     return info;
 }
 

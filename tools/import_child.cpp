@@ -144,8 +144,7 @@ std::optional<std::string> read_until(int in, clock::time_point deadline) {
 
 int wait_for(pid_t child) {
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
     return status;
 }
 
@@ -181,11 +180,10 @@ hardware import_in_child(const std::function<hardware()>& import, const std::str
     if (!text)
         fail(fmt::format("its import took longer than {} ms; the file is damaged or too large", limits.wall.count()));
     if (WIFSIGNALED(status))
-        fail(fmt::format("its import ended by signal {} ({}); the file is damaged or too large",
-                         WTERMSIG(status), ::strsignal(WTERMSIG(status))));
+        fail(fmt::format("its import ended by signal {} ({}); the file is damaged or too large", WTERMSIG(status),
+                         ::strsignal(WTERMSIG(status))));
     if (WEXITSTATUS(status) != 0 || text->empty())
-        fail(fmt::format("its import ended with status {}; the file is damaged or too large",
-                         WEXITSTATUS(status)));
+        fail(fmt::format("its import ended with status {}; the file is damaged or too large", WEXITSTATUS(status)));
     return read_answer(name, *text);
 }
 

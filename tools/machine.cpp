@@ -24,7 +24,8 @@ namespace {
 std::vector<job_host> wanted_hosts(const machine_options& o) {
     if (o.slurm_job) {
         const char* list = std::getenv("SLURM_JOB_NODELIST");
-        if (!list) throw usage_error("--slurm-job: SLURM_JOB_NODELIST is not set; run inside a Slurm job, or use --hosts");
+        if (!list)
+            throw usage_error("--slurm-job: SLURM_JOB_NODELIST is not set; run inside a Slurm job, or use --hosts");
         return parse_hostlist(list);
     }
     constexpr std::size_t max_bytes = 8 << 20;
@@ -55,9 +56,10 @@ topology read_source(const machine_options& o, const std::vector<std::string>& h
     if (format == file_format::hwloc) return read_one_node(o, node_format::hwloc);
     if (format == file_format::nccl) return read_one_node(o, node_format::nccl);
     if (!o.ranks.empty())
-        throw usage_error(fmt::format("{}: --ranks is for the description of one node; a cluster file says `ranks:` "
-                                      "itself",
-                                      o.source));
+        throw usage_error(
+            fmt::format("{}: --ranks is for the description of one node; a cluster file says `ranks:` "
+                        "itself",
+                        o.source));
     if (format == file_format::slurm)
         return {std::filesystem::path(o.source).stem().string(), read_slurm_topology(o.source, {}, hosts), nullptr, {}};
     return read_cluster(o.source, read_node_in_child);

@@ -4,9 +4,9 @@
 #include <sstream>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <terrace/version.hpp>
 
@@ -101,8 +101,8 @@ std::string man_page(const CLI::App& app) {
     if (!commands(app).empty()) text += ".SH COMMANDS\n";
     for (const CLI::App* command : commands(app)) {
         const std::string full = name + " " + command->get_name();
-        text += fmt::format(".SS {}\n{}.PP\n{}\n", roff(full), synopsis(*command, full),
-                            roff(command->get_description()));
+        text +=
+            fmt::format(".SS {}\n{}.PP\n{}\n", roff(full), synopsis(*command, full), roff(command->get_description()));
         text += option_list(*command) + verbatim(command->get_footer());
     }
     text += ".SH NOTES\n" + verbatim(app.get_footer());
@@ -121,19 +121,18 @@ std::string bash_completion(const CLI::App& app) {
             text += fmt::format("            {}) options='{}' commands= ;;\n", a->get_name(), option_words(*a));
         text += "        esac\n    done\n";
     }
-    return text + fmt::format("    [[ $word == -* ]] || options=$commands\n"
-                              "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n}}\n"
-                              "complete -o default -F {} {}\n",
-                              function, app.get_name());
+    return text + fmt::format(
+                      "    [[ $word == -* ]] || options=$commands\n"
+                      "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n}}\n"
+                      "complete -o default -F {} {}\n",
+                      function, app.get_name());
 }
 
 void add_generate_option(CLI::App& app) {
     const auto print = [&app](const std::string& what) {
         throw CLI::CallForVersion(what == "man" ? man_page(app) : bash_completion(app), 0);
     };
-    app.add_option_function<std::string>("--generate", print)
-        ->check(CLI::IsMember({"man", "bash"}))
-        ->group("");
+    app.add_option_function<std::string>("--generate", print)->check(CLI::IsMember({"man", "bash"}))->group("");
 }
 
 }  // namespace terrace

@@ -111,7 +111,7 @@ public:
         out_.rect(x, y, all.width, all.height, {.fill = fill, .stroke = "#667", .width = 0.8, .corner = 3});
         if (inside.empty()) {
             out_.text(x + all.width / 2, y + 14, label(p), 11, svg::anchor::middle);
-            const std::string below = p.rank >= 0   ? fmt::format("rank {}", p.rank)
+            const std::string below = p.rank >= 0  ? fmt::format("rank {}", p.rank)
                                       : p.rate > 0 ? format_bandwidth(p.rate)
                                                    : "";
             if (!below.empty()) out_.text(x + all.width / 2, y + 27, below, 10, svg::anchor::middle, "#333", true);
@@ -189,9 +189,8 @@ public:
         edges(root_);
         boxes(root_);
         double y = y_of(-1) + 40;
-        const bool assumed = std::any_of(machine_.levels.begin(), machine_.levels.end(), [](const level& l) {
-            return l.bandwidth_assumed || l.latency_assumed;
-        });
+        const bool assumed = std::any_of(machine_.levels.begin(), machine_.levels.end(),
+                                         [](const level& l) { return l.bandwidth_assumed || l.latency_assumed; });
         if (assumed) out_.text(16, y, "* assumed, not measured", 11, svg::anchor::start, "#555"), y += 18;
         for (const picture::inside& each : p_.nodes) {
             out_.text(16, y + 14, each.title, 13, svg::anchor::start, "#222", true);
@@ -243,8 +242,9 @@ private:
         if (b.left_out == 0) return;
         const double gap = (b.children[b.children.size() - 2].x + b.children.back().x) / 2;
         out_.text(gap, y_of(b.level - 1) + 10, "...", 14, svg::anchor::middle, "#555");
-        out_.text(gap, y_of(b.level - 1) + 24, b.level == 0 ? fmt::format("+{}", b.left_out) : fmt::format("{} more", b.left_out),
-                  10, svg::anchor::middle, "#555");
+        out_.text(gap, y_of(b.level - 1) + 24,
+                  b.level == 0 ? fmt::format("+{}", b.left_out) : fmt::format("{} more", b.left_out), 10,
+                  svg::anchor::middle, "#555");
     }
 
     void boxes(const box& b) {
@@ -255,7 +255,10 @@ private:
         const double width = is_rank ? std::min(room, 30.0) : std::min(room, std::max(56.0, text_width(name) + 14));
         const bool in_node = b.level < machine_.node_levels();
         out_.rect(b.x - width / 2, y_of(b.level), width, height,
-                  {.fill = is_rank ? lighter(colour(0), 0.6) : in_node ? "#e4e8ee" : "#fff", .stroke = "#445",
+                  {.fill = is_rank   ? lighter(colour(0), 0.6)
+                           : in_node ? "#e4e8ee"
+                                     : "#fff",
+                   .stroke = "#445",
                    .corner = 4});
         out_.text(b.x, y_of(b.level) + 16, name, is_rank && step_ < 26 ? 9 : 12, svg::anchor::middle);
         for (const box& c : b.children) boxes(c);
@@ -265,10 +268,10 @@ private:
     void rates(int l) {
         const level& of = machine_.levels[at(l)];
         const double y = y_of(l) + height + 20;
-        out_.text(right + 20, y,
-                  fmt::format("{}: {} {}", of.name, marked(bandwidth_text(of), of.bandwidth_assumed),
-                              to_string(of.medium)),
-                  12, svg::anchor::start, "#222", true);
+        out_.text(
+            right + 20, y,
+            fmt::format("{}: {} {}", of.name, marked(bandwidth_text(of), of.bandwidth_assumed), to_string(of.medium)),
+            12, svg::anchor::start, "#222", true);
         out_.text(right + 20, y + 15, "a message takes " + marked(format_duration(of.latency), of.latency_assumed), 11,
                   svg::anchor::start, "#555");
         if (p_.loads.empty()) return;
@@ -283,8 +286,8 @@ private:
         const picture::stage& s = p_.stages[number];
         const auto same = [&](const picture::stage& other) { return other.first == s.first && other.last == s.last; };
         const auto twins = std::count_if(p_.stages.begin(), p_.stages.end(), same);
-        const auto before = std::count_if(p_.stages.begin(), p_.stages.begin() + static_cast<std::ptrdiff_t>(number),
-                                          same);
+        const auto before =
+            std::count_if(p_.stages.begin(), p_.stages.begin() + static_cast<std::ptrdiff_t>(number), same);
         const double high = y_of(s.last) + height / 2 + 2, low = y_of(s.first - 1) + height / 2 - 2;
         const double part = (low - high) / static_cast<double>(twins);
         const double y = low - part * static_cast<double>(before + 1);
@@ -322,10 +325,11 @@ public:
         std::string lines;
         for (const char c : quoted(label)) lines += c == '\n' ? "\\l" : std::string(1, c);
         lines.insert(lines.size() - 1, "\\l");
-        out_ = fmt::format("graph machine {{\n  graph [label={}, labelloc=t, labeljust=l, fontname=Helvetica];\n"
-                           "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=Helvetica];\n"
-                           "  edge [fontname=Helvetica, fontsize=10];\n",
-                           lines);
+        out_ = fmt::format(
+            "graph machine {{\n  graph [label={}, labelloc=t, labeljust=l, fontname=Helvetica];\n"
+            "  node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=Helvetica];\n"
+            "  edge [fontname=Helvetica, fontsize=10];\n",
+            lines);
         add(tree_of(p_.machine, 40));
         return std::move(out_) + "}\n";
     }
@@ -352,9 +356,10 @@ private:
                                 extra);
         }
         if (b.left_out == 0) return;
-        out_ += fmt::format("  {0}_more [label=\"{1} more\", shape=plaintext, fillcolor=none];\n  {0} -- {0}_more "
-                            "[style=dashed];\n",
-                            id(b), b.left_out);
+        out_ += fmt::format(
+            "  {0}_more [label=\"{1} more\", shape=plaintext, fillcolor=none];\n  {0} -- {0}_more "
+            "[style=dashed];\n",
+            id(b), b.left_out);
     }
 
     const picture& p_;

@@ -87,9 +87,8 @@ void print_others(const recipe& plan) {
     for (const auto& [what, rules] : plan.rules) {
         if (what == collective::allreduce) continue;
         for (const rule& r : rules)
-            rows.add({&r == &rules.front() ? std::string(to_string(what)) : "", bound_text(r.up_to),
-                      predicted_text(r), percent_of_limit(r.limit, r.predicted), lanes_text(r),
-                      describe(plan.machine, r.stages)});
+            rows.add({&r == &rules.front() ? std::string(to_string(what)) : "", bound_text(r.up_to), predicted_text(r),
+                      percent_of_limit(r.limit, r.predicted), lanes_text(r), describe(plan.machine, r.stages)});
     }
     say("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
 }
@@ -107,9 +106,11 @@ void expect_readable(const recipe& plan, const std::string& source, const std::s
     try {
         parse_plan(plan.text, file);
     } catch (const input_error& e) {
-        throw input_error(source, 0, 0, fmt::format("the plan is not written, as Terrace could not read it ({}); plan for a "
-                                                    "part of the machine (--hosts), or give the links of a level one "
-                                                    "bandwidth", e.what()));
+        throw input_error(source, 0, 0,
+                          fmt::format("the plan is not written, as Terrace could not read it ({}); plan for a "
+                                      "part of the machine (--hosts), or give the links of a level one "
+                                      "bandwidth",
+                                      e.what()));
     }
 }
 

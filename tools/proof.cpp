@@ -26,8 +26,7 @@ const rule& rule_of(const recipe& plan, const claim& c) { return plan.rules.at(c
 
 block_layout lay_out(const recipe& plan, const claim& c) {
     const std::vector<stage>& stages = rule_of(plan, c).stages;
-    if (has_blocks(c.what))
-        return compose_blocks(plan.machine, stages, std::vector(at(plan.machine.ranks()), c.count));
+    if (has_blocks(c.what)) return compose_blocks(plan.machine, stages, std::vector(at(plan.machine.ranks()), c.count));
     return {compose(plan.machine, stages, c.count, quantum_of(element), has_root(c.what) ? c.root : -1), {}};
 }
 
@@ -57,9 +56,9 @@ void add_claims(const recipe& plan, collective what, int root, std::optional<std
             const slicing s = slice(message, element, rules[r], blocks);
             for (const std::int64_t chunk : {s.chunk, s.tail})
                 if (known.insert(chunk).second)
-                    claims.push_back({what, r, chunk, root,
-                                      fmt::format("{} of {} elements", has_blocks(what) ? "blocks" : "a message",
-                                                  message)});
+                    claims.push_back(
+                        {what, r, chunk, root,
+                         fmt::format("{} of {} elements", has_blocks(what) ? "blocks" : "a message", message)});
         };
         if (count) {
             add(*count);
@@ -107,8 +106,8 @@ std::int64_t work_of(const recipe& plan, const claim& c) {
     const std::vector<stage>& stages = rule_of(plan, c).stages;
     const tree shape = stage_tree(plan.machine, stages);
     const routes ways = routes_of(plan.machine, stages);
-    std::int64_t work = 8 * ranks;                     // what a rank costs by itself
-    if (has_blocks(c.what)) work += ranks * ranks;     // blocks are copied one by one
+    std::int64_t work = 8 * ranks;                  // what a rank costs by itself
+    if (has_blocks(c.what)) work += ranks * ranks;  // blocks are copied one by one
     std::int64_t holders = ranks;
     for (int l = 0; l < shape.depth(); ++l) {
         const algorithm& by = *find_algorithm(stages[at(l)].algorithm);
@@ -135,8 +134,8 @@ std::optional<std::string> prove(const recipe& plan, const claim& c) {
     for (const range block : expected.blocks) begins.push_back(block.begin);
     std::vector<schedule> programs;
     for (int r = 0; r < plan.machine.ranks(); ++r)
-        programs.push_back(lower(has_blocks(c.what) ? generate(layout, c.what, r, begins)
-                                                    : generate(layout.c, c.what, r), {}));
+        programs.push_back(
+            lower(has_blocks(c.what) ? generate(layout, c.what, r, begins) : generate(layout.c, c.what, r), {}));
     return find_fault(programs, expected);
 }
 

@@ -18,9 +18,9 @@ recipe read_runnable_plan(const std::filesystem::path& file);
 struct claim {
     collective what = collective::allreduce;
     std::size_t rule = 0;
-    std::int64_t count = 0;     ///< float32 elements of the chunk; of reduce_scatter and allgather in every block
-    int root = 0;               ///< of broadcast and reduce
-    std::string reason;         ///< what message it is a chunk of
+    std::int64_t count = 0;  ///< float32 elements of the chunk; of reduce_scatter and allgather in every block
+    int root = 0;            ///< of broadcast and reduce
+    std::string reason;      ///< what message it is a chunk of
 };
 
 /// What `terrace verify` proves: every rule of every collective, as the executor would run it, at messages (or blocks)

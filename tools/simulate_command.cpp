@@ -47,9 +47,7 @@ private:
     bool shown_ = false;
 };
 
-std::string percent(double part, double whole) {
-    return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-";
-}
+std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-"; }
 
 void print_times(const simulation& s, const prediction& p, double limit) {
     table rows("<>>>");
@@ -119,8 +117,8 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
     const double processor = *std::max_element(s.processors.begin(), s.processors.end());
     if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
     if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
-    return fmt::format("links into {}, busy {} of the time",
-                       machine.levels[static_cast<std::size_t>(worst.level)].name, percent(link, s.time));
+    return fmt::format("links into {}, busy {} of the time", machine.levels[static_cast<std::size_t>(worst.level)].name,
+                       percent(link, s.time));
 }
 
 // For programs: what is printed for people, in bytes and seconds.
@@ -150,8 +148,8 @@ std::string json_text(const recipe& plan, const simulate_command& a, const rule&
 void print_text(const recipe& plan, const simulate_command& a, const rule& how, const simulation& s,
                 const prediction& p) {
     const hierarchy& machine = plan.machine;
-    say("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()),
-        machine.ranks(), shape_text(machine.shape));
+    say("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()), machine.ranks(),
+        shape_text(machine.shape));
     say("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
         s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
     print_times(s, p, limit(machine, a.call.size(), a.call.what()));
@@ -187,9 +185,8 @@ int simulate_command::run() const {
             say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(), trace);
     }
     if (!svg.empty()) {
-        const std::string title =
-            fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
-                        describe(machine, how.stages));
+        const std::string title = fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
+                                              describe(machine, how.stages));
         write_atomically(svg, timeline_svg(machine, how, s, title));
         if (!json) say("timeline: {}\n", svg);
     }

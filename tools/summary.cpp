@@ -54,8 +54,8 @@ std::string rates_text(const hierarchy& machine) {
         return assumed ? text + " *" : text;
     };
     for (const level& l : machine.levels)
-        rows.add({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""), marked(bandwidth_text(l), l.bandwidth_assumed),
-                  marked(format_duration(l.latency), l.latency_assumed),
+        rows.add({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""),
+                  marked(bandwidth_text(l), l.bandwidth_assumed), marked(format_duration(l.latency), l.latency_assumed),
                   marked(format_duration(l.overhead), l.overhead_assumed)});
     std::string devices;
     for (const level& l : machine.levels)

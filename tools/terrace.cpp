@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <terrace/version.hpp>
 
@@ -109,8 +109,8 @@ void add_machine_options(CLI::App& command, machine_options& o) {
                         " (default: gpus if there are any, else cores)")
         ->check(no_rank_unit);
     command.add_option("--slurm", o.slurm, "Slurm's topology.conf: how such nodes are connected");
-    CLI::Option* hosts = command.add_option("--hosts", o.hosts,
-                                            "only these nodes: an MPI host file, or a list as in 'tux[0-3,7]'");
+    CLI::Option* hosts =
+        command.add_option("--hosts", o.hosts, "only these nodes: an MPI host file, or a list as in 'tux[0-3,7]'");
     command.add_flag("--slurm-job", o.slurm_job, "only the nodes of this Slurm job (SLURM_JOB_NODELIST)")
         ->excludes(hosts);
 }
@@ -125,7 +125,8 @@ void add_call_options(CLI::App& command, call_options& o) {
     command.add_option("--bytes", o.bytes, "message size, that of all blocks together; K M G are binary")
         ->capture_default_str();
     command.add_option("--collective", o.collective, "one of " + collective_names())
-        ->check(no_collective)->capture_default_str();
+        ->check(no_collective)
+        ->capture_default_str();
 }
 
 // ---- the commands ---------------------------------------------------------------------------------------------------
@@ -152,31 +153,35 @@ void command_line::add_explain() {
     add_call_options(command, a.call);
     CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
     command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
-    command.footer("Examples:\n"
-                   "  terrace explain cluster.plan.yaml\n"
-                   "  terrace explain cluster.plan.yaml --bytes 8K\n"
-                   "  terrace explain cluster.plan.yaml --collective broadcast\n"
-                   "  terrace explain cluster.plan.yaml --svg");
+    command.footer(
+        "Examples:\n"
+        "  terrace explain cluster.plan.yaml\n"
+        "  terrace explain cluster.plan.yaml --bytes 8K\n"
+        "  terrace explain cluster.plan.yaml --collective broadcast\n"
+        "  terrace explain cluster.plan.yaml --svg");
 }
 
 void command_line::add_simulate() {
-    auto [command, a] = add<simulate_command>("simulate", "Run a call of all ranks over the machine's links, in a model");
+    auto [command, a] =
+        add<simulate_command>("simulate", "Run a call of all ranks over the machine's links, in a model");
     add_plan_option(command, a.plan_file);
     add_call_options(command, a.call);
     command
         .add_option("--algorithm", a.origin,
                     "run staged, flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
         ->check(CLI::IsMember({"staged", "flat-ring", "two-level", "central"}));
-    command.add_option("--burst", a.burst,
-                       "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
+    command.add_option(
+        "--burst", a.burst,
+        "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
     command.add_flag("--json", a.json, "print the result as JSON");
     command.add_option("--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
     command.add_option("--svg", a.svg, "draw stages and link loads over time to this file");
-    command.footer("Examples:\n"
-                   "  terrace simulate cluster.plan.yaml --bytes 8M\n"
-                   "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
-                   "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
-                   "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
+    command.footer(
+        "Examples:\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
 }
 
 void command_line::add_verify() {
@@ -205,12 +210,13 @@ void command_line::add_topo() {
         command.add_flag("--yaml", a.yaml, "print a cluster file with the same levels, to be edited")->excludes(json);
     CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture (SVG)")->excludes(json)->excludes(yaml);
     command.add_flag("--dot", a.dot, "print a graph for Graphviz")->excludes(json)->excludes(yaml)->excludes(svg);
-    command.footer("Examples:\n"
-                   "  terrace topo cluster.yaml\n"
-                   "  terrace topo node.xml --json\n"
-                   "  terrace topo cluster.yaml --svg\n"
-                   "  terrace topo node.xml --slurm topology.conf --hosts 'tux[0-3,7]'\n"
-                   "  terrace topo \"package:2 core:4\"");
+    command.footer(
+        "Examples:\n"
+        "  terrace topo cluster.yaml\n"
+        "  terrace topo node.xml --json\n"
+        "  terrace topo cluster.yaml --svg\n"
+        "  terrace topo node.xml --slurm topology.conf --hosts 'tux[0-3,7]'\n"
+        "  terrace topo \"package:2 core:4\"");
 }
 
 void command_line::add_detect() {
@@ -222,17 +228,20 @@ void command_line::add_detect() {
         .add_option("--ranks", a.ranks,
                     "what a rank is: " + rank_unit_names() + " (default: gpus if there are any, else cores)")
         ->check(no_rank_unit);
-    command.footer("Examples:\n"
-                   "  terrace detect\n"
-                   "  terrace detect -o cluster.yaml --node-file node.xml");
+    command.footer(
+        "Examples:\n"
+        "  terrace detect\n"
+        "  terrace detect -o cluster.yaml --node-file node.xml");
 }
 
 void command_line::add_doctor() {
-    CLI::App& command = add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it").first;
-    command.footer("Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
-                   "Examples:\n"
-                   "  terrace doctor\n"
-                   "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
+    CLI::App& command =
+        add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it").first;
+    command.footer(
+        "Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
+        "Examples:\n"
+        "  terrace doctor\n"
+        "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }
 
 void command_line::add_export() {
@@ -243,19 +252,22 @@ void command_line::add_export() {
     command.add_flag("--simgrid", a.simgrid, "a platform file of SimGrid, a host per rank");
     command.add_flag("--json", a.json, "all of the plan as JSON");
     command.add_option("-o,--output", a.output, "file to write (default: print it)");
-    command.footer("Examples:\n"
-                   "  terrace export cluster.plan.yaml --json\n"
-                   "  terrace export cluster.plan.yaml --rankfile -o ranks.txt\n"
-                   "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
+    command.footer(
+        "Examples:\n"
+        "  terrace export cluster.plan.yaml --json\n"
+        "  terrace export cluster.plan.yaml --rankfile -o ranks.txt\n"
+        "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
 }
 
 void command_line::add_info() {
-    auto [command, a] = add<info_command>("info", "Say what this Terrace is, was built with, and reads from the environment");
+    auto [command, a] =
+        add<info_command>("info", "Say what this Terrace is, was built with, and reads from the environment");
     command.add_flag("--json", a.json, "Print JSON");
-    command.footer("Exit code 1 if the environment has a TERRACE_* variable that is unknown or has a bad value.\n\n"
-                   "Examples:\n"
-                   "  terrace info\n"
-                   "  terrace info --help");
+    command.footer(
+        "Exit code 1 if the environment has a TERRACE_* variable that is unknown or has a bad value.\n\n"
+        "Examples:\n"
+        "  terrace info\n"
+        "  terrace info --help");
 }
 
 command_line::command_line() {
@@ -271,10 +283,11 @@ command_line::command_line() {
     add_doctor();
     add_export();
     add_info();
-    app_.footer("Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
-                "Examples:\n"
-                "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
-                "  terrace plan --help");
+    app_.footer(
+        "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
+        "Examples:\n"
+        "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
+        "  terrace plan --help");
 }
 
 int command_line::run(int argc, char** argv) {

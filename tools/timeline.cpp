@@ -26,8 +26,8 @@ std::string span_name(const hierarchy& machine, const rule& how, const stage_spa
 // One direction of a level's links over time.
 struct level_load {
     const link_load* busiest = nullptr;
-    double average = 0;            // bytes
-    std::vector<double> history;   // average part of the rate, by interval
+    double average = 0;           // bytes
+    std::vector<double> history;  // average part of the rate, by interval
     std::vector<double> of_busiest;
 };
 
@@ -90,8 +90,8 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
     nlohmann::json events = nlohmann::json::array();
     const auto process = [&](int number, const std::string& name) {
         events.push_back({{"ph", "M"}, {"name", "process_name"}, {"pid", number}, {"args", {{"name", name}}}});
-        events.push_back({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", number},
-                          {"args", {{"sort_index", number}}}});
+        events.push_back(
+            {{"ph", "M"}, {"name", "process_sort_index"}, {"pid", number}, {"args", {{"sort_index", number}}}});
     };
     process(0, "links: the busiest of each level");
     const std::vector<level_load> loads = loads_by_level(machine, s);
@@ -99,7 +99,9 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
         const std::string name = fmt::format("{} {} {}", machine.levels[l].name,
                                              loads[l].busiest->inward ? "to" : "from", loads[l].busiest->child);
         for (std::size_t i = 0; i < loads[l].of_busiest.size(); ++i)
-            events.push_back({{"ph", "C"}, {"pid", 0}, {"name", name},
+            events.push_back({{"ph", "C"},
+                              {"pid", 0},
+                              {"name", name},
                               {"ts", static_cast<double>(i) * s.interval * 1e6},
                               {"args", {{"percent", std::round(1000 * loads[l].of_busiest[i]) / 10}}}});
     }
@@ -107,9 +109,13 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
     const int routes = routes_of(s);
     for (const stage_span& span : s.spans) {
         if (span.rank >= ranks) continue;
-        events.push_back({{"ph", "X"}, {"pid", span.rank + 1}, {"tid", span.lane * routes + std::max(0, span.route - 1)},
-                          {"name", span_name(machine, how, span)}, {"cat", span.down ? "down" : "up"},
-                          {"ts", span.begin * 1e6}, {"dur", (span.end - span.begin) * 1e6},
+        events.push_back({{"ph", "X"},
+                          {"pid", span.rank + 1},
+                          {"tid", span.lane * routes + std::max(0, span.route - 1)},
+                          {"name", span_name(machine, how, span)},
+                          {"cat", span.down ? "down" : "up"},
+                          {"ts", span.begin * 1e6},
+                          {"dur", (span.end - span.begin) * 1e6},
                           {"args", {{"chunk", span.chunk}, {"stage", span.stage}}}});
     }
     return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump() + "\n";
@@ -124,9 +130,9 @@ std::string timeline_svg(const hierarchy& machine, const rule& how, const simula
     const double time = s.time > 0 ? s.time : 1;
     const auto x_of = [&](double when) { return left + plot * when / time; };
     out.text(16, 24, title, 14, svg::anchor::start, "#222", true);
-    out.text(16, 42, fmt::format("simulated {}, {} chunks in {} lanes", format_duration(s.time), s.chunks.chunks,
-                                 s.lanes),
-             12, svg::anchor::start, "#555");
+    out.text(16, 42,
+             fmt::format("simulated {}, {} chunks in {} lanes", format_duration(s.time), s.chunks.chunks, s.lanes), 12,
+             svg::anchor::start, "#555");
 
     double x = left, y = 62;
     for (std::size_t i = 0; i < how.stages.size(); ++i)
@@ -161,9 +167,10 @@ std::string timeline_svg(const hierarchy& machine, const rule& how, const simula
         }
         y = bottom + gap;
     }
-    out.text(left + plot + 10, top + 10, s.lanes > lanes ? fmt::format("{} of {} lanes", lanes, s.lanes)
-                                              : routes == 1   ? "a row: a lane"
-                                                              : fmt::format("{} rows: a lane", routes),
+    out.text(left + plot + 10, top + 10,
+             s.lanes > lanes ? fmt::format("{} of {} lanes", lanes, s.lanes)
+             : routes == 1   ? "a row: a lane"
+                             : fmt::format("{} rows: a lane", routes),
              11, svg::anchor::start, "#555");
 
     y += 20;
@@ -179,8 +186,7 @@ std::string timeline_svg(const hierarchy& machine, const rule& how, const simula
             std::string text = closed ? fmt::format("{:.2f},{:.2f} ", left, bottom) : "";
             for (std::size_t i = 0; i < of.size(); ++i)
                 for (const std::size_t edge : {i, i + 1})
-                    text += fmt::format("{:.2f},{:.2f} ",
-                                        x_of(std::min(time, static_cast<double>(edge) * s.interval)),
+                    text += fmt::format("{:.2f},{:.2f} ", x_of(std::min(time, static_cast<double>(edge) * s.interval)),
                                         bottom - strip * of[i]);
             return text + (closed ? fmt::format("{:.2f},{:.2f}", left + plot, bottom) : "");
         };

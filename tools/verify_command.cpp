@@ -59,8 +59,8 @@ int verify_command::run() const {
                                      : "messages of 0, 1, P-1, P and 2P+3 elements and both sides of every bound";
     std::vector<std::string> rules;
     for (const auto& [what, list] : plan.rules) rules.push_back(fmt::format("{} of {}", list.size(), to_string(what)));
-    say("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", plan_file.string(),
-        fmt::join(rules, ", "), plan.machine.ranks(), claims.size(), counts);
+    say("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", plan_file.string(), fmt::join(rules, ", "),
+        plan.machine.ranks(), claims.size(), counts);
     if (proved_whole < claims.size())
         say("{} of them whole, {} by groups: {} kinds of groups, each proved whole, and how they fit together; "
             "--whole proves all of them whole\n",

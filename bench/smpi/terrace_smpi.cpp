@@ -1,5 +1,5 @@
-// terrace-smpi: the real runtime under SimGrid's MPI. Every rank of a described machine runs the plan's instructions over
-// the MPI transport; only the time that messages take is SimGrid's. tools/smpi builds it and starts it.
+// terrace-smpi: the real runtime under SimGrid's MPI. Every rank of a described machine runs the plan's instructions
+// over the MPI transport; only the time that messages take is SimGrid's. tools/smpi builds it and starts it.
 
 // SMPI's macros, which no C++ library expects.
 #undef exit
@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <simgrid/s4u/Actor.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <simgrid/s4u/Actor.hpp>
 
 #include <terrace/communicator.hpp>
 #include <terrace/error.hpp>
@@ -36,8 +36,9 @@
 
 namespace {
 
-// Large memory of all ranks is one and the same, a small block over and over: there is nothing to see in it, no machine has
-// enough of it, and what stays in the cache is soon copied and added up. SMPI_SHARED_MALLOC's block is a file on a disk.
+// Large memory of all ranks is one and the same, a small block over and over: there is nothing to see in it, no machine
+// has enough of it, and what stays in the cache is soon copied and added up. SMPI_SHARED_MALLOC's block is a file on a
+// disk.
 bool shares_memory = true;
 constexpr std::size_t large = 256 << 10, block = 512 << 10;
 
@@ -94,7 +95,7 @@ struct arguments {
     std::filesystem::path plan_file;
     std::vector<std::string> algorithms;
     std::vector<std::string> sizes{"1M"};
-    bool sequential = false;       // also in one piece
+    bool sequential = false;  // also in one piece
     bool sequential_only = false;
     std::vector<std::string> priced;  // algorithms: by the closed form alone
     bool check = false;
@@ -142,7 +143,7 @@ double maximum(double mine) {
 }
 
 struct outcome {
-    double time = 0;      // in the simulation [s]
+    double time = 0;  // in the simulation [s]
     int wrong_ranks = 0;
 };
 
@@ -178,8 +179,8 @@ std::string line_of(const arguments& a, const task& t, const recipe& plan, const
         "\"chunk\": {}, \"time_s\": {}, \"closed_form_s\": {:.9g}, \"limit_s\": {:.9g}, \"wrong_ranks\": {}, "
         "\"simulated_in_s\": {:.1f}}}\n",
         t.algorithm, t.pipelined, t.bytes, plan.machine.ranks(), describe(plan.machine, r.stages), cut ? r.lanes : 1,
-        cut ? r.chunk : 0, t.runs ? fmt::format("{:.9g}", found.time) : "null", predicted,
-        limit(plan.machine, t.bytes), t.runs && a.check ? std::to_string(found.wrong_ranks) : "null", took);
+        cut ? r.chunk : 0, t.runs ? fmt::format("{:.9g}", found.time) : "null", predicted, limit(plan.machine, t.bytes),
+        t.runs && a.check ? std::to_string(found.wrong_ranks) : "null", took);
 }
 
 int run(const arguments& a, int rank, int size) {

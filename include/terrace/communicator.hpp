@@ -19,9 +19,9 @@ namespace terrace {
 struct call_shape;
 
 /// A set of ranks that run collectives by a plan. Move-only; a moved-from communicator may only be assigned to or
-/// destroyed. Created by `terrace::mpi::create`, `terrace::nccl::create` or `terrace::loopback::run`. Creation and destruction are collective;
-/// destroying a broken one is local. Belongs to one thread at a time. All ranks call the same collectives in the same
-/// order; options::check says when a difference is found.
+/// destroyed. Created by `terrace::mpi::create`, `terrace::nccl::create` or `terrace::loopback::run`. Creation and
+/// destruction are collective; destroying a broken one is local. Belongs to one thread at a time. All ranks call the
+/// same collectives in the same order; options::check says when a difference is found.
 class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
@@ -150,10 +150,10 @@ public:
         return {allocate_bytes(count, sizeof(T)), count};
     }
 
-    /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in the
-    /// order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the part
-    /// of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either may
-    /// be destroyed first, and they may be used by turns, in the same order on all ranks. No call may be in flight.
+    /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in
+    /// the order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the
+    /// part of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either
+    /// may be destroyed first, and they may be used by turns, in the same order on all ranks. No call may be in flight.
     std::optional<communicator> split(int color, int key = 0);
 
     /// What an allreduce of `bytes` runs: stages innermost first, e.g. "node:4 scatter direct > core:2 scatter ring".

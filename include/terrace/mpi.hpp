@@ -10,8 +10,8 @@ namespace terrace::mpi {
 /// must pass the same plan and run the same version of Terrace: this is compared. The ranks of each machine node must
 /// be as many as the plan says. Where the plan names its hosts, each node is where the plan has its host, whatever the
 /// order of ranks; else nodes come in the order of their lowest rank.
-/// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and values,
-/// or the host
+/// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and
+/// values, or the host
 /// @throws input_error if the plan's file names an algorithm that there is not, or not for its mode: line and column
 /// @throws usage_error on every rank if a rank cannot begin the trace or its progress thread, naming the rank
 /// @throws transport_error if MPI reports an error

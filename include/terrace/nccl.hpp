@@ -41,16 +41,16 @@ inline constexpr int device_by_rank = -1;
 /// buffers are on the device may be made like any other: it begins at once, and is complete when the result is there.
 /// The functions below make it wait for a stream, and the stream for it, rather than the caller. The communicator's
 /// device is the thread's current one after any of its calls.
-/// @throws transport_error on all ranks where one has no usable device or NCCL, with the reason and what to do, within a
-/// second; else as mpi::create, timeout_error
+/// @throws transport_error on all ranks where one has no usable device or NCCL, with the reason and what to do, within
+/// a second; else as mpi::create, timeout_error
 TERRACE_API communicator create(MPI_Comm world, const plan& p, int device = device_by_rank, const options& o = {});
 
 /// The same by the plan in `o.plan_file`; where that is empty, by one made for the job. @throws as mpi::create
 TERRACE_API communicator create(MPI_Comm world, int device, const options& o);
 
 // What each call below does is said at the member of `communicator` with its name. It returns at once: the call runs
-// after what is in `stream` when it is made, and what is put in later runs after it. A failure shows in a later call, or
-// in synchronize(). The first call of a shape compares it between ranks (options::check) and allocates; if that is
+// after what is in `stream` when it is made, and what is put in later runs after it. A failure shows in a later call,
+// or in synchronize(). The first call of a shape compares it between ranks (options::check) and allocates; if that is
 // done, a stream that is being captured into a CUDA graph captures the calls. Replays are ordered by the caller against
 // each other and against other calls, the same on all ranks. All throw usage_error, transport_error, timeout_error.
 

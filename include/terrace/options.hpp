@@ -13,12 +13,12 @@ enum class log_level { warn, info, debug };
 
 /// How a communicator behaves. The defaults suit production. All ranks pass the same, but for `log` and `plan_file`.
 struct TERRACE_API options {
-    /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called from
-    /// the thread that uses the communicator, or its progress thread.
+    /// Receives one line without a newline: at level info one per communicator, on its rank 0. Null: silent. Called
+    /// from the thread that uses the communicator, or its progress thread.
     std::function<void(log_level, std::string_view)> log;
 
-    /// The plan of communicators that are created without one. Each rank may have a copy of its own. Empty: over MPI a plan
-    /// is made for the job as it is.
+    /// The plan of communicators that are created without one. Each rank may have a copy of its own. Empty: over MPI a
+    /// plan is made for the job as it is.
     std::filesystem::path plan_file;
 
     /// How long creating a communicator, and each call, may wait for other ranks [s]; 0: for ever.
@@ -44,15 +44,17 @@ struct TERRACE_API options {
     bool progress_thread = false;
 
     /// Where each communicator appends what its ranks did when it is destroyed: a Chrome trace, for chrome://tracing or
-    /// ui.perfetto.dev. Empty: nowhere. The same on all ranks. Its rank 0 begins the file when it is created, and all ranks
-    /// throw usage_error where it cannot.
+    /// ui.perfetto.dev. Empty: nowhere. The same on all ranks. Its rank 0 begins the file when it is created, and all
+    /// ranks throw usage_error where it cannot.
     std::filesystem::path trace_file;
 
     /// Where a rank writes the last things it did, and what it waits for, as JSON (the name with .RANK.json behind it),
-    /// when a call times out, and while it waits when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left alone.
+    /// when a call times out, and while it waits when the process gets SIGUSR1. Empty: nowhere, and SIGUSR1 is left
+    /// alone.
     std::filesystem::path dump_file;
 
-    /// The module for device buffers; empty: terrace-nccl.so beside the library or the program, or where it is installed.
+    /// The module for device buffers; empty: terrace-nccl.so beside the library or the program, or where it is
+    /// installed.
     std::filesystem::path gpu_module;
 
     /// The options that the TERRACE_* variables of the environment say (docs/environment.md); `log` writes to standard

@@ -27,8 +27,8 @@ private:
 };
 
 /// A collective that has been started. Its buffers belong to it until it is complete. Move-only; one that is
-/// default-constructed, moved from or waited for is complete. Used by the communicator's thread. Of one that outlives its
-/// communicator test() and wait() throw usage_error, and the destructor does nothing.
+/// default-constructed, moved from or waited for is complete. Used by the communicator's thread. Of one that outlives
+/// its communicator test() and wait() throw usage_error, and the destructor does nothing.
 class [[nodiscard]] TERRACE_API request {
 public:
     request() noexcept = default;

@@ -7,12 +7,12 @@
 namespace terrace {
 
 /// Collectives of device buffers over any communicator, through pinned memory of the host: for where NCCL is missing or
-/// MPI takes no pointers to devices. A vector goes in chunks, of which one is copied from the device, some are under way
-/// by the plan (reduced by the host), and one is copied back, all at once; no memory is allocated after the first call of
-/// a shape. Move-only. All ranks use the same chunk. Belongs to the communicator's thread.
+/// MPI takes no pointers to devices. A vector goes in chunks, of which one is copied from the device, some are under
+/// way by the plan (reduced by the host), and one is copied back, all at once; no memory is allocated after the first
+/// call of a shape. Move-only. All ranks use the same chunk. Belongs to the communicator's thread.
 ///
-/// Every call begins when what is in `stream` is done, and returns when its result is on the device. It starts one call of
-/// the communicator per chunk. All throw as the communicator's calls do, and transport_error where CUDA fails, which
+/// Every call begins when what is in `stream` is done, and returns when its result is on the device. It starts one call
+/// of the communicator per chunk. All throw as the communicator's calls do, and transport_error where CUDA fails, which
 /// leaves the communicator broken for the others, within its timeout.
 class TERRACE_API staging {
 public:

@@ -29,7 +29,18 @@ struct bfloat16 {
 
 /// The type of one element of a buffer.
 enum class element_type : std::uint8_t {
-    int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64
 };
 
 /// How elements of different ranks are combined. NaN propagates in all of them; min and max order -0 below +0. Integers
@@ -39,24 +50,37 @@ enum class reduce_op : std::uint8_t { sum, prod, min, max, avg };
 /// A C++ type that stands for an element_type.
 template <class T>
 concept element = std::same_as<T, std::int8_t> || std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> ||
-                  std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
-                  std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t> || std::same_as<T, float16> ||
-                  std::same_as<T, bfloat16> || std::same_as<T, float> || std::same_as<T, double>;
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
+    std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t> || std::same_as<T, float16> ||
+    std::same_as<T, bfloat16> || std::same_as<T, float> || std::same_as<T, double>;
 
 namespace detail {
-template <class T> inline constexpr element_type type_of{};
-template <> inline constexpr element_type type_of<std::int8_t> = element_type::int8;
-template <> inline constexpr element_type type_of<std::int16_t> = element_type::int16;
-template <> inline constexpr element_type type_of<std::int32_t> = element_type::int32;
-template <> inline constexpr element_type type_of<std::int64_t> = element_type::int64;
-template <> inline constexpr element_type type_of<std::uint8_t> = element_type::uint8;
-template <> inline constexpr element_type type_of<std::uint16_t> = element_type::uint16;
-template <> inline constexpr element_type type_of<std::uint32_t> = element_type::uint32;
-template <> inline constexpr element_type type_of<std::uint64_t> = element_type::uint64;
-template <> inline constexpr element_type type_of<float16> = element_type::float16;
-template <> inline constexpr element_type type_of<bfloat16> = element_type::bfloat16;
-template <> inline constexpr element_type type_of<float> = element_type::float32;
-template <> inline constexpr element_type type_of<double> = element_type::float64;
+template <class T>
+inline constexpr element_type type_of{};
+template <>
+inline constexpr element_type type_of<std::int8_t> = element_type::int8;
+template <>
+inline constexpr element_type type_of<std::int16_t> = element_type::int16;
+template <>
+inline constexpr element_type type_of<std::int32_t> = element_type::int32;
+template <>
+inline constexpr element_type type_of<std::int64_t> = element_type::int64;
+template <>
+inline constexpr element_type type_of<std::uint8_t> = element_type::uint8;
+template <>
+inline constexpr element_type type_of<std::uint16_t> = element_type::uint16;
+template <>
+inline constexpr element_type type_of<std::uint32_t> = element_type::uint32;
+template <>
+inline constexpr element_type type_of<std::uint64_t> = element_type::uint64;
+template <>
+inline constexpr element_type type_of<float16> = element_type::float16;
+template <>
+inline constexpr element_type type_of<bfloat16> = element_type::bfloat16;
+template <>
+inline constexpr element_type type_of<float> = element_type::float32;
+template <>
+inline constexpr element_type type_of<double> = element_type::float64;
 }  // namespace detail
 
 template <element T>

@@ -130,7 +130,8 @@ job describe_job(transport& net) {
     std::string why = net.rank() == 0 ? text_or_reason([&] {
         found.machine = machine_of(all);
         return std::string();
-    }) : "";
+    })
+                                      : "";
     broadcast_text(why, net);
     if (why.front() == bad) throw plan_error("no plan was given, and the machine is unknown: " + why.substr(1));
     const int cores = shared_cores(net.size(), gathering_over(net));

@@ -30,7 +30,8 @@ struct binding {
 private:
     schedule vector_schedule(const call_shape& call, const rule& chosen, std::int64_t count, const capabilities& can,
                              buffer home) const;
-    schedule block_schedule(const call_shape& call, const rule& chosen, std::int64_t count, const capabilities& can) const;
+    schedule block_schedule(const call_shape& call, const rule& chosen, std::int64_t count,
+                            const capabilities& can) const;
 };
 
 }  // namespace terrace

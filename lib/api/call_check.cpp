@@ -123,8 +123,10 @@ void call_check::add_waits(waiting& all) {
     if (awaited_ < 0) return;
     const int peer = callers_rank_[static_cast<std::size_t>(awaited_)];
     all.ranks.insert(peer);
-    all.lines.push_back(fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all "
-                                    "ranks make the same calls?", said(calls_), peer));
+    all.lines.push_back(
+        fmt::format("{}: rank {} has not made this call, or waits for a rank that has not; do all "
+                    "ranks make the same calls?",
+                    said(calls_), peer));
 }
 
 void call_check::take_notes() {
@@ -150,10 +152,11 @@ void call_check::report(std::uint64_t call) {
     }
     if (const std::string difference = differences(texts); !difference.empty())
         throw usage_error("ranks make different calls: " + difference);
-    throw usage_error(fmt::format("{}: the calls before it differed between ranks, in shape or order, and results since "
-                                  "may be wrong; with options::check = every (TERRACE_CHECK=every) the first that "
-                                  "differs is an error at once: {}",
-                                  text, differences(histories)));
+    throw usage_error(
+        fmt::format("{}: the calls before it differed between ranks, in shape or order, and results since "
+                    "may be wrong; with options::check = every (TERRACE_CHECK=every) the first that "
+                    "differs is an error at once: {}",
+                    text, differences(histories)));
 }
 
 }  // namespace terrace

@@ -52,10 +52,10 @@ public:
 
 private:
     struct record {
-        std::uint64_t number = 0;   // of calls, from 1
-        std::uint64_t before = 0;   // history_ without it
+        std::uint64_t number = 0;  // of calls, from 1
+        std::uint64_t before = 0;  // history_ without it
         call_shape call;
-        std::string words;          // instead of a call
+        std::string words;  // instead of a call
     };
 
     bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
@@ -79,7 +79,7 @@ private:
     std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
     std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
-    int awaited_ = -1;  // rank, while it compares
+    int awaited_ = -1;                          // rank, while it compares
     std::chrono::steady_clock::time_point since_;
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };

@@ -28,9 +28,7 @@ namespace {
 constexpr std::size_t cached_programs = 32;
 
 // Whether the transport itself runs stages of a rule, in lane slots.
-bool takes_lane_slots(const rule& r) {
-    return any_stage(r, &algorithm::native) || any_stage(r, &algorithm::library);
-}
+bool takes_lane_slots(const rule& r) { return any_stage(r, &algorithm::native) || any_stage(r, &algorithm::library); }
 
 // The most lanes of any rule that a predicate holds of; two calls may be in flight where there is none.
 template <class Predicate>
@@ -58,8 +56,8 @@ communicator::core::core(const plan& p, std::unique_ptr<transport> net, int rank
     if (options_.shared_memory) share_memory();
     engine_ = std::make_unique<engine>(*net_, most_lanes(), events_);
     number_ranks();
-    check_ = std::make_unique<call_check>(*net_, callers_rank_, options_.check, [this] { engine_->progress(); },
-                                          [this] { watch(); });
+    check_ = std::make_unique<call_check>(
+        *net_, callers_rank_, options_.check, [this] { engine_->progress(); }, [this] { watch(); });
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, *net_, options_, most_lanes());
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
     or_all_fail([&] {
@@ -135,14 +133,18 @@ std::unique_ptr<progress_thread> communicator::core::make_thread() {
         return std::make_unique<progress_thread>(
             core, progress_thread::work{[this] { return !engine_->idle() && !failure_; }, step});
     } catch (const std::system_error& e) {
-        throw usage_error(fmt::format("no progress thread can be started: {}; allow more threads (ulimit -u), or do "
-                                      "without options::progress_thread", e.what()));
+        throw usage_error(
+            fmt::format("no progress thread can be started: {}; allow more threads (ulimit -u), or do "
+                        "without options::progress_thread",
+                        e.what()));
     }
 }
 
 progress_thread::lock communicator::core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
 
-void communicator::core::run(const shape_of_call& call, const void* send, void* recv) { start(call, send, recv).wait(); }
+void communicator::core::run(const shape_of_call& call, const void* send, void* recv) {
+    start(call, send, recv).wait();
+}
 
 request communicator::core::start(const shape_of_call& call, const void* send, void* recv) {
     const auto held = hold();
@@ -293,8 +295,8 @@ void communicator::core::or_all_fail(Action what) {
         if (!all[r].empty()) throw usage_error(fmt::format("rank {}: {}", callers_rank_[r], all[r]));
 }
 
-// After a failure, or where a request was left behind, a message may be half through, and the network go on reading and writing the programs' own memory. So
-// it is never freed: a leak on purpose, of what one broken communicator had bound.
+// After a failure, or where a request was left behind, a message may be half through, and the network go on reading and
+// writing the programs' own memory. So it is never freed: a leak on purpose, of what one broken communicator had bound.
 void communicator::core::keep_programs() {
     static std::mutex guard;
     static auto& kept = *new std::list<bound>;
@@ -386,7 +388,8 @@ bool communicator::core::fits_slot(std::int64_t count, const shape_of_call& call
 
 void communicator::core::expect_unbroken(std::string_view what) const {
     if (failure_)
-        throw usage_error(fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
+        throw usage_error(
+            fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", what));
     if (device_calls_) device_calls_->check();
 }
 
@@ -404,8 +407,10 @@ std::shared_ptr<std::byte> communicator::core::allocate(std::size_t count, std::
     if (count == 0) return nullptr;
     std::shared_ptr<std::byte> memory = net_->allocate(count * element);
     if (options_.log && net_->can().slots > 0 && !net_->reachable(memory.get(), count * element))
-        options_.log(log_level::warn, fmt::format("allocate: {} bytes for each rank cannot be shared (is /dev/shm full?); "
-                                                  "this is plain memory, which calls copy", count * element));
+        options_.log(log_level::warn,
+                     fmt::format("allocate: {} bytes for each rank cannot be shared (is /dev/shm full?); "
+                                 "this is plain memory, which calls copy",
+                                 count * element));
     return memory;
 }
 

@@ -37,7 +37,8 @@ device_calls::~device_calls() { net_.reset(); }  // first: queues may still use 
 bool device_calls::holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const {
     const bool gets = call.what != collective::reduce || call.root == callers_rank;
     const bool first = send != nullptr && net_->holds(send);
-    if (!gets || recv == send || recv == nullptr || send == nullptr) return first || (recv != nullptr && gets && net_->holds(recv));
+    if (!gets || recv == send || recv == nullptr || send == nullptr)
+        return first || (recv != nullptr && gets && net_->holds(recv));
     const bool second = net_->holds(recv);
     if (first != second)
         throw usage_error(fmt::format("{}: {} is memory of the device and {} is not; both must be, or neither",
@@ -84,8 +85,8 @@ void device_calls::check() const {
     throw transport_error(f->library, f->call, f->code, f->message);
 }
 
-// Native stages of what has a root have other groups for other roots. All ranks meet a root in the same call, so that it
-// is then that the groups are made; a stream that is captured can do with messages.
+// Native stages of what has a root have other groups for other roots. All ranks meet a root in the same call, so that
+// it is then that the groups are made; a stream that is captured can do with messages.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
     if (!has_root(call.what) || roots_.size() == most_roots) return;
     const std::vector<int>& all = binding_.callers_rank;
@@ -134,19 +135,22 @@ stream_program device_calls::bind(const call_shape& call) const {
 std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
     std::vector<std::string> all;
     for (const stage& s : chosen.stages)
-        all.push_back(s.over == carrier::mpi ? fmt::format("{} of {}", all.size() + 1, describe(binding_.plan.machine, chosen.stages))
-                                             : "");
+        all.push_back(s.over == carrier::mpi
+                          ? fmt::format("{} of {}", all.size() + 1, describe(binding_.plan.machine, chosen.stages))
+                          : "");
     return all;
 }
 
 std::string device_calls::objection_to(const call_shape& call, CUstream_st* stream) const {
     if (binding_.elements_of(call) == 0) return {};
     const std::vector<stage>& stages = binding_.rule_of(call).stages;
-    const auto found = std::find_if(stages.begin(), stages.end(), [](const stage& s) { return s.over == carrier::mpi; });
+    const auto found =
+        std::find_if(stages.begin(), stages.end(), [](const stage& s) { return s.over == carrier::mpi; });
     if (found == stages.end() || !net_->captures(stream)) return {};
-    return fmt::format("the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
-                       "a graph cannot hold; make the call outside of the capture, or plan all stages over nccl",
-                       found - stages.begin() + 1, describe(binding_.plan.machine, stages));
+    return fmt::format(
+        "the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
+        "a graph cannot hold; make the call outside of the capture, or plan all stages over nccl",
+        found - stages.begin() + 1, describe(binding_.plan.machine, stages));
 }
 
 // NCCL divides evenly or not at all: chunks are so long that every stage of an even machine does, and what is left over

@@ -71,8 +71,8 @@ private:
     const binding& binding_;
     std::unique_ptr<stream_transport> net_;
     std::set<std::pair<collective, int>> roots_;  // that have been prepared, of the plan's ranks
-    std::list<bound> cache_;  // most recently used first
-    std::uint64_t last_ = 0;  // call
+    std::list<bound> cache_;                      // most recently used first
+    std::uint64_t last_ = 0;                      // call
 };
 
 }  // namespace terrace

@@ -96,7 +96,8 @@ constexpr std::array variables{
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
              set_gpu_module},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
-    variable{"TERRACE_PLAN", "", "a plan file", "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
+    variable{"TERRACE_PLAN", "", "a plan file",
+             "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long creating a communicator, and each call, may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
@@ -105,8 +106,8 @@ constexpr std::array variables{
 std::string unknown(std::string_view name) {
     const auto nearest =
         std::min_element(variables.begin(), variables.end(), [&](const variable& a, const variable& b) {
-        return edit_distance(name, a.name) < edit_distance(name, b.name);
-    });
+            return edit_distance(name, a.name) < edit_distance(name, b.name);
+        });
     const bool near = edit_distance(name, nearest->name) <= 3;
     return fmt::format("{} is no variable of Terrace and does nothing{}", name,
                        near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists them");
@@ -128,8 +129,7 @@ options options_from(std::span<const std::string> environment, std::vector<std::
         const char* set = value_in(environment, v.name);
         if (set == nullptr && v.fallback.empty()) continue;
         if (!v.apply(o, set != nullptr ? set : v.fallback))
-            throw input_error("environment", 0, 0,
-                              fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
+            throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
     }
     for (const std::string& entry : environment) {
         const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
@@ -144,8 +144,9 @@ std::string_view to_string(options::checking level) noexcept { return check_name
 
 plan load_plan(const options& o) {
     if (o.plan_file.empty())
-        throw usage_error("no plan: options::plan_file is empty; set TERRACE_PLAN to a plan file and pass "
-                          "options::from_environment(), or pass a plan (`terrace plan` makes one)");
+        throw usage_error(
+            "no plan: options::plan_file is empty; set TERRACE_PLAN to a plan file and pass "
+            "options::from_environment(), or pass a plan (`terrace plan` makes one)");
     return plan::load(o.plan_file);
 }
 

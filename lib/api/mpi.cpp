@@ -30,20 +30,21 @@ void expect_thread_level(const options& o) {
     int given = MPI_THREAD_MULTIPLE;
     MPI_Query_thread(&given);
     if (o.progress_thread && given < MPI_THREAD_MULTIPLE)
-        throw usage_error(fmt::format("options::progress_thread needs MPI_THREAD_MULTIPLE, but MPI was started with {}; "
-                                      "ask MPI_Init_thread for it, or do without the thread",
-                                      level_name(given)));
+        throw usage_error(
+            fmt::format("options::progress_thread needs MPI_THREAD_MULTIPLE, but MPI was started with {}; "
+                        "ask MPI_Init_thread for it, or do without the thread",
+                        level_name(given)));
 }
 
 // All ranks, as MPI numbers them, if they have the same in common.
 std::unique_ptr<transport> join(MPI_Comm world, const std::string& plan_id, const options& o, std::string_view also) {
     or_tell_others(world, "no progress thread", [&] { expect_thread_level(o); });
     const bool by_node = o.place == options::placement::by_node;
-    return make_mpi_transport(world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}", version(),
-                                                             plan_id, by_node ? "by node" : "anywhere",
-                                                             to_string(o.check),
-                                                             o.shared_memory ? "" : ", no shared memory",
-                                                             o.progress_thread ? ", progress thread" : "", also)));
+    return make_mpi_transport(
+        world, identity_of(fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}", version(), plan_id,
+                                       by_node ? "by node" : "anywhere", to_string(o.check),
+                                       o.shared_memory ? "" : ", no shared memory",
+                                       o.progress_thread ? ", progress thread" : "", also)));
 }
 
 planned connect_without_plan(MPI_Comm world, const options& o, std::string_view also) {
@@ -59,8 +60,7 @@ planned connect_without_plan(MPI_Comm world, const options& o, std::string_view 
 void tell_others(MPI_Comm world, const std::string& why) noexcept {
     try {
         make_mpi_transport(world, identity_of(why));
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
 }
 
 planned connect(MPI_Comm world, const plan& p, const options& o, std::string_view also) {
@@ -86,7 +86,9 @@ communicator communicator_of(planned with, MPI_Comm world, const options& o) {
 
 }  // namespace
 
-communicator create(MPI_Comm world, const plan& p, const options& o) { return communicator_of(connect(world, p, o), world, o); }
+communicator create(MPI_Comm world, const plan& p, const options& o) {
+    return communicator_of(connect(world, p, o), world, o);
+}
 communicator create(MPI_Comm world, const options& o) { return communicator_of(connect(world, o), world, o); }
 
 }  // namespace terrace::mpi

@@ -39,13 +39,15 @@ void expect_threads(const plan& p, transport& net) {
     std::vector<int> all(static_cast<std::size_t>(net.size()));
     net.gather_all(&mine, all.data(), sizeof mine);
     if (*std::min_element(all.begin(), all.end()) < MPI_THREAD_MULTIPLE)
-        throw usage_error("the plan has stages over mpi between devices, which a thread moves along: ask MPI_Init_thread "
-                          "for MPI_THREAD_MULTIPLE, or plan all stages over nccl");
+        throw usage_error(
+            "the plan has stages over mpi between devices, which a thread moves along: ask MPI_Init_thread "
+            "for MPI_THREAD_MULTIPLE, or plan all stages over nccl");
 }
 
 template <class Connect>
 communicator create_with(MPI_Comm world, int device, const options& o, Connect connect) {
-    const gpu_runtime& gpu = mpi::or_tell_others(world, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
+    const gpu_runtime& gpu =
+        mpi::or_tell_others(world, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
     mpi::planned with = connect();
     expect_threads(with.by, *with.net);
     const device_setting on{&gpu, device == device_by_rank ? device_of(*with.net, gpu) : device};

@@ -40,9 +40,10 @@ std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int
         const std::string& host = hosts[at(leader)];
         const int node = planned_node(host);
         if (!found.emplace(node, host).second)
-            throw plan_error(fmt::format("topology.levels: MPI finds two nodes with the host name \"{}\", one in the "
-                                         "plan; {}",
-                                         host, what_helps));
+            throw plan_error(
+                fmt::format("topology.levels: MPI finds two nodes with the host name \"{}\", one in the "
+                            "plan; {}",
+                            host, what_helps));
         if (size != expected[at(node)])
             throw plan_error(fmt::format("topology.levels: host \"{}\" has {} ranks in the plan, but MPI finds {}; {}",
                                          host, expected[at(node)], size, what_helps));
@@ -59,9 +60,10 @@ std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, in
     }
     const std::vector<int> expected = machine.node_sizes();
     if (found != expected)
-        throw plan_error(fmt::format("topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the "
-                                     "ranks node by node as planned, {}",
-                                     fmt::join(expected, " "), fmt::join(found, " "), what_helps));
+        throw plan_error(
+            fmt::format("topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the "
+                        "ranks node by node as planned, {}",
+                        fmt::join(expected, " "), fmt::join(found, " "), what_helps));
     return nodes;
 }
 
@@ -85,9 +87,10 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
 std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
                                      options::placement place) {
     if (net->size() != machine.ranks())
-        throw plan_error(fmt::format("topology.levels: the plan is for {0} ranks ({1}), but the communicator has {2}; "
-                                     "start {0} ranks, or plan for this job (terrace plan --hosts, or no plan at all)",
-                                     machine.ranks(), shape_text(machine.shape), net->size()));
+        throw plan_error(
+            fmt::format("topology.levels: the plan is for {0} ranks ({1}), but the communicator has {2}; "
+                        "start {0} ranks, or plan for this job (terrace plan --hosts, or no plan at all)",
+                        machine.ranks(), shape_text(machine.shape), net->size()));
     if (place == options::placement::anywhere) return net;
     const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(*net);
     const int mine = places_of(machine, net->nodes(), hosts)[at(net->rank())];

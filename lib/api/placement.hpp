@@ -23,7 +23,8 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
 
 /// `net` with its ranks in the plan's order. Collective. @throws plan_error as above, or where the plan is for another
 /// number of ranks
-std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine, options::placement place);
+std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
+                                     options::placement place);
 
 /// `net` with its ranks in the order of their places: itself where it has that already. Collective.
 std::unique_ptr<transport> in_order(std::unique_ptr<transport> net, int place);

@@ -59,13 +59,14 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 }  // namespace
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
-    const std::array<std::uint64_t, 6> words{
-        static_cast<std::uint64_t>(call.what), static_cast<std::uint64_t>(call.count), call.counts.size(),
-        static_cast<std::uint64_t>(call.type), static_cast<std::uint64_t>(call.op),
-        static_cast<std::uint64_t>(call.root)};
+    const std::array<std::uint64_t, 6> words{static_cast<std::uint64_t>(call.what),
+                                             static_cast<std::uint64_t>(call.count),
+                                             call.counts.size(),
+                                             static_cast<std::uint64_t>(call.type),
+                                             static_cast<std::uint64_t>(call.op),
+                                             static_cast<std::uint64_t>(call.root)};
     const std::uint64_t fixed = hash_of(words.data(), sizeof words);
-    return call.counts.empty() ? fixed
-                               : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
+    return call.counts.empty() ? fixed : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
 }
 
 std::string describe(const call_shape& call) {
@@ -90,8 +91,7 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
     if (!call.counts.empty() && call.counts.size() != static_cast<std::size_t>(ranks))
         return fmt::format("there are {} counts for {} ranks", call.counts.size(), ranks);
     for (std::size_t r = 0; r < call.counts.size(); ++r)
-        if (call.counts[r] < 0)
-            return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
+        if (call.counts[r] < 0) return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
     if (call.root < 0 || call.root >= ranks)
         return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
     if (call.count == 0 && call.counts.empty()) return {};

@@ -73,8 +73,12 @@ void staging::stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
     const int blocks = has_blocks(call.what) ? comm_.size() : 1;
     const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);
-    const work w{call, traffic_of(call), static_cast<const std::byte*>(c.send), static_cast<std::byte*>(c.recv),
-                 std::max<std::int64_t>(static_cast<std::int64_t>(fits), 1), element};
+    const work w{call,
+                 traffic_of(call),
+                 static_cast<const std::byte*>(c.send),
+                 static_cast<std::byte*>(c.recv),
+                 std::max<std::int64_t>(static_cast<std::int64_t>(fits), 1),
+                 element};
     if (element * static_cast<std::size_t>(blocks) > bytes_)
         throw usage_error(fmt::format("{}: chunks of {} bytes hold no element of each of {} blocks; make them longer",
                                       to_string(call.what), bytes_, blocks));
@@ -102,7 +106,8 @@ void staging::stager::run(const call_shape& call, const nccl::stream_call& c) {
 void staging::stager::copy_in(const work& w, std::int64_t chunk) {
     slot& s = slot_of(chunk);
     for (int b = 0; b < w.moves.in; ++b)
-        check(gpu_.copy(s.in + static_cast<std::size_t>(b) * w.bytes(chunk), w.send + w.place(chunk, b), w.bytes(chunk), in_),
+        check(gpu_.copy(s.in + static_cast<std::size_t>(b) * w.bytes(chunk), w.send + w.place(chunk, b), w.bytes(chunk),
+                        in_),
               "cudaMemcpyAsync");
     check(gpu_.record(s.came, in_), "cudaEventRecord");
 }
@@ -119,7 +124,8 @@ void staging::stager::copy_out(const work& w, std::int64_t chunk) {
     s.under_way = {};
     const std::byte* from = w.moves.in_place ? s.in : s.out;
     for (int b = 0; b < w.moves.out; ++b)
-        check(gpu_.copy(w.recv + w.place(chunk, b), from + static_cast<std::size_t>(b) * w.bytes(chunk), w.bytes(chunk), out_),
+        check(gpu_.copy(w.recv + w.place(chunk, b), from + static_cast<std::size_t>(b) * w.bytes(chunk), w.bytes(chunk),
+                        out_),
               "cudaMemcpyAsync");
     check(gpu_.record(s.left, out_), "cudaEventRecord");
 }
@@ -151,7 +157,8 @@ void staging::stager::check(int code, const char* what) const {
     if (code != 0) throw transport_error("cuda", what, code, gpu_.cuda_error(code));
 }
 
-// ---- the public class ------------------------------------------------------------------------------------------------
+// ---- the public class
+// ------------------------------------------------------------------------------------------------
 
 namespace {
 

@@ -24,10 +24,11 @@ bool fits(collective what, const nccl::stream_call& c, const communicator& comm,
 
 call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm, reduce_op op, int root) {
     if (!fits(what, c, comm, root))
-        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", to_string(what), c.sent,
-                                      c.received));
+        throw usage_error(
+            fmt::format("{}: send has {} elements and recv {}; they do not fit", to_string(what), c.sent, c.received));
     const std::size_t count = what == collective::reduce_scatter ? c.received : c.sent;
-    return {.what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = c.type, .op = op, .root = root};
+    return {
+        .what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = c.type, .op = op, .root = root};
 }
 
 }  // namespace terrace

@@ -173,8 +173,7 @@ struct document_builder final : YAML::EventHandler {
         std::istringstream stream{std::string(text)};
         try {
             YAML::Parser parser(stream);
-            while (parser.HandleNextDocument(builder)) {
-            }
+            while (parser.HandleNextDocument(builder)) {}
         } catch (const YAML::Exception& e) {
             builder.fail(e.mark, fmt::format("{}: {}", e.msg, advice_on(e.msg)));
         }

@@ -32,8 +32,8 @@ public:
     /// Scalars. `low` and `high` are inclusive.
     const std::string& text() const;
     std::int64_t integer(std::int64_t low, std::int64_t high) const;
-    double bandwidth() const;      ///< [B/s]
-    double duration() const;       ///< [s]
+    double bandwidth() const;  ///< [B/s]
+    double duration() const;   ///< [s]
     std::int64_t bytes() const;
 
     /// Sequences (throws if it is none).

@@ -31,15 +31,17 @@ struct device_rates {
 struct level {
     std::string name;
     fabric medium = fabric::shm;
-    double bandwidth = 0;  ///< one child's link into this level, per direction [B/s]
-    double latency = 0;    ///< start-up of one message between ranks whose nearest common level this is [s]
-    double overhead = 0;   ///< CPU time one message costs its endpoint (o) [s]
+    double bandwidth = 0;            ///< one child's link into this level, per direction [B/s]
+    double latency = 0;              ///< start-up of one message between ranks whose nearest common level this is [s]
+    double overhead = 0;             ///< CPU time one message costs its endpoint (o) [s]
     bool bandwidth_assumed = false;  ///< from the table of defaults, not from a file
     bool latency_assumed = false;
     bool overhead_assumed = true;
     std::vector<double> rates = {};  ///< the links' bandwidths by child, where they differ; `bandwidth` is the fastest
-    std::optional<device_rates> nccl = {}, mpi = {};  ///< what may move buffers on GPUs, as far as the file says what it takes
-    bool ring = false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
+    std::optional<device_rates> nccl = {},
+                                mpi = {};  ///< what may move buffers on GPUs, as far as the file says what it takes
+    bool ring =
+        false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
     std::vector<std::string> names = {};  ///< of its domains, in order; empty where the file names none
 };
 
@@ -111,7 +113,8 @@ struct hierarchy {
     }
     /// Of a level whose children form rings: what one of the directions carries, as a part of the bandwidth.
     double ring_share(int l) const noexcept { return shape.children(l, 0) > 2 ? 0.5 : 1; }
-    /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is none.
+    /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is
+    /// none.
     int torus_level() const noexcept;
     /// How many of the innermost levels lie within one node; 0 if every rank is a node of its own.
     int node_levels() const noexcept;

@@ -43,8 +43,8 @@ constexpr std::array<rate_field, 3> rate_fields{{
 }};
 
 // What a rank adds up, beside the levels.
-constexpr rate_field reduction{
-    "reduction", nullptr, nullptr, nullptr, &document::bandwidth, format_bandwidth, slowest_link, fastest_link};
+constexpr rate_field reduction{"reduction",          nullptr,          nullptr,      nullptr,
+                               &document::bandwidth, format_bandwidth, slowest_link, fastest_link};
 
 // What NCCL or MPI takes for buffers on GPUs: a map in a level's.
 struct device_field {
@@ -68,11 +68,10 @@ struct device_key {
     std::size_t first;  // of its fields: MPI has no stages of its own here
 };
 
-constexpr std::array<device_key, 2> device_keys{{{"nccl", &level::nccl, nccl_rates, 0}, {"mpi", &level::mpi, mpi_rates, 1}}};
+constexpr std::array<device_key, 2> device_keys{
+    {{"nccl", &level::nccl, nccl_rates, 0}, {"mpi", &level::mpi, mpi_rates, 1}}};
 
-double as_printed(double bandwidth) {
-    return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth);
-}
+double as_printed(double bandwidth) { return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth); }
 
 // What is made of each rate: but once of those that are equal, as most of a machine's many links are.
 template <class Make>
@@ -163,10 +162,10 @@ void check_rates(const std::vector<document>& levels, const hierarchy& h) {
         if (!map.has("bandwidth") || !map.at("bandwidth").is_sequence()) continue;
         const std::size_t given = map.at("bandwidth").items().size();
         if (given != static_cast<std::size_t>(h.shape.members(l)))
-            map.at("bandwidth").fail(fmt::format("{} bandwidths, but level \"{}\" joins {} children in all; write one "
-                                                 "for each, or one for all",
-                                                 given, h.levels[static_cast<std::size_t>(l)].name,
-                                                 h.shape.members(l)));
+            map.at("bandwidth")
+                .fail(fmt::format("{} bandwidths, but level \"{}\" joins {} children in all; write one "
+                                  "for each, or one for all",
+                                  given, h.levels[static_cast<std::size_t>(l)].name, h.shape.members(l)));
     }
 }
 
@@ -182,8 +181,8 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
 }
 
 level read_level(const document& map) {
-    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts", "nccl",
-                    "mpi"});
+    map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts",
+                    "nccl", "mpi"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -283,7 +282,8 @@ std::vector<std::size_t> host_levels(const hierarchy& h) {
 }
 
 // What a list names: `count` different ones.
-std::vector<std::string> names_for(const document& list, std::size_t count, std::string_view one, std::string_view all) {
+std::vector<std::string> names_for(const document& list, std::size_t count, std::string_view one,
+                                   std::string_view all) {
     std::vector<std::string> names = read_names(list);
     if (names.size() != count)
         list.fail(fmt::format("{} {} names for {} {}; name each once", names.size(), one, count, all));
@@ -310,9 +310,9 @@ std::vector<std::string> read_hosts(const std::vector<document>& levels, const h
 void read_domain_names(const std::vector<document>& levels, hierarchy& h) {
     for (std::size_t l = 0; l < levels.size(); ++l)
         if (levels[l].has("names"))
-            h.levels[l].names = names_for(levels[l].at("names"),
-                                          static_cast<std::size_t>(h.shape.domains(static_cast<int>(l))),
-                                          h.levels[l].name, "domains");
+            h.levels[l].names =
+                names_for(levels[l].at("names"), static_cast<std::size_t>(h.shape.domains(static_cast<int>(l))),
+                          h.levels[l].name, "domains");
 }
 
 std::string write_level(const level& l, std::optional<int> size, const std::string& hosts) {
@@ -427,7 +427,8 @@ level normalised(level l) {
         if (!(l.*key.given)) continue;
         device_rates& r = *(l.*key.given);
         r.bandwidth = r.bandwidth > 0 ? as_printed(r.bandwidth) : 0;
-        for (double* seconds : {&r.stage, &r.step}) *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
+        for (double* seconds : {&r.stage, &r.step})
+            *seconds = parse_duration(format_duration(*seconds)).value_or(*seconds);
     }
     return l;
 }
@@ -460,7 +461,8 @@ std::string device_rates_text(const level& l) {
         for (std::size_t f = key.first; f < device_fields.size(); ++f) {
             const device_field& field = device_fields[f];
             const bool assumed = (*(l.*key.given)).*field.value == 0;
-            values.push_back(fmt::format("{} {}{}", field.key, field.format(resolved.*field.value), assumed ? " *" : ""));
+            values.push_back(
+                fmt::format("{} {}{}", field.key, field.format(resolved.*field.value), assumed ? " *" : ""));
         }
         texts.push_back(fmt::format("{}: {}", key.name, fmt::join(values, ", ")));
     }

@@ -9,14 +9,15 @@ namespace terrace {
 
 inline constexpr int max_levels = 16;
 inline constexpr int max_ranks = 1 << 20;
-/// The limits of rates [B/s] keep every time that is computed from them finite. A million nodes' links into a dimension of
-/// a torus, together, are well within.
+/// The limits of rates [B/s] keep every time that is computed from them finite. A million nodes' links into a dimension
+/// of a torus, together, are well within.
 inline constexpr double slowest_link = 1, fastest_link = 1e17;
 
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from
-/// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth, latency]` marks rates that are written out.
-/// `names:` are those of a level's domains. `reduction:` and `cores:` may stand beside `levels:`. @throws input_error
+/// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth,
+/// latency]` marks rates that are written out. `names:` are those of a level's domains. `reduction:` and `cores:` may
+/// stand beside `levels:`. @throws input_error
 hierarchy read_hierarchy(const document& map);
 
 /// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and what stands
@@ -44,8 +45,8 @@ struct rates {
 };
 rates default_rates(fabric f) noexcept;
 
-/// What a level's links take for buffers on GPUs, with what its file leaves out assumed (docs/topology.md). NCCL's steps
-/// take the level's latency where the file does not speak of NCCL.
+/// What a level's links take for buffers on GPUs, with what its file leaves out assumed (docs/topology.md). NCCL's
+/// steps take the level's latency where the file does not speak of NCCL.
 device_rates nccl_rates(const level& l) noexcept;
 device_rates mpi_rates(const level& l) noexcept;
 /// "nccl: stage 12 us, step 9 us *, bandwidth 450 GB/s *", assumed values marked; empty where the file says nothing.

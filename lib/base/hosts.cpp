@@ -15,9 +15,7 @@ namespace terrace {
 
 namespace {
 
-bool in_name(char c) {
-    return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.';
-}
+bool in_name(char c) { return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.'; }
 
 constexpr std::size_t max_digits = 9;
 constexpr std::size_t max_name = 255;
@@ -38,7 +36,8 @@ public:
 private:
     [[noreturn]] void fail(std::string_view what) const {
         constexpr std::size_t shown = 60;
-        const std::string text = list_.size() > shown ? fmt::format("{}...", list_.substr(0, shown)) : std::string(list_);
+        const std::string text =
+            list_.size() > shown ? fmt::format("{}...", list_.substr(0, shown)) : std::string(list_);
         throw usage_error(fmt::format("host list \"{}\": {}; write names and ranges as in tux[0-3,7]", text, what));
     }
     char next() const { return at_ < list_.size() ? list_[at_] : '\0'; }
@@ -55,8 +54,7 @@ private:
         const std::size_t start = at_;
         while (in_name(next()) || next() == '[') {
             const std::vector<std::string> parts = next() == '[' ? ranges() : std::vector{literal()};
-            if (names.size() > (most_ - names_.size()) / parts.size())
-                fail(fmt::format("more than {} names", most_));
+            if (names.size() > (most_ - names_.size()) / parts.size()) fail(fmt::format("more than {} names", most_));
             std::vector<std::string> longer;
             longer.reserve(names.size() * parts.size());
             for (const std::string& name : names)

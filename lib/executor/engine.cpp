@@ -61,8 +61,7 @@ bool engine::may_begin(const flight& f) const noexcept {
 void engine::begin(flight& f) noexcept {
     f.berth = static_cast<int>(std::find(berths_.begin(), berths_.end(), nullptr) - berths_.begin());
     berths_[static_cast<std::size_t>(f.berth)] = f.run;
-    for (int l = 0; l < f.run->placed_lanes(); ++l)
-        taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = true;
+    for (int l = 0; l < f.run->placed_lanes(); ++l) taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = true;
     f.run->start(f.send, f.recv,
                  {.call = f.call,
                   .through = flights_.front().call - 1,

@@ -18,8 +18,8 @@ struct waiting {
 };
 
 /// Runs the programs of one communicator: any number of calls in flight, all moved along together. Every rank issues
-/// the same calls in the same order; they may complete in any order. A call whose slots an earlier one still uses begins
-/// when that is through. Issuing and running allocate nothing while few calls are in flight.
+/// the same calls in the same order; they may complete in any order. A call whose slots an earlier one still uses
+/// begins when that is through. Issuing and running allocate nothing while few calls are in flight.
 class engine {
 public:
     /// @param lanes the most that any program has   @param events may be shared by nobody else
@@ -53,7 +53,7 @@ private:
         program* run = nullptr;
         const void* send = nullptr;
         void* recv = nullptr;
-        int berth = -1;  // -1: has not begun
+        int berth = -1;                                 // -1: has not begun
         std::chrono::steady_clock::time_point since{};  // when it was first asked for its age
     };
 
@@ -63,13 +63,13 @@ private:
 
     transport& net_;
     recorder& events_;
-    int berth_slots_;                        // transport slots of one berth
-    std::vector<program*> berths_;           // who uses them; null: nobody
-    std::vector<std::uint64_t> turns_;       // chunks issued so far by lane slot: equal on all ranks
-    std::vector<bool> taken_;                // lane slots whose program runs
+    int berth_slots_;                   // transport slots of one berth
+    std::vector<program*> berths_;      // who uses them; null: nobody
+    std::vector<std::uint64_t> turns_;  // chunks issued so far by lane slot: equal on all ranks
+    std::vector<bool> taken_;           // lane slots whose program runs
     int next_slot_ = 0;
     std::uint64_t calls_ = 0;
-    std::vector<flight> flights_;            // in the order of issue
+    std::vector<flight> flights_;  // in the order of issue
 };
 
 /// Runs a program, which uses no lane slots, from begin to end on a transport with nothing else in flight. Set-up.

@@ -23,11 +23,7 @@ compiled::compiled(schedule s) : code(std::move(s)), follows(follow_ups(code)) {
     for (std::uint32_t n = 0; n < code.instrs.size(); ++n) {
         const instr& i = code.instrs[n];
         waits.push_back(i.waits);
-        (i.what == action::send    ? sends
-         : is_receive(i.what) ? recvs
-         : is_stage(i.what)   ? stages
-                              : locals)
-            .push_back(n);
+        (i.what == action::send ? sends : is_receive(i.what) ? recvs : is_stage(i.what) ? stages : locals).push_back(n);
     }
     brief = sends.empty() && recvs.empty() && stages.size() == 1 && code.instrs[stages.front()].successors == 0;
     const auto copies_all = [&](const instr& i) {
@@ -58,8 +54,7 @@ program::program(schedule full, schedule tail, const shape& s, transport& net)
     scratch_bytes_ =
         static_cast<std::size_t>(round_up(std::max(own_scratch(full_), own_scratch(tail_)), 64)) * s.element;
     scratch_ = std::make_unique_for_overwrite<std::byte[]>(scratch_bytes_ * lanes_.size());
-    if (stages_input)
-        staging_ = std::make_unique_for_overwrite<std::byte[]>(segment_ * slots_each_way * lanes_.size());
+    if (stages_input) staging_ = std::make_unique_for_overwrite<std::byte[]>(segment_ * slots_each_way * lanes_.size());
     int number = 0;
     for (lane& l : lanes_) {
         l.waits.resize(instructions);
@@ -206,7 +201,8 @@ bool program::issue(lane& l, bool receiving) noexcept {
     bool issued = false;
     while (at.message < messages.size() && !at.free.empty()) {
         const std::uint32_t n = messages[at.message];
-        if (l.waits[n] > 0 || (l.code->follows[n] && at.offset == 0 && at.free.size() < std::size_t{slots_each_way})) break;
+        if (l.waits[n] > 0 || (l.code->follows[n] && at.offset == 0 && at.free.size() < std::size_t{slots_each_way}))
+            break;
         const instr& i = l.code->code.instrs[n];
         const operand& what = receiving ? i.dst : i.src;
         const std::size_t total = static_cast<std::size_t>(what.part.count()) * shape_.element;
@@ -307,7 +303,8 @@ std::int64_t program::elements_in_slot(const schedule& s) const noexcept {
 std::byte* program::base_of(const lane& l, buffer where) const noexcept {
     if (where != buffer::scratch) return l.base[static_cast<int>(where)];
     const std::int64_t in_slot = elements_in_slot(l.code->code);
-    return in_slot > 0 ? net_.lane_memory(l.at.slot, static_cast<std::size_t>(in_slot) * shape_.element) : own_scratch(l);
+    return in_slot > 0 ? net_.lane_memory(l.at.slot, static_cast<std::size_t>(in_slot) * shape_.element)
+                       : own_scratch(l);
 }
 
 std::byte* program::address(const lane& l, const operand& o) const noexcept {
@@ -342,7 +339,8 @@ std::vector<program::wait> program::waits() const {
     for (const lane& l : lanes_) {
         if (l.code == nullptr) continue;
         if (l.held) {
-            for (int peer : net_.lane_readers(l.at.slot)) found.push_back({0, false, 0, l.chunk, "memory read by", peer});
+            for (int peer : net_.lane_readers(l.at.slot))
+                found.push_back({0, false, 0, l.chunk, "memory read by", peer});
             continue;
         }
         const auto add = [&](std::uint32_t n, int peer) {

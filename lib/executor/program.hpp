@@ -25,9 +25,9 @@ struct compiled {
     schedule code;
     std::vector<std::uint32_t> waits;  ///< by instruction: how many others it still waits for at the start
     std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
-    std::vector<bool> follows;  ///< by instruction: follow_ups
-    bool brief = false;         ///< one stage of the transport, which no message comes before and nothing follows
-    bool gives_copy = false;    ///< what a stage without sources gives is a copy of all that the caller passed in
+    std::vector<bool> follows;                                ///< by instruction: follow_ups
+    bool brief = false;       ///< one stage of the transport, which no message comes before and nothing follows
+    bool gives_copy = false;  ///< what a stage without sources gives is a copy of all that the caller passed in
 };
 
 /// One call's shape with everything it needs to run: made once, run many times. Running it allocates nothing.
@@ -40,14 +40,14 @@ struct compiled {
 class program {
 public:
     struct shape {
-        std::size_t element = 4;   ///< bytes of one element
+        std::size_t element = 4;  ///< bytes of one element
         reduce_kernel reduce = nullptr;
-        int divisor = 1;           ///< of what has been reduced over all ranks
+        int divisor = 1;  ///< of what has been reduced over all ranks
         slicing chunks;
         int lanes = 1;
-        bool placed = false;       ///< each lane takes a slot of the transport, for its stages
-        bool in_slot = false;      ///< a vector at home in scratch lies in the lane's slot of the transport
-        bool streams = false;      ///< stage_call::streams
+        bool placed = false;   ///< each lane takes a slot of the transport, for its stages
+        bool in_slot = false;  ///< a vector at home in scratch lies in the lane's slot of the transport
+        bool streams = false;  ///< stage_call::streams
     };
 
     /// Which slot of the transport a lane runs in.
@@ -122,10 +122,10 @@ private:
         std::size_t left = 0;                 // instructions not yet completed
         cursor sends, recvs;
         place at;
-        std::size_t stage = 0;                // index into compiled::stages: the next to begin, or the one that runs
-        stage_call running;                   // if stage_runs
+        std::size_t stage = 0;  // index into compiled::stages: the next to begin, or the one that runs
+        stage_call running;     // if stage_runs
         bool stage_runs = false;
-        bool held = false;                    // until the lane's slot may be written
+        bool held = false;  // until the lane's slot may be written
     };
 
     struct slot {
@@ -173,15 +173,15 @@ private:
     compiled full_, tail_;
     std::vector<lane> lanes_;
     std::vector<slot> slots_;
-    std::vector<const void*> inputs_;          // of the reduction that runs
-    std::unique_ptr<std::byte[]> scratch_;     // lanes x scratch of a chunk that is not in the transport's slots
-    std::size_t scratch_bytes_ = 0;            // of one lane
-    std::unique_ptr<std::byte[]> staging_;     // a segment per receive slot, for recv_reduce
-    std::byte* send_ = nullptr;                // the caller's buffers; send_ is only read
+    std::vector<const void*> inputs_;       // of the reduction that runs
+    std::unique_ptr<std::byte[]> scratch_;  // lanes x scratch of a chunk that is not in the transport's slots
+    std::size_t scratch_bytes_ = 0;         // of one lane
+    std::unique_ptr<std::byte[]> staging_;  // a segment per receive slot, for recv_reduce
+    std::byte* send_ = nullptr;             // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
     int lanes_begun_ = 0;
-    int lanes_left_ = 0;                       // to end
-    bool gave_way_ = false;                    // to others on this core, since a lane began
+    int lanes_left_ = 0;     // to end
+    bool gave_way_ = false;  // to others on this core, since a lane began
 };
 
 }  // namespace terrace

@@ -30,15 +30,16 @@ double clock_micros() {
 }
 
 [[noreturn]] void fail(const std::filesystem::path& file, const char* what) {
-    throw input_error(file.string(), 0, 0, fmt::format("{}: {}; name a file that can be written", what,
-                                                       std::strerror(errno)));
+    throw input_error(file.string(), 0, 0,
+                      fmt::format("{}: {}; name a file that can be written", what, std::strerror(errno)));
 }
 
 // A device or a pipe would take the text and never be a trace.
 const std::filesystem::path& regular(const std::filesystem::path& path) {
     std::error_code none;
     if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is))
-        throw input_error(path.string(), 0, 0, "a trace cannot be written there, since it is no regular file; name one");
+        throw input_error(path.string(), 0, 0,
+                          "a trace cannot be written there, since it is no regular file; name one");
     return path;
 }
 
@@ -122,16 +123,18 @@ void recorder::write_trace(const std::filesystem::path& file, int rank, const st
     std::string text = fmt::format(
         "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": \"rank {}\"}}}}", rank, rank);
     for (const auto& [stage, down, lane] : tracks)
-        text += fmt::format(",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
-                            "{{\"name\": \"{}: stage {} {}, lane {}\"}}}}",
-                            rank, track(stage, down, lane), name, stage, down ? "down" : "up", lane);
+        text += fmt::format(
+            ",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
+            "{{\"name\": \"{}: stage {} {}, lane {}\"}}}}",
+            rank, track(stage, down, lane), name, stage, down ? "down" : "up", lane);
     const double per_tick = micros_per_tick();
     for (const auto& [key, s] : slices) {
         const auto& [stage, down, lane, call, chunk] = key;
         const double begin = micros(s.begin, per_tick);
-        text += fmt::format(",\n{{\"ph\": \"X\", \"name\": \"chunk {}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, "
-                            "\"dur\": {:.3f}, \"args\": {{\"call\": {}}}}}",
-                            chunk, rank, track(stage, down, lane), begin, micros(s.end, per_tick) - begin, call);
+        text += fmt::format(
+            ",\n{{\"ph\": \"X\", \"name\": \"chunk {}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, "
+            "\"dur\": {:.3f}, \"args\": {{\"call\": {}}}}}",
+            chunk, rank, track(stage, down, lane), begin, micros(s.end, per_tick) - begin, call);
     }
     const locked_file out(file);
     const off_t size = out.size();

@@ -16,8 +16,8 @@ struct event {
     std::uint64_t call = 0;   ///< number of the call on its communicator, from 1
     std::int64_t chunk = 0;
     std::int32_t step = 0;
-    std::int32_t peer = -1;   ///< rank, of messages
-    std::int16_t stage = 0;   ///< of the plan's rule
+    std::int32_t peer = -1;  ///< rank, of messages
+    std::int16_t stage = 0;  ///< of the plan's rule
     std::int16_t lane = 0;
     action what = action::copy;
     bool down = false;

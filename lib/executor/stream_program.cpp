@@ -25,8 +25,8 @@ place place_of(const schedule& s, const instr& i, std::int64_t chunk) {
     return {.stage = p.stage, .down = p.down, .step = i.step, .chunk = chunk};
 }
 
-// Which route the first message of a step takes may differ between ranks: for all of them the stages of routes, which run
-// side by side, are the innermost of these.
+// Which route the first message of a step takes may differ between ranks: for all of them the stages of routes, which
+// run side by side, are the innermost of these.
 std::vector<phase> without_routes(std::vector<phase> phases) {
     std::vector<phase*> side_by_side;
     for (phase& p : phases)
@@ -46,7 +46,8 @@ std::vector<bool> followers(const schedule& s) {
         for (const std::uint32_t next : s.successors_of(i)) {
             if (s.instrs[next].step != i.step) continue;
             if (communicates(s.instrs[next].what))
-                throw plan_error("stages: a message waits for another of its own step, which no group of messages can do");
+                throw plan_error(
+                    "stages: a message waits for another of its own step, which no group of messages can do");
             after[next] = true;
         }
     }
@@ -55,7 +56,8 @@ std::vector<bool> followers(const schedule& s) {
 
 }  // namespace
 
-queued::queued(schedule s, const std::vector<std::string>& over_mpi) : code(std::move(s)), first(2 * over_mpi.size() + 1) {
+queued::queued(schedule s, const std::vector<std::string>& over_mpi)
+    : code(std::move(s)), first(2 * over_mpi.size() + 1) {
     const int stages = static_cast<int>(over_mpi.size());
     code.phases = without_routes(std::move(code.phases));
     const std::vector<bool> after = followers(code);
@@ -92,7 +94,8 @@ queued::queued(schedule s, const std::vector<std::string>& over_mpi) : code(std:
             }
             entries[opening].instruction = entries[opening + 1].instruction;
             staging = std::max(staging, used);
-            if (!over_mpi[static_cast<std::size_t>(code.phases[head.phase].stage)].empty()) hosted = std::max(hosted, passed);
+            if (!over_mpi[static_cast<std::size_t>(code.phases[head.phase].stage)].empty())
+                hosted = std::max(hosted, passed);
         }
         add(kind::stage, [](action a, bool) { return is_stage(a); });
         add(kind::local, [](action a, bool waits) { return !communicates(a) && waits; });
@@ -107,15 +110,18 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
       full_(std::move(full), s.over_mpi),
       tail_(std::move(tail), s.over_mpi),
       begun_(static_cast<std::size_t>(s.lanes)) {
-    scratch_bytes_ = element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
+    scratch_bytes_ =
+        element_ * static_cast<std::size_t>(round_up(std::max(full_.code.scratch, tail_.code.scratch), line));
     lane_bytes_ = scratch_bytes_ + element_ * static_cast<std::size_t>(std::max(full_.staging, tail_.staging));
     host_bytes_ = element_ * static_cast<std::size_t>(std::max(full_.hosted, tail_.hosted));
     std::uint32_t inputs = 2;
     for (const queued* q : {&full_, &tail_})
         for (const instr& i : q->code.instrs) inputs = std::max(inputs, i.sources);
     if (inputs > most_gpu_sources)
-        throw plan_error(fmt::format("stages: one of {} ranks reduces {} buffers at once, but a GPU takes {}; split the "
-                                     "stage, or use ring or halving there", inputs, inputs, most_gpu_sources));
+        throw plan_error(
+            fmt::format("stages: one of {} ranks reduces {} buffers at once, but a GPU takes {}; split the "
+                        "stage, or use ring or halving there",
+                        inputs, inputs, most_gpu_sources));
     inputs_.resize(inputs);
     if (lane_bytes_ > 0) memory_ = net.allocate(lane_bytes_ * static_cast<std::size_t>(s.lanes));
     if (host_bytes_ > 0) host_ = net.allocate_host(host_bytes_ * static_cast<std::size_t>(s.lanes));

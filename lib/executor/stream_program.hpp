@@ -11,8 +11,8 @@
 
 namespace terrace {
 
-/// A schedule as queues take it: step by step what comes before the step's messages, these as one group, what they bring,
-/// and what comes after. Within a queue that order is all the order there is, so dependencies need no more.
+/// A schedule as queues take it: step by step what comes before the step's messages, these as one group, what they
+/// bring, and what comes after. Within a queue that order is all the order there is, so dependencies need no more.
 struct queued {
     enum class kind : std::uint8_t { local, open, message, close, stage, received };
     struct entry {
@@ -34,8 +34,8 @@ struct queued {
 /// One call's shape in the enqueuing form: made once, put into queues many times.
 ///
 /// Chunk k goes through queue k mod lanes, one slot of the pipeline after the other: stages up, then down. Over all
-/// queues the order is by waves: in each, every chunk under way takes one slot, older ones first, and one more begins if
-/// there is a lane for it. It depends on nothing but the numbers of chunks, lanes and stages, so that all ranks, and
+/// queues the order is by waves: in each, every chunk under way takes one slot, older ones first, and one more begins
+/// if there is a lane for it. It depends on nothing but the numbers of chunks, lanes and stages, so that all ranks, and
 /// with them all communicators below, have the same.
 class stream_program {
 public:
@@ -72,7 +72,7 @@ private:
     std::size_t element_;
     queued full_, tail_;
     std::size_t lane_bytes_, scratch_bytes_;  // of a lane's memory, and of the scratch that it begins with
-    std::size_t host_bytes_;                   // of a lane's part of the host's
+    std::size_t host_bytes_;                  // of a lane's part of the host's
     std::shared_ptr<std::byte> memory_, host_;
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began

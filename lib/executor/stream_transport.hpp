@@ -25,10 +25,10 @@ struct place {
     std::int64_t chunk = 0;
 };
 
-/// What the executor's enqueuing form asks of a device and the network between devices: that things are put into queues,
-/// where they run later, in order, while nobody waits. One per communicator, used by one thread at a time. Every rank
-/// puts its part of the same things in, in the same order over all queues. Nothing between begin() and end() throws: the
-/// first failure is latched, and what comes after it does nothing.
+/// What the executor's enqueuing form asks of a device and the network between devices: that things are put into
+/// queues, where they run later, in order, while nobody waits. One per communicator, used by one thread at a time.
+/// Every rank puts its part of the same things in, in the same order over all queues. Nothing between begin() and end()
+/// throws: the first failure is latched, and what comes after it does nothing.
 class stream_transport {
 public:
     virtual ~stream_transport() = default;
@@ -36,12 +36,13 @@ public:
     virtual std::string_view name() const noexcept = 0;
     /// The stages of such a call that it runs itself.
     virtual capabilities can(element_type type, reduce_op op) const = 0;
-    /// Set-up, between calls: lets it run stages itself among these groups, too, ranks by position, of which those of one
-    /// round have no ranks in common. Collective.
+    /// Set-up, between calls: lets it run stages itself among these groups, too, ranks by position, of which those of
+    /// one round have no ranks in common. Collective.
     virtual void prepare(std::span<const std::vector<std::vector<int>>> rounds) noexcept = 0;
     /// Set-up: memory of the device. @throws transport_error
     virtual std::shared_ptr<std::byte> allocate(std::size_t bytes) = 0;
-    /// Set-up: memory of the host for what goes over MPI; null where MPI takes addresses of the device. @throws transport_error
+    /// Set-up: memory of the host for what goes over MPI; null where MPI takes addresses of the device. @throws
+    /// transport_error
     virtual std::shared_ptr<std::byte> allocate_host(std::size_t bytes) = 0;
     /// Whether it is memory of this device.
     virtual bool holds(const void* memory) const noexcept = 0;

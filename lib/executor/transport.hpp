@@ -35,10 +35,10 @@ struct stage_call {
     std::size_t element = 0;         ///< bytes of one
     reduce_kernel reduce = nullptr;
     int divisor = 1;
-    bool last = false;       ///< of the chunk's stages, and nothing that follows writes src
-    bool streams = false;    ///< the call's buffers do not fit the cache: what is written is not read soon
-    int channel = 0;         ///< instr::channel
-    int lane_slot = 0;       ///< of the lane it runs in
+    bool last = false;          ///< of the chunk's stages, and nothing that follows writes src
+    bool streams = false;       ///< the call's buffers do not fit the cache: what is written is not read soon
+    int channel = 0;            ///< instr::channel
+    int lane_slot = 0;          ///< of the lane it runs in
     std::uint64_t turn = 0;     ///< chunks that ran in the slot before this one: equal on all ranks
     std::uint64_t number = 0;   ///< of the call it belongs to: equal on all ranks
     std::uint64_t through = 0;  ///< calls up to this number are complete on this rank
@@ -94,8 +94,8 @@ public:
     virtual void stage(int /*slot*/, const stage_call&) noexcept {}
     /// The ranks that the stage in a slot waits for.
     virtual std::vector<int> missing(int /*slot*/) const { return {}; }
-    /// Set-up: memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line; reachable for peers where memory can be
-    /// shared. It may outlive the transport. Collective. @throws std::bad_alloc
+    /// Set-up: memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line; reachable for peers where memory can
+    /// be shared. It may outlive the transport. Collective. @throws std::bad_alloc
     virtual std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// Whether all of it lies in memory of allocate() that peers reach.
     virtual bool reachable(const void* /*memory*/, std::size_t /*bytes*/) const noexcept { return false; }
@@ -132,8 +132,8 @@ public:
 
     /// Set-up: everybody's `bytes` bytes at `mine`, by rank, to `all`. Collective. @throws transport_error
     virtual void gather_all(const void* mine, void* all, std::size_t bytes) = 0;
-    /// Set-up: a transport of the ranks that give the same color, in the order of their keys (those of equal keys as they
-    /// are), that may outlive this one; null where the color is negative. Collective over all ranks.
+    /// Set-up: a transport of the ranks that give the same color, in the order of their keys (those of equal keys as
+    /// they are), that may outlive this one; null where the color is negative. Collective over all ranks.
     /// @throws transport_error
     virtual std::unique_ptr<transport> split(int color, int key) = 0;
     /// Set-up: by rank, the lowest rank on the same machine node.

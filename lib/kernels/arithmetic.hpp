@@ -7,8 +7,8 @@
 
 #include <terrace/types.hpp>
 
-// What two elements make: one text for processors and for GPUs, so that both have the same bits. All of it is constexpr,
-// which nvcc takes for code of either side.
+// What two elements make: one text for processors and for GPUs, so that both have the same bits. All of it is
+// constexpr, which nvcc takes for code of either side.
 
 namespace terrace::arithmetic {
 

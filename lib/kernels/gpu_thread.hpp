@@ -9,16 +9,16 @@
 #include "kernels/gpu_shapes.hpp"
 
 #ifdef __CUDACC__
-#define TERRACE_EITHER_SIDE __host__ __device__
+#    define TERRACE_EITHER_SIDE __host__ __device__
 #else
-#define TERRACE_EITHER_SIDE
+#    define TERRACE_EITHER_SIDE
 #endif
 #ifdef __CUDA_ARCH__
-#define TERRACE_UNROLLED _Pragma("unroll")
-#define TERRACE_ROLLED _Pragma("unroll 1")
+#    define TERRACE_UNROLLED _Pragma("unroll")
+#    define TERRACE_ROLLED _Pragma("unroll 1")
 #else
-#define TERRACE_UNROLLED
-#define TERRACE_ROLLED
+#    define TERRACE_UNROLLED
+#    define TERRACE_ROLLED
 #endif
 
 // What one thread of a k-input reduction on a GPU does. Compiled for processors too, where a test runs the threads of a
@@ -151,14 +151,14 @@ TERRACE_EITHER_SIDE inline T narrowed(arithmetic::wide_t<T> x) noexcept {
         if (x != x) h.bits = 0x7e00;
         return h;
     }
-#if __CUDA_ARCH__ >= 800
+#    if __CUDA_ARCH__ >= 800
     if constexpr (std::is_same_v<T, bfloat16>) {
         bfloat16 b;
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b.bits) : "f"(x));
         if (x != x) b.bits = 0x7fc0;
         return b;
     }
-#endif
+#    endif
 #endif
     return static_cast<T>(x);
 }
@@ -217,7 +217,8 @@ public:
 
 /// `Unrolled` vectors, `stride` apart. `Batch` sources are on their way at once; two means that there are two.
 template <class T, class Op, int Batch, int Unrolled, bool Aligned>
-TERRACE_EITHER_SIDE inline void combine(const task& t, const void* const* sources, std::int64_t first, int stride) noexcept {
+TERRACE_EITHER_SIDE inline void combine(const task& t, const void* const* sources, std::int64_t first,
+                                        int stride) noexcept {
     const int k = Batch == 2 ? 2 : t.k;
     const auto element = [&](int u) { return t.head + (first + std::int64_t{u} * stride) * per_vector<T>; };
     partial<T> result[Unrolled];

@@ -1,7 +1,7 @@
 #include "kernels/reduce.hpp"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
+#    include <immintrin.h>
 #endif
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline void narrow(T* to, const wide_t<T>* from, std::int64_t n) noexcept {
 }
 
 #if defined(__x86_64__)
-#define TERRACE_WIDE gnu::target("avx2,f16c")
+#    define TERRACE_WIDE gnu::target("avx2,f16c")
 
 // By instructions, which round as the conversion in types.hpp does.
 template <>

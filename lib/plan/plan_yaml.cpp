@@ -206,9 +206,10 @@ void read_topology(const document& map, recipe& r) {
     const document fingerprint = map.at("fingerprint");
     const std::string expected = topology_fingerprint(r);
     if (fingerprint.text() != expected)
-        fingerprint.fail(fmt::format("the fingerprint is {}, but that of this section is {}: the topology section was "
-                                     "changed by hand; change the cluster file and plan again",
-                                     fingerprint.text(), expected));
+        fingerprint.fail(
+            fmt::format("the fingerprint is {}, but that of this section is {}: the topology section was "
+                        "changed by hand; change the cluster file and plan again",
+                        fingerprint.text(), expected));
 }
 
 recipe read(const document& map) {

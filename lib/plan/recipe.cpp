@@ -53,7 +53,8 @@ public:
         for (int l : s.levels) {
             if (l < level_) bad(fmt::format("level {} is covered already; leave it out here", name(l)));
             if (l > level_)
-                bad(fmt::format("level {} is left out: levels are covered from the innermost outwards, so cover it "
+                bad(
+                    fmt::format("level {} is left out: levels are covered from the innermost outwards, so cover it "
                                 "before {}",
                                 name(level_), name(l)));
             ++level_;
@@ -137,9 +138,9 @@ private:
     }
 
     const hierarchy& machine_;
-    int level_ = 0;                       // the level the next stage must begin with
-    int part_ = 1;                        // children of each domain of a partly covered level still to combine
-    int domains_ = machine_.ranks();      // so far
+    int level_ = 0;                   // the level the next stage must begin with
+    int part_ = 1;                    // children of each domain of a partly covered level still to combine
+    int domains_ = machine_.ranks();  // so far
     std::vector<std::vector<int>> children_;
 };
 

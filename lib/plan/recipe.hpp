@@ -61,16 +61,16 @@ struct origin {
 
 /// One collective at one place of the hierarchy: one level, several merged ones, or part of one.
 struct stage {
-    std::vector<int> levels;       ///< consecutive levels of the hierarchy, ascending
-    int group = 0;                 ///< ranks of each group; 0 where groups differ in size (uneven domains)
+    std::vector<int> levels;  ///< consecutive levels of the hierarchy, ascending
+    int group = 0;            ///< ranks of each group; 0 where groups differ in size (uneven domains)
     mode how = mode::scatter;
-    std::string algorithm;         ///< a name in the registry
+    std::string algorithm;  ///< a name in the registry
     /// How much of a segment each sibling gets, in mode scatter, where that is not the same; only of an allreduce's
     /// outermost stage. May be 0 for some.
     std::vector<int> weights{};
     carrier over = carrier::nccl;
-    /// Of a dimension of a torus: how much of the vector goes through this stage first, then through those behind it and
-    /// at last through those of the dimensions before it. 0 in all: everything goes through them as they stand.
+    /// Of a dimension of a torus: how much of the vector goes through this stage first, then through those behind it
+    /// and at last through those of the dimensions before it. 0 in all: everything goes through them as they stand.
     int first = 0;
     origin written{};
 
@@ -95,10 +95,10 @@ struct rule {
 
 /// The contents of a plan file. Never holds expanded instructions.
 struct recipe {
-    std::string file;                               ///< that it was read from; empty if it was made in memory
-    std::string name;                               ///< of the machine
-    std::string made_by;                            ///< version of the planner
-    std::string verified;                           ///< which proof the planner made, in words; may be empty
+    std::string file;      ///< that it was read from; empty if it was made in memory
+    std::string name;      ///< of the machine
+    std::string made_by;   ///< version of the planner
+    std::string verified;  ///< which proof the planner made, in words; may be empty
     hierarchy machine;
     std::map<collective, std::vector<rule>> rules;  ///< ascending up_to, the last one no_bound
     std::string text;                               ///< the normalised file

@@ -43,7 +43,8 @@ std::span<const stage> dimensions_of(const hierarchy& machine, std::span<const s
     const auto first = std::find_if(stages.begin(), stages.end(),
                                     [&](const stage& s) { return s.levels.front() >= machine.torus_level(); });
     const auto dimensions = stages.subspan(static_cast<std::size_t>(first - stages.begin()));
-    return dimensions.size() > 1 && fault_of(machine, stages, dimensions.front()).empty() ? dimensions : std::span<const stage>{};
+    return dimensions.size() > 1 && fault_of(machine, stages, dimensions.front()).empty() ? dimensions
+                                                                                          : std::span<const stage>{};
 }
 
 routes routes_of(const hierarchy& machine, std::span<const stage> stages) {

@@ -7,8 +7,8 @@
 
 namespace terrace {
 
-/// The orders in which parts of a vector go through stages. On a torus each part may begin with another dimension, so that
-/// the links of all are busy at once; what is inside nodes comes before that.
+/// The orders in which parts of a vector go through stages. On a torus each part may begin with another dimension, so
+/// that the links of all are busy at once; what is inside nodes comes before that.
 struct routes {
     int common = 0;                        ///< how many stages all of the vector goes through first, in one order
     std::vector<std::vector<int>> orders;  ///< of the others, by their numbers; empty where there are none

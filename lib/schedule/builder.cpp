@@ -12,9 +12,16 @@ namespace terrace {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> action_names{
-    "send",  "recv", "recv_reduce", "copy", "reduce", "stage_reduce_scatter", "stage_allgather", "stage_allreduce",
-    "stage_reduce", "stage_broadcast"};
+constexpr std::array<std::string_view, 10> action_names{"send",
+                                                        "recv",
+                                                        "recv_reduce",
+                                                        "copy",
+                                                        "reduce",
+                                                        "stage_reduce_scatter",
+                                                        "stage_allgather",
+                                                        "stage_allreduce",
+                                                        "stage_reduce",
+                                                        "stage_broadcast"};
 
 }  // namespace
 
@@ -109,16 +116,17 @@ void builder::hand_over(action stage, const group& g, bool library) {
     const bool is_root = g.position == g.root, delivers = g.delivers && out_.home.where == buffer::scratch;
     const bool to_one = stage == action::stage_reduce, from_one = stage == action::stage_broadcast;
     const range gives = stage == action::stage_allgather ? own : from_one && !is_root ? nothing : g.whole;
-    const range gets = stage == action::stage_reduce_scatter ? own
+    const range gets = stage == action::stage_reduce_scatter                        ? own
                        : (to_one && !is_root) || (from_one && is_root && !delivers) ? nothing
-                                                                                      : g.whole;
+                                                                                    : g.whole;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
     i.src = at(gives);
     i.dst = at(gets);
     if (delivers) i.dst.where = buffer::recv;
     i.completes = stage == action::stage_allreduce && g.outermost;
     if (stage == action::stage_allreduce && g.sharded) add_sources(i, std::array{place(own)});
-    if (!library && (stage == action::stage_reduce_scatter || (to_one && is_root))) add_sources(i, std::array{place(gets)});
+    if (!library && (stage == action::stage_reduce_scatter || (to_one && is_root)))
+        add_sources(i, std::array{place(gets)});
     i.channel = turn_ << 14 | g.ordinal;
     out_.groups.push_back(
         {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root, library});
@@ -220,8 +228,7 @@ void builder::read_caller_until_written() {
         program.push_back(i);
     }
     // What no message touched (one rank alone) is the result as it is.
-    if (out_.home.where == buffer::recv)
-        complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
+    if (out_.home.where == buffer::recv) complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
     out_.instrs = std::move(program);
 }
 
@@ -234,8 +241,7 @@ void builder::mark_completions() {
         if (!in_vector(i->dst) && !is_stage(i->what)) continue;
         for (const range& mine : out_.owned) {
             if (!mine.overlaps(i->dst.part) || settled.gaps(i->dst.part).empty()) continue;
-            if (i->what != action::stage_allreduce)
-                i->completes = mine.contains(i->dst.part) && reduces(i->what);
+            if (i->what != action::stage_allreduce) i->completes = mine.contains(i->dst.part) && reduces(i->what);
             settled.add({std::max(mine.begin, i->dst.part.begin), std::min(mine.end, i->dst.part.end)});
         }
     }

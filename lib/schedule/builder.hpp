@@ -38,7 +38,7 @@ struct group {
 class builder {
 public:
     struct place {
-        place(range r) : part(r) {}                                        // NOLINT: a range is a place in the vector
+        place(range r) : part(r) {}  // NOLINT: a range is a place in the vector
         place(operand o) : part(o.part), where(o.where), in_vector(false) {}  // NOLINT
         range part;
         buffer where = buffer::recv;

@@ -26,7 +26,8 @@ using ownership = std::vector<owned>;
 // Appends, joining neighbours of the same owners.
 void append(ownership& map, range part, const std::vector<int>& owners) {
     if (part.empty()) return;
-    if (!map.empty() && map.back().part.end == part.begin && map.back().owners == owners) map.back().part.end = part.end;
+    if (!map.empty() && map.back().part.end == part.begin && map.back().owners == owners)
+        map.back().part.end = part.end;
     else map.push_back({part, owners, 0});
 }
 
@@ -49,7 +50,9 @@ void for_each_segment(std::span<const ownership* const> siblings, F&& f) {
     }
 }
 
-bool contains(const std::vector<int>& ranks, int rank) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); }
+bool contains(const std::vector<int>& ranks, int rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
 
 // How many steps a generator takes, the same for every position.
 int steps_of(algorithm::generator g, int size) {
@@ -80,8 +83,8 @@ std::vector<range> weighted(range segment, const std::vector<int>& weights, std:
     return shards;
 }
 
-// Domains that are alike divide the vector alike: who owns what is found once for all of a kind, with ranks counted from the
-// domain's first.
+// Domains that are alike divide the vector alike: who owns what is found once for all of a kind, with ranks counted
+// from the domain's first.
 class composer {
 public:
     /// @param rank whose cohorts are wanted; -1: everybody's
@@ -205,9 +208,11 @@ private:
             fail(fmt::format("algorithm {} does not do mode {}; these do: {}", s.algorithm, to_string(s.how),
                              algorithm_names(s.how)));
         if (route_ > 0 && !made.by->sends())
-            fail(fmt::format("algorithm {} leaves the stage to the transport, of which a lane has one at a time; where dimensions take "
-                             "turns at coming first, each sends messages",
-                             s.algorithm));
+            fail(
+                fmt::format("algorithm {} leaves the stage to the transport, of which a lane has one at a time; where "
+                            "dimensions take "
+                            "turns at coming first, each sends messages",
+                            s.algorithm));
     }
 
     // One domain's stage: a cohort per segment and replica. `after`, unless null: who owns what afterwards; of the
@@ -239,8 +244,8 @@ private:
     }
 
     // Replicas of a segment run the same stage side by side, each among themselves, and stay replicas.
-    void add_cohorts(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal, int number,
-                     ownership* after) {
+    void add_cohorts(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal,
+                     int number, ownership* after) {
         composed_stage& stage = result_.stages.back();
         const int size = static_cast<int>(owners.size()), child = shape_.first_child(level_, domain);
         std::vector<std::vector<int>> members(owners.front()->size());
@@ -307,9 +312,9 @@ private:
     std::int64_t quantum_;
     int root_, rank_;
     composition result_;
-    int route_ = 0;                   // from 1; 0: all
+    int route_ = 0;  // from 1; 0: all
     // The machine as the route sees it.
-    tree shape_;                      // a level for each stage
+    tree shape_;  // a level for each stage
     std::optional<likeness> kinds_;
     std::vector<int> order_;          // of the stages
     std::vector<int> names_;          // ranks, in its order; empty: as they are
@@ -350,8 +355,9 @@ void check_runnable(const recipe& r) {
         }
 }
 
-// Composes a vector so fine that every rank owns a part of it (on each route), and lets each rank's block (its part on the
-// route) stand for a point of the rank's largest part. A cut through the fine vector is a cut between the blocks before it and those behind.
+// Composes a vector so fine that every rank owns a part of it (on each route), and lets each rank's block (its part on
+// the route) stand for a point of the rank's largest part. A cut through the fine vector is a cut between the blocks
+// before it and those behind.
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts) {
     for (const stage& s : stages)

@@ -28,8 +28,8 @@ struct composed_stage {
     std::vector<cohort> cohorts;       ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
-    int number = 0;                    ///< among the plan's stages
-    int route = 0;                     ///< which of the composition's it is on, from 1; 0: on all
+    int number = 0;  ///< among the plan's stages
+    int route = 0;   ///< which of the composition's it is on, from 1; 0: on all
 
     /// Those that a rank is a member of, ascending.
     const std::vector<int>& cohorts_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
@@ -49,8 +49,8 @@ struct composition {
     std::int64_t count = 0;
     std::vector<composed_stage> stages;
     std::vector<owned> owners;  ///< after the last stage, ascending; all ranks' cover the vector
-    /// Where parts of the vector go through stages in different orders: of each order, the ranks as its first stage takes
-    /// them together, then its next. No two routes have a part of the vector in common. Else empty.
+    /// Where parts of the vector go through stages in different orders: of each order, the ranks as its first stage
+    /// takes them together, then its next. No two routes have a part of the vector in common. Else empty.
     std::vector<std::vector<int>> routes;
 };
 
@@ -59,13 +59,14 @@ struct composition {
 /// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
 /// where the domain has it; else (and for root -1) successive segments take successive siblings.
 /// @throws stage_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
-/// siblings. Where dimensions of a torus take turns at coming first (stage::first), what each rank owns after the stages
-/// inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in that order.
+/// siblings. Where dimensions of a torus take turns at coming first (stage::first), what each rank owns after the
+/// stages inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in
+/// that order.
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
 
-/// What one rank needs of it: the same stages and steps, the cohorts that the rank is a member of, and the parts that it
-/// owns. Takes far less: the time of the rank's own cohorts, and of one domain of each kind.
+/// What one rank needs of it: the same stages and steps, the cohorts that the rank is a member of, and the parts that
+/// it owns. Takes far less: the time of the rank's own cohorts, and of one domain of each kind.
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
                         std::int64_t quantum, int root = -1);
 
@@ -76,7 +77,8 @@ void check_runnable(const recipe& r);
 /// A vector made of one block per rank, such that the composition's owner of block r is rank r.
 struct block_layout {
     composition c;
-    std::vector<range> blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
+    std::vector<range>
+        blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
 
     /// What the rank's block is made of, in its order.
     std::vector<range> block_of(int rank) const;
@@ -91,8 +93,9 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_natively(const composition& c, int rank, const capabilities& can);
 
-/// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode root),
-/// from and to the rank that owns the vector after the last stage. Stages of algorithm `native` are not lowered yet.
+/// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode
+/// root), from and to the rank that owns the vector after the last stage. Stages of algorithm `native` are not lowered
+/// yet.
 /// @param can what the transport runs by itself: up and down of an outermost stage are then one allreduce
 /// @param home of the vector: recv, or scratch where peers look for it there
 schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},

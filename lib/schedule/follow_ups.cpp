@@ -36,8 +36,9 @@ std::vector<bool> follow_ups(const schedule& s) {
             peers.push_back(s.instrs[sends[end]].peer);
             follows = follows || passes_on[sends[end]];
         }
-        result[sends[first]] = follows && first > 0 &&
-                               std::find_first_of(peers.begin(), peers.end(), before.begin(), before.end()) == peers.end();
+        result[sends[first]] =
+            follows && first > 0 &&
+            std::find_first_of(peers.begin(), peers.end(), before.begin(), before.end()) == peers.end();
     }
     return result;
 }

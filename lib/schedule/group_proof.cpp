@@ -31,7 +31,8 @@ public:
             if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
         for (const std::vector<int>& route : c.routes) {
             std::vector<int>& places = places_.emplace_back(at(c.ranks), -1);
-            for (std::size_t place = 0; place < route.size(); ++place) places[at(route[place])] = static_cast<int>(place);
+            for (std::size_t place = 0; place < route.size(); ++place)
+                places[at(route[place])] = static_cast<int>(place);
         }
     }
 
@@ -128,8 +129,8 @@ private:
                 if (o.part.empty()) continue;
                 const sum all = take(rank, o.part, o.route);
                 if (all.first != 0 || all.end != composition_.ranks)
-                    throw fault{fmt::format("rank {} ends with the sum of ranks {} to {} alone", rank, all.first,
-                                            all.end - 1)};
+                    throw fault{
+                        fmt::format("rank {} ends with the sum of ranks {} to {} alone", rank, all.first, all.end - 1)};
                 had_parts += o.part.count();
             }
         for (const std::vector<sum>& left : has_)
@@ -187,8 +188,8 @@ std::optional<std::string> prove_alone(const composition& c) {
         for (const range& shard : k.shards) begins.push_back(shard.begin);
         std::vector<schedule> programs;
         for (int r = 0; r < c.ranks; ++r)
-            programs.push_back(lower(has_blocks(what) ? generate(block_layout{c, k.shards}, what, r, begins)
-                                                      : generate(c, what, r), {}));
+            programs.push_back(lower(
+                has_blocks(what) ? generate(block_layout{c, k.shards}, what, r, begins) : generate(c, what, r), {}));
         return find_fault(programs, {.root = k.root, .blocks = has_blocks(what) ? k.shards : std::vector<range>{}});
     };
     std::vector<collective> parts{collective::allreduce};

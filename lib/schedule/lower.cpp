@@ -65,11 +65,9 @@ schedule lower(const schedule& s, const capabilities& can) {
             continue;
         }
         const stage_group& g = *stage;
-        expansion(i.what)(out, {.members = g.members,
-                                .shards = g.shards,
-                                .whole = g.whole(),
-                                .position = g.position,
-                                .root = g.root});
+        expansion(i.what)(
+            out,
+            {.members = g.members, .shards = g.shards, .whole = g.whole(), .position = g.position, .root = g.root});
         if (i.dst.where == s.home.where) continue;
         out.next_step();
         out.copy(i.dst, i.dst.part);

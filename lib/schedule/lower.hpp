@@ -13,14 +13,14 @@ namespace terrace {
 
 /// What a transport can do by itself.
 struct capabilities {
-    std::uint32_t native = 0;    ///< bit per stage action that it runs itself
+    std::uint32_t native = 0;      ///< bit per stage action that it runs itself
     std::vector<int> domain = {};  ///< by rank: it runs them among ranks of equal numbers; empty: among any
-    std::size_t slot_bytes = 0;  ///< of a lane's slot, in which the vector must lie for that; 0: it may lie anywhere
-    int slots = 0;               ///< lanes that may have a stage at once
+    std::size_t slot_bytes = 0;    ///< of a lane's slot, in which the vector must lie for that; 0: it may lie anywhere
+    int slots = 0;                 ///< lanes that may have a stage at once
     /// It runs them among exactly the ranks of one of these groups, by position, and where each has a shard only if
     /// these are equal. Null: whatever the groups and shards.
     std::shared_ptr<const std::set<std::vector<int>>> groups = nullptr;
-    std::uint32_t library = 0;   ///< bit per stage action that the network's library runs, wherever the vector lies
+    std::uint32_t library = 0;  ///< bit per stage action that the network's library runs, wherever the vector lies
     std::shared_ptr<const std::set<std::vector<int>>> library_groups = nullptr;  ///< among exactly the ranks of one
 
     bool runs(action a, std::span<const int> members, std::span<const range> shards) const;

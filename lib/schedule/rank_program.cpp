@@ -113,8 +113,11 @@ bool runs_natively(const composition& c, int rank, const capabilities& can) {
 
 schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
     // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
-    const auto is_own = [&](const owned& o) { return std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end(); };
-    const bool keeps = what != collective::reduce || c.count == 0 || std::any_of(c.owners.begin(), c.owners.end(), is_own);
+    const auto is_own = [&](const owned& o) {
+        return std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end();
+    };
+    const bool keeps =
+        what != collective::reduce || c.count == 0 || std::any_of(c.owners.begin(), c.owners.end(), is_own);
     builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
     for (const owned& o : c.owners)
         if (is_own(o)) out.owns(o.part);

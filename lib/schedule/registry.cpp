@@ -5,15 +5,7 @@
 
 // The table. A row names an algorithm; generate/NAME.cpp describes it by a function generate_NAME().
 #define TERRACE_ALGORITHMS(row) \
-    row(ring)                   \
-    row(biring)                 \
-    row(halving)                \
-    row(direct)                 \
-    row(tree)                   \
-    row(chain)                  \
-    row(doubling)               \
-    row(native)                 \
-    row(mpi)
+    row(ring) row(biring) row(halving) row(direct) row(tree) row(chain) row(doubling) row(native) row(mpi)
 
 namespace terrace {
 
@@ -45,7 +37,8 @@ const algorithm* find_algorithm(std::string_view name) noexcept {
 }
 
 bool all_send(std::span<const stage> stages) noexcept {
-    return std::all_of(stages.begin(), stages.end(), [](const stage& s) { return find_algorithm(s.algorithm)->sends(); });
+    return std::all_of(stages.begin(), stages.end(),
+                       [](const stage& s) { return find_algorithm(s.algorithm)->sends(); });
 }
 
 std::string algorithm_names(mode m) {

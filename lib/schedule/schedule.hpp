@@ -34,10 +34,10 @@ enum class action : std::uint8_t {
     // library looks at no second place: src then has this rank's part as well, and there are no sources.
     stage_reduce_scatter,  ///< src: the whole, but for this rank's shard, which is in sources[0]; dst: its shard
     stage_allgather,       ///< src: this rank's shard; dst: the whole
-    stage_allreduce,       ///< src, dst: the whole. With its shard in sources[0] (and not in src) each rank reduces that
-                           ///< for all; without, everybody may reduce everything
-    stage_reduce,          ///< src: the whole, the root's is in sources[0]; dst: the whole on the root, else nothing
-    stage_broadcast,       ///< src: the whole on the root, else nothing; dst: the whole
+    stage_allreduce,  ///< src, dst: the whole. With its shard in sources[0] (and not in src) each rank reduces that
+                      ///< for all; without, everybody may reduce everything
+    stage_reduce,     ///< src: the whole, the root's is in sources[0]; dst: the whole on the root, else nothing
+    stage_broadcast,  ///< src: the whole on the root, else nothing; dst: the whole
 };
 std::string_view to_string(action a) noexcept;
 constexpr bool is_stage(action a) noexcept { return a >= action::stage_reduce_scatter; }
@@ -50,17 +50,17 @@ constexpr bool reduces(action a) noexcept {
 /// One instruction of one rank. Meaning of the fields by action; what an action does not use is zero.
 struct instr {
     action what = action::copy;
-    std::uint16_t phase = 0;      ///< index into schedule::phases
-    std::int32_t step = 0;        ///< equal at both ends of a message
-    std::int32_t peer = -1;       ///< rank; index into schedule::groups for stages
+    std::uint16_t phase = 0;  ///< index into schedule::phases
+    std::int32_t step = 0;    ///< equal at both ends of a message
+    std::int32_t peer = -1;   ///< rank; index into schedule::groups for stages
     operand dst;
     operand src;
     std::uint32_t first_source = 0, sources = 0;        ///< into schedule::sources
     std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
     std::uint32_t waits = 0;                            ///< how many instructions this one waits for
-    bool completes = false;       ///< of reductions: dst then holds all ranks' contributions (where avg divides)
-    std::int32_t channel = 0;     ///< of messages: how many earlier ones go the same way between the same two ranks;
-                                  ///< of stages: a number that the group's members agree on, ascending in program order
+    bool completes = false;    ///< of reductions: dst then holds all ranks' contributions (where avg divides)
+    std::int32_t channel = 0;  ///< of messages: how many earlier ones go the same way between the same two ranks;
+                               ///< of stages: a number that the group's members agree on, ascending in program order
 
     friend bool operator==(const instr&, const instr&) = default;
 };
@@ -100,7 +100,7 @@ struct schedule {
     int rank = 0;
     int ranks = 1;
     collective what = collective::allreduce;
-    std::int64_t count = 0;    ///< elements of the vector
+    std::int64_t count = 0;  ///< elements of the vector
     vector_home home;
     std::vector<range> owned;  ///< of the vector: what this rank has after the way up, reduced over all ranks
     std::int64_t send = 0;     ///< elements of each buffer, up to the last one that is used

@@ -48,7 +48,8 @@ std::vector<disjoint_groups> native_groups(const recipe& r) {
 }
 
 bool any_stage(const rule& r, bool algorithm::*is) {
-    return std::any_of(r.stages.begin(), r.stages.end(), [is](const stage& s) { return find_algorithm(s.algorithm)->*is; });
+    return std::any_of(r.stages.begin(), r.stages.end(),
+                       [is](const stage& s) { return find_algorithm(s.algorithm)->*is; });
 }
 
 bool any_over_mpi(const recipe& r) {

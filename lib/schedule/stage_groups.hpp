@@ -11,8 +11,8 @@ namespace terrace {
 using disjoint_groups = std::vector<std::vector<int>>;
 
 /// The groups of a plan's native stages, for transports that must know groups beforehand: a list for each stage whose
-/// groups are the same whatever the count and have no ranks in common, as those of even domains are. Each once. What has
-/// a root has rank 0 for it.
+/// groups are the same whatever the count and have no ranks in common, as those of even domains are. Each once. What
+/// has a root has rank 0 for it.
 std::vector<disjoint_groups> native_groups(const recipe& r);
 /// Those of one collective, with that root where it has one.
 std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int root);

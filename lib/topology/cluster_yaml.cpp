@@ -23,9 +23,7 @@ namespace {
 
 constexpr int version = 1;
 
-void check_version(const document& map) {
-    expect_format(map.at("terrace_topology"), version, "update Terrace");
-}
+void check_version(const document& map) { expect_format(map.at("terrace_topology"), version, "update Terrace"); }
 
 std::string read_name(const document& map) {
     const document entry = map.at("name");
@@ -150,8 +148,9 @@ hierarchy read_inside(const document& map) {
     if (inside.node_levels() < inside.depth())
         map.at("levels").fail("these are the levels inside a node: no infiniband, no ethernet");
     if (!inside.hosts.empty())
-        map.at("levels").fail("these are the levels of many nodes, and hosts: names one; leave it out, and name nodes in "
-                              "domains:");
+        map.at("levels").fail(
+            "these are the levels of many nodes, and hosts: names one; leave it out, and name nodes in "
+            "domains:");
     return inside;
 }
 
@@ -220,12 +219,14 @@ topology read_machine(const document& map, const std::filesystem::path& director
         }
     if (map.has("links")) map.at("links").fail("these are links of a torus; add torus: [8, 8, 4], or leave this out");
     if (map.has("domains")) return read_written_out(map, directory, read);
-    if (map.has("nodes")) map.at("nodes").fail("which node is of which type is said by domains:; add it, or write node:");
+    if (map.has("nodes"))
+        map.at("nodes").fail("which node is of which type is said by domains:; add it, or write node:");
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
         for (const char* key : {"reduction", "cores"})
-            if (map.has(key)) map.at(key).fail("a node alone, which the node's file describes, has no levels to stand beside");
+            if (map.has(key))
+                map.at(key).fail("a node alone, which the node's file describes, has no levels to stand beside");
         if (map.has("tree"))
             map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
         return inside;
@@ -244,8 +245,8 @@ topology read_machine(const document& map, const std::filesystem::path& director
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
     check_version(map);
-    map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes", "reduction",
-                    "cores"});
+    map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
+                    "reduction", "cores"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;
@@ -255,15 +256,17 @@ topology read_cluster(const std::filesystem::path& file, const node_reader& read
 topology single_node(std::string name, node n) {
     topology t{std::move(name), std::move(n.levels), nullptr, {}};
     if (n.parts.wires.empty() && count_gpus(n.parts.machine) > 1)
-        t.notes.push_back("nothing says whether the GPUs are linked directly (NVLink, xGMI); if they are, capture the "
-                          "node with an lstopo that knows the GPU's driver, or add nvlink: RATE to the cluster file's "
-                          "node");
+        t.notes.push_back(
+            "nothing says whether the GPUs are linked directly (NVLink, xGMI); if they are, capture the "
+            "node with an lstopo that knows the GPU's driver, or add nvlink: RATE to the cluster file's "
+            "node");
     t.node = std::make_shared<const part>(std::move(n.parts.machine));
     return t;
 }
 
 topology with_nodes(const hierarchy& above, topology inside) {
-    return with_nodes(above, std::vector{std::move(inside)}, std::vector<int>(static_cast<std::size_t>(above.ranks()), 0));
+    return with_nodes(above, std::vector{std::move(inside)},
+                      std::vector<int>(static_cast<std::size_t>(above.ranks()), 0));
 }
 
 topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node) {
@@ -276,7 +279,8 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
     std::int64_t ranks = 0;
     for (const int type : type_of_node) ranks += insides[static_cast<std::size_t>(type)].ranks();
     if (ranks > max_ranks)
-        throw usage_error(fmt::format("{} nodes of {} ranks in all are more than {} ranks", above.ranks(), ranks, max_ranks));
+        throw usage_error(
+            fmt::format("{} nodes of {} ranks in all are more than {} ranks", above.ranks(), ranks, max_ranks));
     auto [levels, children] = side_by_side(insides, type_of_node);
     if (above.levels.size() + levels.size() > max_levels)
         throw usage_error(fmt::format("with {} inside the node more than {} levels", levels.size(), max_levels));

@@ -118,8 +118,7 @@ json part_json(const part& p, int first_rank, int ranks) {
 
 void append_parts(json& children, const part& p, int first_rank, int ranks) {
     for (const part& c : p.children) {
-        const bool only_holds =
-            c.what == part::kind::cache || c.what == part::kind::root || c.what == part::kind::slot;
+        const bool only_holds = c.what == part::kind::cache || c.what == part::kind::root || c.what == part::kind::slot;
         if (only_holds) append_parts(children, c, first_rank, ranks);
         else children.push_back(part_json(c, first_rank, ranks));
     }
@@ -214,7 +213,8 @@ std::string describe_text(const topology& t) {
     if (t.node) text += rank_table(*t.node, "ranks of a node");
     for (std::size_t type = 0; type < t.types.size(); ++type) {
         const auto nodes = std::count(t.type_of_node.begin(), t.type_of_node.end(), static_cast<int>(type));
-        const std::string title = fmt::format("{} of type {}", counted(static_cast<int>(nodes), "node"), t.types[type].name);
+        const std::string title =
+            fmt::format("{} of type {}", counted(static_cast<int>(nodes), "node"), t.types[type].name);
         if (nodes > 0 && t.types[type].node) text += rank_table(*t.types[type].node, title + ", ranks of each");
         else if (nodes > 0) text += fmt::format("\n{}\n", title);
     }
@@ -229,8 +229,10 @@ std::string describe_json(const topology& t) {
     constexpr int most = 20'000;  // a few objects of about 1 KiB each stand for a rank
     const hierarchy& h = t.machine;
     if (h.ranks() > most)
-        throw usage_error(fmt::format("a tree of {} ranks takes too much memory: at most {}; print a cluster file (--yaml), "
-                                      "or a part of the machine (--hosts)", h.ranks(), most));
+        throw usage_error(
+            fmt::format("a tree of {} ranks takes too much memory: at most {}; print a cluster file (--yaml), "
+                        "or a part of the machine (--hosts)",
+                        h.ranks(), most));
     json levels = json::array();
     for (int l = 0; l < h.depth(); ++l) levels.push_back(level_json(h, l));
     json machine = tree_writer(t).whole();

@@ -33,7 +33,8 @@ void repeat(std::vector<T>& all, std::size_t first, int times) {
 void check_levels(const std::vector<document>& levels) {
     for (const document& l : levels) {
         for (const char* key : {"size", "names", "hosts", "links"})
-            if (l.has(key)) l.at(key).fail(fmt::format("domains: says how the machine is built; leave {} out here", key));
+            if (l.has(key))
+                l.at(key).fail(fmt::format("domains: says how the machine is built; leave {} out here", key));
         if (l.has("bandwidth") && l.at("bandwidth").is_sequence())
             l.at("bandwidth").fail("domains that differ have a bandwidth of their own; write that of the others here");
     }
@@ -51,10 +52,10 @@ public:
         names_.resize(h.levels.size());
         while (node_ + 1 < depth() && !between_nodes(h.levels[at(node_ + 1)].medium)) ++node_;
         if (!types.empty() && node_ >= 0)
-            map.at("levels").items().front().at("fabric").fail(
-                fmt::format("level \"{}\" ({}) lies inside a node, which nodes: describes; list only infiniband and ethernet "
-                            "levels",
-                            h.levels.front().name, to_string(h.levels.front().medium)));
+            map.at("levels").items().front().at("fabric").fail(fmt::format(
+                "level \"{}\" ({}) lies inside a node, which nodes: describes; list only infiniband and ethernet "
+                "levels",
+                h.levels.front().name, to_string(h.levels.front().medium)));
         if (depth() - 1 == innermost_) whole_.fail("one level has no domains to write out; give it a size");
     }
 
@@ -76,18 +77,20 @@ public:
 private:
     // Of a level, in order.
     struct row {
-        std::vector<int> sizes;          // of its domains
-        std::vector<std::string> names;  // of its domains
-        std::vector<double> rates;       // of its children's links
+        std::vector<int> sizes;                                                  // of its domains
+        std::vector<std::string> names;                                          // of its domains
+        std::vector<double> rates;                                               // of its children's links
         double shortest = std::numeric_limits<double>::infinity(), longest = 0;  // latency of those
-        bool usual_rate = false, usual_latency = false;  // some children have the level's
+        bool usual_rate = false, usual_latency = false;                          // some children have the level's
     };
     struct lengths {
         std::size_t sizes, names, rates;
     };
 
     int depth() const { return static_cast<int>(made_.machine.levels.size()); }
-    std::string_view name_of(int l) const { return l < 0 ? "node" : std::string_view(made_.machine.levels[at(l)].name); }
+    std::string_view name_of(int l) const {
+        return l < 0 ? "node" : std::string_view(made_.machine.levels[at(l)].name);
+    }
 
     // The domains inside one of level l.
     void children(const document& list, int l) {
@@ -115,10 +118,12 @@ private:
         if (l == innermost_) ranks_ += types_.empty() ? rows_[0].sizes.back() : 1;
 
         const int count = count_of(item, l);
-        if (had_ranks + (ranks_ - had_ranks) * count > max_ranks) item.fail(fmt::format("more than {} ranks", max_ranks));
+        if (had_ranks + (ranks_ - had_ranks) * count > max_ranks)
+            item.fail(fmt::format("more than {} ranks", max_ranks));
         if (count > 1 && given_names_ != had_names)
-            item.fail("these are several, and would all have the names in here; write them out one by one, or leave the "
-                      "names out");
+            item.fail(
+                "these are several, and would all have the names in here; write them out one by one, or leave the "
+                "names out");
         ranks_ += (ranks_ - had_ranks) * (count - 1);
         repeat(made_.node_type, had_nodes, count - 1);
         for (int i = 0; i <= l + 1; ++i) {
@@ -133,22 +138,26 @@ private:
         const std::string_view inside = l > innermost_ ? "domains" : types_.empty() ? "ranks" : "node";
         if (item.is_scalar() && l == innermost_) return;
         if (!item.is_map())
-            item.fail(fmt::format("expected a {} with {}:; domains nest as levels do ({})", name_of(l), inside, depth()));
+            item.fail(
+                fmt::format("expected a {} with {}:; domains nest as levels do ({})", name_of(l), inside, depth()));
         item.allow_only({"name", inside, "bandwidth", "latency", "count", "hosts"});
         if (l > innermost_ && !item.has("domains"))
-            item.fail(fmt::format("a domain of level \"{}\" has domains: inside it; if it is only one, [...] of that", name_of(l)));
-        if ((l < 0 || l == node_) && item.has("name")) item.at("name").fail("a node's name is that of its host; write hosts:");
+            item.fail(fmt::format("a domain of level \"{}\" has domains: inside it; if it is only one, [...] of that",
+                                  name_of(l)));
+        if ((l < 0 || l == node_) && item.has("name"))
+            item.at("name").fail("a node's name is that of its host; write hosts:");
         const int of_hosts = std::max(node_, innermost_);
         if (item.has("hosts") && l != of_hosts)
-            item.at("hosts").fail(fmt::format("hosts name nodes; move them to what is inside, or outside, at level \"{}\"",
-                                              name_of(of_hosts)));
+            item.at("hosts").fail(fmt::format(
+                "hosts name nodes; move them to what is inside, or outside, at level \"{}\"", name_of(of_hosts)));
     }
 
     void add_name(const document& entry, int l) {
         const std::vector<std::string> names = read_names(entry);
         if (names.size() != 1) entry.fail("a name of one domain, not a list");
         if (!names_[at(l)].insert(names.front()).second)
-            entry.fail(fmt::format("two domains of level \"{}\" are named \"{}\"; rename one", name_of(l), names.front()));
+            entry.fail(
+                fmt::format("two domains of level \"{}\" are named \"{}\"; rename one", name_of(l), names.front()));
         rows_[at(l)].names.push_back(names.front());
         ++given_names_;
     }
@@ -167,7 +176,8 @@ private:
     int ranks_of(const document& item) const {
         if (item.is_scalar()) return static_cast<int>(item.integer(1, max_ranks));
         // Where each rank is a node, hosts count them.
-        if (node_ < 0 && item.has("hosts") && !item.has("ranks")) return static_cast<int>(read_names(item.at("hosts")).size());
+        if (node_ < 0 && item.has("hosts") && !item.has("ranks"))
+            return static_cast<int>(read_names(item.at("hosts")).size());
         return static_cast<int>(item.at("ranks").integer(1, max_ranks));
     }
 
@@ -189,7 +199,8 @@ private:
         const std::size_t hosts = read_names(item.at("hosts")).size();
         if (l == node_) return static_cast<int>(hosts);
         if (hosts != at(rows_[0].sizes.back()))
-            item.at("hosts").fail(fmt::format("{} host names for {} nodes; name each once", hosts, rows_[0].sizes.back()));
+            item.at("hosts").fail(
+                fmt::format("{} host names for {} nodes; name each once", hosts, rows_[0].sizes.back()));
         return 1;
     }
 
@@ -205,7 +216,8 @@ private:
 
     void expect_all(std::size_t named, std::size_t all, std::string_view what) const {
         if (named != 0 && named != all)
-            whole_.fail(fmt::format("{} of {} domains of level \"{}\" have names; name all of them, or none", named, all, what));
+            whole_.fail(fmt::format("{} of {} domains of level \"{}\" have names; name all of them, or none", named,
+                                    all, what));
     }
 
     // What the level says holds for those children that say nothing.
@@ -216,8 +228,9 @@ private:
         l.latency_assumed &= r.usual_latency;
         l.latency = r.longest;
         if (r.shortest < r.longest)
-            made_.notes.push_back(fmt::format("links into level {} differ in latency; the longest, {}, is taken for all",
-                                              l.name, format_duration(l.latency)));
+            made_.notes.push_back(
+                fmt::format("links into level {} differ in latency; the longest, {}, is taken for all", l.name,
+                            format_duration(l.latency)));
         l = normalised(with_rates(std::move(l), std::move(r.rates)));
     }
 

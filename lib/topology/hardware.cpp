@@ -14,8 +14,8 @@ using value = nlohmann::json;
 value part_json(const part& p) {
     value children = value::array();
     for (const part& c : p.children) children.push_back(part_json(c));
-    return value::array({static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma,
-                        std::move(children)});
+    return value::array(
+        {static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma, std::move(children)});
 }
 
 part part_from(const value& j) {

@@ -13,10 +13,10 @@ struct part {
         machine,
         package,
         numa,
-        cache,      ///< a last-level cache that cores share
-        root,       ///< a PCIe root complex (host bridge)
-        bus_switch, ///< a PCIe switch
-        slot,       ///< devices that share one PCIe slot
+        cache,       ///< a last-level cache that cores share
+        root,        ///< a PCIe root complex (host bridge)
+        bus_switch,  ///< a PCIe switch
+        slot,        ///< devices that share one PCIe slot
         gpu,
         nic,
         core
@@ -24,13 +24,13 @@ struct part {
     kind what = kind::machine;
     std::string name = {};
     std::vector<int> processors = {};  ///< cores: their hardware threads, as the system numbers them (of this machine)
-    int order = 0;            ///< GPUs: where it comes in the driver's, else the bus's order
-    double link = 0;          ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
-    double rate = 0;          ///< NICs: what the network port carries, per direction [B/s]; 0 as above
-    bool infiniband = false;  ///< NICs: rather than Ethernet
-    bool rdma = false;        ///< NICs: ranks would use this one
-    bool used = false;        ///< NICs: some rank's nearest (from place_ranks on)
-    int rank = -1;            ///< the rank of this node that runs here (from place_ranks on)
+    int order = 0;                     ///< GPUs: where it comes in the driver's, else the bus's order
+    double link = 0;               ///< PCIe link to the part above, per direction [B/s]; 0 where the file does not say
+    double rate = 0;               ///< NICs: what the network port carries, per direction [B/s]; 0 as above
+    bool infiniband = false;       ///< NICs: rather than Ethernet
+    bool rdma = false;             ///< NICs: ranks would use this one
+    bool used = false;             ///< NICs: some rank's nearest (from place_ranks on)
+    int rank = -1;                 ///< the rank of this node that runs here (from place_ranks on)
     std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
     kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
     std::vector<part> children = {};

@@ -37,9 +37,7 @@ std::string bus_id(const pci_attributes& a) {
 double pcie_rate(const pci_attributes& a) { return a.linkspeed > 0 ? 1e9 * static_cast<double>(a.linkspeed) : 0; }
 
 // The PCI device an OS device is on, or the device itself.
-object device_of(object o) {
-    return o->type == HWLOC_OBJ_OS_DEVICE && o->parent && is_pci(o->parent) ? o->parent : o;
-}
+object device_of(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->parent && is_pci(o->parent) ? o->parent : o; }
 
 // ---- GPUs -----------------------------------------------------------------------------------------------------------
 
@@ -150,9 +148,7 @@ private:
 
 // ---- NICs -----------------------------------------------------------------------------------------------------------
 
-bool is_net(object o) {
-    return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK;
-}
+bool is_net(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK; }
 bool is_fabric(object o) {
     return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
 }
@@ -174,8 +170,7 @@ std::optional<part> nic_of(object device) {
     std::vector<object> seen;  // what the kernel calls it
     if (is_pci(device))
         for (object c = device->io_first_child; c; c = c->next_sibling) seen.push_back(c);
-    else
-        seen.push_back(device);
+    else seen.push_back(device);
     const auto fabric = std::find_if(seen.begin(), seen.end(), is_fabric);
     const auto net = std::find_if(seen.begin(), seen.end(), is_net);
     const unsigned kind = is_pci(device) ? device->attr->pcidev.class_id : 0;
@@ -296,8 +291,8 @@ private:
         for (object c = o->io_first_child; c; c = c->next_sibling) {
             std::vector<part> more = convert(c);
             if (more.empty()) continue;
-            const bool on_bus = is_pci(c) || (c->type == HWLOC_OBJ_BRIDGE &&
-                                              c->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI);
+            const bool on_bus =
+                is_pci(c) || (c->type == HWLOC_OBJ_BRIDGE && c->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI);
             devices.insert(on_bus ? bus_order(c->attr->pcidev) >> 3 : devices.size());
             std::move(more.begin(), more.end(), std::back_inserter(below));
         }

@@ -56,9 +56,8 @@ std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
 }
 
 level cluster_level(std::span<const job_node> kinds, std::span<const int> node_kind) {
-    const bool infiniband = std::all_of(kinds.begin(), kinds.end(), [](const job_node& k) {
-        return k.up && k.up->medium == fabric::infiniband;
-    });
+    const bool infiniband = std::all_of(kinds.begin(), kinds.end(),
+                                        [](const job_node& k) { return k.up && k.up->medium == fabric::infiniband; });
     level l = plain_level("cluster", infiniband ? fabric::infiniband : fabric::ethernet);
     std::vector<double> rates;
     l.bandwidth_assumed = false;

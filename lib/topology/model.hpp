@@ -15,8 +15,9 @@ namespace terrace {
 struct topology {
     std::string name;
     hierarchy machine;
-    std::shared_ptr<const part> node = {};  ///< what every node consists of; null where the file does not say, or they differ
-    std::vector<std::string> notes = {};    ///< what a person should know who reads the file
+    std::shared_ptr<const part> node =
+        {};  ///< what every node consists of; null where the file does not say, or they differ
+    std::vector<std::string> notes = {};  ///< what a person should know who reads the file
     /// Where nodes differ: the types that the file declares, and by node which it is of.
     struct node_type {
         std::string name;
@@ -27,7 +28,8 @@ struct topology {
 
     /// What a node consists of; null where the file does not say.
     const part* parts_of(int n) const {
-        return types.empty() ? node.get() : types[static_cast<std::size_t>(type_of_node[static_cast<std::size_t>(n)])].node.get();
+        return types.empty() ? node.get()
+                             : types[static_cast<std::size_t>(type_of_node[static_cast<std::size_t>(n)])].node.get();
     }
 };
 

@@ -58,8 +58,7 @@ public:
         if (std::strcmp(root.name(), "system") != 0)
             file_.fail(root, fmt::format("expected NCCL's <system>, found <{}>", root.name()));
         const std::string_view version = root.attribute("version").value();
-        if (version != "1")
-            file_.fail(root, fmt::format("NCCL topology version \"{}\" is not read, only 1", version));
+        if (version != "1") file_.fail(root, fmt::format("NCCL topology version \"{}\" is not read, only 1", version));
         hardware h;
         h.machine.name = "machine";
         for (const pugi::xml_node& e : elements(root, {"cpu"})) h.machine.children.push_back(cpu(e));
@@ -177,8 +176,8 @@ private:
                 // NCCL writes PCI class 0x068000 for an NVSwitch, processors have others.
                 const std::string target_class = l.attribute("tclass").value();
                 const bool to_switch = target_class.starts_with("0x0680");
-                const bool to_gpu = target_class.empty() || target_class.starts_with("0x03") ||
-                                    target_class.starts_with("0x12");
+                const bool to_gpu =
+                    target_class.empty() || target_class.starts_with("0x03") || target_class.starts_with("0x12");
                 if (!to_switch && !to_gpu) continue;
                 links_.push_back({l, gpus_.size(), to_switch ? "" : lower(required(l, "target")),
                                   number(l, "count", 1, 1000) * (xgmi ? xgmi_rate(sm) : nvlink_rate(sm))});
@@ -202,8 +201,7 @@ private:
         if (pci_class)
             for (const pugi::xml_node& n : elements(e, {"nic"}))
                 for (const pugi::xml_node& port : elements(n, {"net"})) ports.push_back(port);
-        else
-            ports = elements(e, {"net"});
+        else ports = elements(e, {"net"});
         if (ports.empty()) {
             if (!pci_class) return {};
             return one(std::move(p));

@@ -235,8 +235,7 @@ private:
                 const std::vector<int>& own = nested[r];
                 places.push_back(own.empty() ? ranks_[r] : own[std::min(i, own.size() - 1)]);
             }
-            criteria_.push_back(
-                {i == 0 ? "switch" : fmt::format("switch-{}", i + 1), fabric::pcie, group_by(places)});
+            criteria_.push_back({i == 0 ? "switch" : fmt::format("switch-{}", i + 1), fabric::pcie, group_by(places)});
         }
     }
 
@@ -270,8 +269,7 @@ private:
         for (const auto& [first, child] : child_place) {
             const int domain = joined[at(first)];
             if (children[domain] == 1 && child_place.size() > place.size()) continue;  // joins nothing
-            double link =
-                c.medium == fabric::nvlink ? wire_rate_[at(first)] : slowest_between(child, place.at(domain));
+            double link = c.medium == fabric::nvlink ? wire_rate_[at(first)] : slowest_between(child, place.at(domain));
             if (link <= 0) {
                 link = fallback.bandwidth;
                 assumed = true;
@@ -324,7 +322,7 @@ private:
     }
 
     const part_list& parts_;
-    std::vector<int> ranks_;  // their parts
+    std::vector<int> ranks_;         // their parts
     std::vector<double> wire_rate_;  // of all wires of a rank [B/s]
     std::vector<criterion> criteria_;
 };

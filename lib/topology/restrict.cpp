@@ -94,9 +94,10 @@ hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& host
     for (const job_host& h : hosts) {
         const std::size_t n = nodes.find(h.name);
         if (used[n] > 0)
-            throw usage_error(fmt::format("host \"{}\" is the machine's \"{}\", as another one before it is; name it "
-                                          "once",
-                                          h.name, machine.hosts[n]));
+            throw usage_error(
+                fmt::format("host \"{}\" is the machine's \"{}\", as another one before it is; name it "
+                            "once",
+                            h.name, machine.hosts[n]));
         used[n] = std::min(h.slots.value_or(sizes[n]), sizes[n]);
     }
     std::vector<int> ranks;

@@ -49,11 +49,13 @@ std::vector<shared_level> shared_levels(std::span<const hierarchy> kinds, std::s
                 return s.given == own.name && alike(s.medium, own.medium);
             });
             if (place == all.end())
-                place = all.insert(next, {own.name, free_name(all, own), own.medium, std::vector<int>(kinds.size(), -1)});
+                place =
+                    all.insert(next, {own.name, free_name(all, own), own.medium, std::vector<int>(kinds.size(), -1)});
             else if (place < next)
-                throw usage_error(fmt::format("level \"{}\" lies inside \"{}\" in one kind of node, and outside it in "
-                                              "another; rename one of them",
-                                              own.name, (next - 1)->given));
+                throw usage_error(
+                    fmt::format("level \"{}\" lies inside \"{}\" in one kind of node, and outside it in "
+                                "another; rename one of them",
+                                own.name, (next - 1)->given));
             place->index[k] = l;
             next = place + 1;
         }
@@ -87,7 +89,8 @@ inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int>
         for (const int k : node_kind) {
             const int l = s.index[at(k)];
             // What joins nothing has no link of its own; any rate will do.
-            for (int c = 0; c < members[at(k)]; ++c) rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].rate(l, c));
+            for (int c = 0; c < members[at(k)]; ++c)
+                rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].rate(l, c));
             if (l < 0) sizes.insert(sizes.end(), at(members[at(k)]), 1);
             else {
                 const std::vector<int>& own = kinds[at(k)].shape.children()[at(l)];

@@ -45,7 +45,7 @@ struct network_switch {
     bool speed_assumed = false;
     std::vector<int> below;  // the switches, as indexes
     int above = -1;          // the switch, as an index; -1: none
-    int height = 0;  // leaf switches: 1
+    int height = 0;          // leaf switches: 1
 };
 
 class conf_reader {
@@ -153,7 +153,8 @@ private:
             s.speed = parse_bandwidth(value);
         }
         if (!s.speed || !(*s.speed >= slowest_link) || *s.speed > fastest_link)
-            fail(where, fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
+            fail(where,
+                 fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 
     void connect() {

@@ -23,8 +23,8 @@ xml_file::xml_file(const std::filesystem::path& path) : name(path.string()), tex
     const auto is_part = [](char c) { return c == '<' || c == '='; };
     if (std::count_if(text.begin(), text.end(), is_part) > max_parts)
         throw input_error(name, 0, 0, fmt::format("more than {} XML elements and attributes", max_parts));
-    const pugi::xml_parse_result result = document.load_buffer(
-        text.data(), text.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);
+    const pugi::xml_parse_result result =
+        document.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_doctype, pugi::encoding_utf8);
     if (!result) fail(result.offset, fmt::format("not well-formed XML: {}", result.description()));
 
     struct depth_checker : pugi::xml_tree_walker {

@@ -7,9 +7,9 @@
 
 namespace terrace {
 
-/// What shapers let pass: each direction of a network's link has a bucket that fills with tokens, a byte's worth each, at
-/// the link's rate, up to so many. As long as there are any, the link is faster than its rate by far. So a link that is
-/// busy now and then carries what it gets at once, and one that is always busy carries its rate.
+/// What shapers let pass: each direction of a network's link has a bucket that fills with tokens, a byte's worth each,
+/// at the link's rate, up to so many. As long as there are any, the link is faster than its rate by far. So a link that
+/// is busy now and then carries what it gets at once, and one that is always busy carries its rate.
 class buckets {
 public:
     /// @param most tokens of a full bucket; all are full at first. 0: there are none
@@ -57,7 +57,7 @@ private:
 
     const link_loads& links_;
     double most_;
-    std::vector<bucket> all_;   // by link, if there are any
+    std::vector<bucket> all_;  // by link, if there are any
     std::vector<int> touched_;
 };
 

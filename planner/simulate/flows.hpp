@@ -38,8 +38,8 @@ public:
     /// Flows that got a new share so far, each time: what sharing takes is about in proportion to it.
     std::int64_t shares() const noexcept { return shares_; }
 
-    /// Shares the links anew where flows have begun or ended, or buckets run out. Calls f(flow, time) for each whose end
-    /// is another now, and g(link, time, version) for each whose bucket will then run out.
+    /// Shares the links anew where flows have begun or ended, or buckets run out. Calls f(flow, time) for each whose
+    /// end is another now, and g(link, time, version) for each whose bucket will then run out.
     template <class F, class G>
     void share(double now, F&& f, G&& g) {
         for (const int id : reshared(now)) {
@@ -51,12 +51,12 @@ public:
 
 private:
     struct flow {
-        std::vector<int> passes;          // all links
-        std::vector<int> links;           // those that may hold it up
-        std::vector<std::size_t> places;  // in link::through of each of these
+        std::vector<int> passes;                                // all links
+        std::vector<int> links;                                 // those that may hold it up
+        std::vector<std::size_t> places;                        // in link::through of each of these
         double most = std::numeric_limits<double>::infinity();  // that its slowest link carries [B/s]
-        double rate = 0, share = 0;       // now, and by the new sharing
-        double left = 0, since = 0;       // bytes left at a time
+        double rate = 0, share = 0;                             // now, and by the new sharing
+        double left = 0, since = 0;                             // bytes left at a time
         bool active = false, seen = false, changed = false;
     };
     struct link {
@@ -85,8 +85,8 @@ private:
     buckets shapers_;
     std::vector<flow> flows_;
     std::vector<link> links_;
-    std::vector<int> touched_;                      // flows that began or ended since the last sharing
-    std::vector<int> dirty_;                        // links that are or were crowded, by these
+    std::vector<int> touched_;                       // flows that began or ended since the last sharing
+    std::vector<int> dirty_;                         // links that are or were crowded, by these
     std::vector<int> reshared_, members_, changed_;  // links and flows that are shared anew; those with other ends
     std::int64_t shares_ = 0;
     std::vector<int> open_;  // links that flows wait at for their share

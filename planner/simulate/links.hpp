@@ -13,8 +13,8 @@ namespace terrace {
 struct link_load {
     int level = 0;
     int child = 0;
-    bool inward = false;         ///< towards the child; on a ring, downwards from it rather than upwards
-    double rate = 0;             ///< [B/s]
+    bool inward = false;  ///< towards the child; on a ring, downwards from it rather than upwards
+    double rate = 0;      ///< [B/s]
     double bytes = 0;
     std::vector<float> history;  ///< bytes in each interval of link_loads::interval()
 };

@@ -37,10 +37,10 @@ public:
         const std::vector<bool> follows = follow_ups(s);
         for (const instr& i : s.instrs) {
             const auto number = static_cast<std::uint32_t>(p.instrs.size());
-            (i.what == action::send                                            ? p.sends
+            (i.what == action::send                                    ? p.sends
              : i.what == action::recv || i.what == action::recv_reduce ? p.recvs
-             : is_stage(i.what)                                                ? p.stages
-                                                                               : p.locals)
+             : is_stage(i.what)                                        ? p.stages
+                                                                       : p.locals)
                 .push_back(number);
             ++p.of_phase[i.phase];
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
@@ -51,11 +51,11 @@ public:
         const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
         const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
         if (expected > most_simulated)
-            throw plan_error(fmt::format("the programs of {} ranks would have about {:.3g} million instructions, "
-                                         "counting segments, in {} chunk{}, and a simulation has at most {} million; "
-                                         "simulate a smaller message, machine or group",
-                                         machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s",
-                                         most_simulated / 1'000'000));
+            throw plan_error(fmt::format(
+                "the programs of {} ranks would have about {:.3g} million instructions, "
+                "counting segments, in {} chunk{}, and a simulation has at most {} million; "
+                "simulate a smaller message, machine or group",
+                machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s", most_simulated / 1'000'000));
     }
 
     sim_programs take() { return std::move(made_); }
@@ -176,8 +176,7 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
         std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
         const block_layout layout = compose_blocks(machine, how.stages, counts);
         const bool fits = layout.c.count * element <= slot_bytes;
-        for (int r = 0; r < ranks; ++r)
-            made.add(lower(generate(layout, what, r, begins), fits ? can : capabilities{}));
+        for (int r = 0; r < ranks; ++r) made.add(lower(generate(layout, what, r, begins), fits ? can : capabilities{}));
         return made.take();
     }
     const composition c = compose(machine, how.stages, count, quantum_of(element), has_root(what) ? 0 : -1);

@@ -17,11 +17,11 @@ constexpr std::int64_t element = 4;
 struct sim_instr {
     action what = action::copy;
     std::uint16_t phase = 0;
-    bool follows = false;    ///< a send that waits for those before it (follow_ups)
-    std::int32_t peer = -1;  ///< of messages a rank, of stages an index into sim_programs::meetings
+    bool follows = false;        ///< a send that waits for those before it (follow_ups)
+    std::int32_t peer = -1;      ///< of messages a rank, of stages an index into sim_programs::meetings
     std::uint32_t segments = 1;  ///< that a message is cut into
-    double bytes = 0;        ///< of a message; of anything else, that a processor reads and writes
-    double again = 0;        ///< of a stage in two rounds, those of the second
+    double bytes = 0;            ///< of a message; of anything else, that a processor reads and writes
+    double again = 0;            ///< of a stage in two rounds, those of the second
     std::uint32_t waits = 0, first_successor = 0, successors = 0;
 };
 
@@ -30,15 +30,15 @@ struct sim_program {
     std::vector<std::uint32_t> successors;
     std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
     std::vector<phase> phases;
-    std::vector<std::uint32_t> of_phase;                      ///< how many instructions each has
+    std::vector<std::uint32_t> of_phase;  ///< how many instructions each has
 };
 
 /// A native stage of some ranks of a node.
 struct meeting {
     std::size_t ranks = 0;
-    int rounds = 1;        ///< of work, each after all have come so far
-    bool closes = false;   ///< nobody leaves before all are through
-    double latency = 0;    ///< to see how far the others are [s]
+    int rounds = 1;                             ///< of work, each after all have come so far
+    bool closes = false;                        ///< nobody leaves before all are through
+    double latency = 0;                         ///< to see how far the others are [s]
     std::vector<std::pair<int, double>> links;  ///< bytes through each
 };
 

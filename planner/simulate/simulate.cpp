@@ -27,9 +27,16 @@ class simulator {
 public:
     simulator(const hierarchy& machine, const slicing& chunks, int lanes, sim_programs full, sim_programs tail,
               link_loads& loads, const simulation_options& options)
-        : machine_(machine), chunks_(chunks), full_(std::move(full)), tail_(std::move(tail)),
-          flows_(loads, options.burst), progress_(options.progress), ranks_(at(machine.ranks())),
-          cores_(at(machine.shared_cores())), turn_(turn_time(machine)), access_(access_time(machine)) {
+        : machine_(machine),
+          chunks_(chunks),
+          full_(std::move(full)),
+          tail_(std::move(tail)),
+          flows_(loads, options.burst),
+          progress_(options.progress),
+          ranks_(at(machine.ranks())),
+          cores_(at(machine.shared_cores())),
+          turn_(turn_time(machine)),
+          access_(access_time(machine)) {
         left_ = (chunks.chunks - 1) * full_.steps + tail_.steps;
         all_ = std::max<std::int64_t>(left_, 1);
         for (rank& r : ranks_) r.lanes.resize(at(lanes));
@@ -242,8 +249,12 @@ private:
             }
             ++messages_;
             begins(l, n, now_);
-            add({.time = hand_over(ranks_[at(p.rank)], w.overhead, w.copies * s.bytes), .what = event::handed,
-                 .whose = number, .lane = p.lane, .instruction = n, .bytes = s.bytes});
+            add({.time = hand_over(ranks_[at(p.rank)], w.overhead, w.copies * s.bytes),
+                 .what = event::handed,
+                 .whose = number,
+                 .lane = p.lane,
+                 .instruction = n,
+                 .bytes = s.bytes});
         }
     }
 
@@ -258,8 +269,11 @@ private:
             const int adds = l.code->instrs[s.instruction].what == action::recv_reduce ? 3 : 0;
             hand& h = ranks_[at(w.to)].working;
             begins(l, s.instruction, std::max(now_, h.free));
-            add({.time = take(h, w.overhead, (w.copies + adds) * s.bytes), .what = event::done,
-                 .whose = w.to, .lane = lane_number, .instruction = s.instruction});
+            add({.time = take(h, w.overhead, (w.copies + adds) * s.bytes),
+                 .what = event::done,
+                 .whose = w.to,
+                 .lane = lane_number,
+                 .instruction = s.instruction});
         }
     }
 
@@ -268,8 +282,11 @@ private:
         const double bytes = l.code->instrs[n].bytes;
         hand& h = ranks_[at(p.rank)].working;
         if (bytes > 0) begins(l, n, std::max(now_, h.free));
-        add({.time = bytes > 0 ? take(h, 0, bytes) : now_, .what = event::done, .whose = p.rank,
-             .lane = p.lane, .instruction = n});
+        add({.time = bytes > 0 ? take(h, 0, bytes) : now_,
+             .what = event::done,
+             .whose = p.rank,
+             .lane = p.lane,
+             .instruction = n});
     }
 
     // When a message is on its way. What the sender copies keeps it from whatever else is to be done in memory.
@@ -280,8 +297,8 @@ private:
         return take(r.working, 0, bytes);
     }
 
-    // When it is through with one end of a message, and with so many bytes. Where ranks share cores, the one that is free
-    // first does it.
+    // When it is through with one end of a message, and with so many bytes. Where ranks share cores, the one that is
+    // free first does it.
     double take(hand& h, double overhead, double bytes) noexcept {
         const double time = overhead + bytes * access_;
         h.busy += time;
@@ -361,8 +378,11 @@ private:
             for (const auto& [p, n] : g.who) {
                 const sim_instr& i = lane_of(p).code->instrs[n];
                 const double bytes = g.round == 1 ? i.bytes : i.again;
-                add({.time = take(ranks_[at(p.rank)].working, 0, bytes), .what = event::done,
-                     .whose = p.rank, .lane = p.lane, .instruction = n});
+                add({.time = take(ranks_[at(p.rank)].working, 0, bytes),
+                     .what = event::done,
+                     .whose = p.rank,
+                     .lane = p.lane,
+                     .instruction = n});
             }
             return;
         }
@@ -396,8 +416,7 @@ private:
 
     void handle(const event& e) {
         switch (e.what) {
-            case event::handed:
-                return line_up(e.whose, {{ways_[at(e.whose)].from, e.lane}, e.instruction, e.bytes});
+            case event::handed: return line_up(e.whose, {{ways_[at(e.whose)].from, e.lane}, e.instruction, e.bytes});
             case event::crossed: {
                 way& w = ways_[at(e.whose)];
                 if (e.time != w.looked_at) return;
@@ -409,7 +428,9 @@ private:
                 if (!w.line.empty()) flows_.begin(e.whose, w.line.front().bytes, now_);
                 if (w.to < 0) return passed(s.whose, s.instruction);
                 // What it costs the receiver is part of the start-up, unless he is busy.
-                add({.time = now_ + std::max(0.0, w.latency - w.overhead), .what = event::there, .whose = e.whose,
+                add({.time = now_ + std::max(0.0, w.latency - w.overhead),
+                     .what = event::there,
+                     .whose = e.whose,
                      .lane = s.whose.lane});
                 done(s.whose, s.instruction);
                 return;
@@ -444,11 +465,11 @@ private:
     flows flows_;
     const std::function<void(double)>& progress_;
     std::vector<rank> ranks_;
-    std::vector<double> cores_;  // that all ranks share: when each is free [s]
-    double turn_;    // turn_time [s]
-    double access_;  // a byte read or written [s]
-    std::unordered_map<key, int, hash_of_key> way_of_;  // by both ranks, or link and -1
-    std::deque<way> ways_;  // by number of their flow
+    std::vector<double> cores_;                                   // that all ranks share: when each is free [s]
+    double turn_;                                                 // turn_time [s]
+    double access_;                                               // a byte read or written [s]
+    std::unordered_map<key, int, hash_of_key> way_of_;            // by both ranks, or link and -1
+    std::deque<way> ways_;                                        // by number of their flow
     std::unordered_map<key, gathering, hash_of_key> gatherings_;  // by chunk and meeting
     std::priority_queue<event> events_;
     std::uint64_t order_ = 0;

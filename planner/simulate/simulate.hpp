@@ -26,12 +26,12 @@ struct simulation {
     double time = 0;  ///< until the last rank is through [s]
     slicing chunks;
     int lanes = 1;
-    std::int64_t messages = 0;        ///< that travelled, in segments
-    std::int64_t shares = 0;          ///< of links that these got, again and again: what the simulation took
-    std::vector<link_load> links;     ///< both directions of every link
-    double interval = 0;              ///< of the links' histories [s]
-    std::vector<double> processors;   ///< by rank: time it had something to do [s]
-    std::vector<stage_span> spans;    ///< of all ranks, as they ended
+    std::int64_t messages = 0;       ///< that travelled, in segments
+    std::int64_t shares = 0;         ///< of links that these got, again and again: what the simulation took
+    std::vector<link_load> links;    ///< both directions of every link
+    double interval = 0;             ///< of the links' histories [s]
+    std::vector<double> processors;  ///< by rank: time it had something to do [s]
+    std::vector<stage_span> spans;   ///< of all ranks, as they ended
 };
 
 struct simulation_options {

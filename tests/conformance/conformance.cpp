@@ -18,9 +18,9 @@ namespace terrace::test {
 
 namespace {
 
-constexpr std::array all_types{element_type::int8,    element_type::int16,    element_type::int32,
-                               element_type::int64,   element_type::uint8,    element_type::uint16,
-                               element_type::uint32,  element_type::uint64,   element_type::float16,
+constexpr std::array all_types{element_type::int8,     element_type::int16,   element_type::int32,
+                               element_type::int64,    element_type::uint8,   element_type::uint16,
+                               element_type::uint32,   element_type::uint64,  element_type::float16,
                                element_type::bfloat16, element_type::float32, element_type::float64};
 constexpr std::array float_types{element_type::float16, element_type::bfloat16, element_type::float32,
                                  element_type::float64};
@@ -40,7 +40,8 @@ std::string describe(const setting& s) {
 }
 
 bool can(const setting& s, collective what) {
-    return std::all_of(s.stages.begin(), s.stages.end(), [&](const stage& each) { return terrace::can(each.how, what); });
+    return std::all_of(s.stages.begin(), s.stages.end(),
+                       [&](const stage& each) { return terrace::can(each.how, what); });
 }
 
 // One stage over everything.
@@ -172,8 +173,8 @@ TEST_P(conformance, shapes_and_counts) {
         const std::vector<hierarchy> machines = machines_of_size(ranks);
         for (int n = 0; n < sampled; ++n) {
             const hierarchy machine = with_random_nodes(d.pick(machines), d);
-            settings.push_back({machine, random_stages(machine, d.pick(all_collectives), d), 1 + static_cast<int>(d.below(4)),
-                                static_cast<std::int64_t>(d.below(4)) * 1024});
+            settings.push_back({machine, random_stages(machine, d.pick(all_collectives), d),
+                                1 + static_cast<int>(d.below(4)), static_cast<std::int64_t>(d.below(4)) * 1024});
         }
         for (const setting& s : settings) {
             expect_right(s, all_shapes(s, hard_counts(ranks), d));
@@ -192,8 +193,14 @@ TEST_P(conformance, types_and_operations) {
                 for (std::size_t t = 0; t < all_types.size(); t += all_types.size() / types)
                     for (reduce_op op : all_ops) {
                         if (!goes_up(what) && op != reduce_op::sum) continue;
-                        call c{.what = what, .type = all_types[t], .op = op, .count = 2 * ranks + 3, .counts = {},
-                               .root = ranks - 1, .in_place = calls.size() % 2 == 0, .offset = 1};
+                        call c{.what = what,
+                               .type = all_types[t],
+                               .op = op,
+                               .count = 2 * ranks + 3,
+                               .counts = {},
+                               .root = ranks - 1,
+                               .in_place = calls.size() % 2 == 0,
+                               .offset = 1};
                         for (const call& each : with_blocks(c, ranks)) calls.push_back(each);
                     }
             }
@@ -214,8 +221,14 @@ TEST_P(conformance, long_messages) {
                 std::vector<call> calls;
                 for (collective what : all_collectives) {
                     if (!can(s, what)) continue;
-                    call c{.what = what, .type = d.pick(all_types), .count = 40009, .counts = {},
-                           .root = ranks / 2, .in_place = d.coin(), .offset = 3, .in_window = d.coin()};
+                    call c{.what = what,
+                           .type = d.pick(all_types),
+                           .count = 40009,
+                           .counts = {},
+                           .root = ranks / 2,
+                           .in_place = d.coin(),
+                           .offset = 3,
+                           .in_window = d.coin()};
                     if (has_blocks(what)) c.count /= ranks;
                     calls.insert(calls.end(), {c, c});
                 }
@@ -235,8 +248,12 @@ TEST_P(conformance, more_than_a_million_elements) {
             std::vector<call> calls;
             for (collective what : all_collectives)
                 if (can(s, what))
-                    calls.push_back({.what = what, .type = element_type::int16, .count = (1 << 20) + 7, .counts = {},
-                                     .root = ranks - 1, .offset = 1});
+                    calls.push_back({.what = what,
+                                     .type = element_type::int16,
+                                     .count = (1 << 20) + 7,
+                                     .counts = {},
+                                     .root = ranks - 1,
+                                     .offset = 1});
             expect_right(s, calls);
             if (HasFailure()) return;
         }
@@ -253,8 +270,9 @@ TEST_P(conformance, more_than_2_to_the_31_elements) {
     const setting ring = flat(machines_of_size(2).front(), mode::scatter, "ring");
     const plan p = plan_of(ring.machine, ring.stages);
     // Whoever reads the figure first decides for all.
-    const report room = GetParam().run(
-        p, [&](communicator&) { return std::vector{outcome{available_memory() < needed ? 1 : 0, 0}}; });
+    const report room = GetParam().run(p, [&](communicator&) {
+        return std::vector{outcome{available_memory() < needed ? 1 : 0, 0}};
+    });
     if (room[0][0].wrong != 0)
         GTEST_SKIP() << "takes " << needed / (1 << 30) << " GiB of memory that is available (/proc/meminfo)";
     const report seen = GetParam().run(p, [&](communicator& comm) {
@@ -278,8 +296,12 @@ TEST_P(conformance, all_ranks_get_the_same_bits) {
             for (element_type type : float_types)
                 for (reduce_op op : all_ops)
                     for (std::int64_t count : {2 * ranks + 3, 1009})
-                        calls.push_back({.type = type, .op = op, .count = count, .counts = {},
-                                         .in_place = calls.size() % 2 == 0, .data = contents::rough});
+                        calls.push_back({.type = type,
+                                         .op = op,
+                                         .count = count,
+                                         .counts = {},
+                                         .in_place = calls.size() % 2 == 0,
+                                         .data = contents::rough});
             expect_right(s, calls);
             if (HasFailure()) return;
         }
@@ -296,8 +318,13 @@ TEST_P(conformance, nan_propagates) {
                 for (element_type type : float_types)
                     for (reduce_op op : all_ops)
                         for (int from = 0; from < ranks; ++from)
-                            calls.push_back({.what = what, .type = type, .op = op, .count = 3 * ranks + 1, .counts = {},
-                                             .in_place = calls.size() % 2 == 0, .nan_from = from});
+                            calls.push_back({.what = what,
+                                             .type = type,
+                                             .op = op,
+                                             .count = 3 * ranks + 1,
+                                             .counts = {},
+                                             .in_place = calls.size() % 2 == 0,
+                                             .nan_from = from});
             }
             expect_right(s, calls);
             if (HasFailure()) return;
@@ -315,7 +342,9 @@ TEST_P(conformance, random_cases) {
     std::int64_t elements = 0;
     for (int n = 0; n < communicators && !HasFailure(); ++n) {
         const int ranks = d.pick(GetParam().sizes);
-        setting s{random_machine(ranks, d), {}, 1 + static_cast<int>(d.below(4)),
+        setting s{random_machine(ranks, d),
+                  {},
+                  1 + static_cast<int>(d.below(4)),
                   d.coin() ? 0 : static_cast<std::int64_t>(64 << d.below(9))};
         const collective favourite = d.pick(all_collectives);
         s.stages = random_stages(s.machine, favourite, d);

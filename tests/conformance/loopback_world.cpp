@@ -11,7 +11,8 @@ namespace {
 
 report run_threads(const plan& p, const rank_main& body, const options& o) {
     report seen(static_cast<std::size_t>(p.ranks()));
-    loopback::run(p, [&](communicator& comm) { seen[static_cast<std::size_t>(comm.rank())] = body(comm); }, o);
+    loopback::run(
+        p, [&](communicator& comm) { seen[static_cast<std::size_t>(comm.rank())] = body(comm); }, o);
     return seen;
 }
 
@@ -20,9 +21,7 @@ world threads(std::string name, bool shared_memory) {
     o.shared_memory = shared_memory;
     std::vector<int> sizes{1, 2, 3, 8, 5, 4, 11, 16};  // those in front with sanitizers, too
     sizes.resize(static_cast<std::size_t>(share_sanitized("numbers of ranks", 8, slowness > 20 ? 3 : 5)));
-    return {std::move(name), sizes, [o](const plan& p, const rank_main& body) {
-                return run_threads(p, body, o);
-            }};
+    return {std::move(name), sizes, [o](const plan& p, const rank_main& body) { return run_threads(p, body, o); }};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using rank_main = std::function<std::vector<outcome>(communicator&)>;
 /// Something that runs communicators: the suite is the same for all.
 struct world {
     std::string name;
-    std::vector<int> sizes;  ///< numbers of ranks it can run
+    std::vector<int> sizes;                                    ///< numbers of ranks it can run
     std::function<report(const plan&, const rank_main&)> run;  ///< the plan's ranks are one of `sizes`
 };
 

@@ -44,14 +44,49 @@ private:
     std::size_t place(const std::string& text) { return static_cast<std::size_t>(below(text.size() + 1)); }
 
     void once(std::string& text) {
-        static const std::vector<std::string> pieces{
-            "0", "-1", "999999999999999999999", "1e308", "nan", "[", "]", "{", "}", "[0-999999]", ",", ":", "\"", "'", "<", ">",
-            "</", "/>", "&", "&lt;", "<!--", "<![CDATA[", "\n", "\t", "\\\n", "#", "=", "|", "*a", "&a ", "!!t ", std::string(1, '\0'),
-            "\xff\xfe", "\xc3", "  ", std::string(300, '['), std::string(3000, 'x')};
+        static const std::vector<std::string> pieces{"0",
+                                                     "-1",
+                                                     "999999999999999999999",
+                                                     "1e308",
+                                                     "nan",
+                                                     "[",
+                                                     "]",
+                                                     "{",
+                                                     "}",
+                                                     "[0-999999]",
+                                                     ",",
+                                                     ":",
+                                                     "\"",
+                                                     "'",
+                                                     "<",
+                                                     ">",
+                                                     "</",
+                                                     "/>",
+                                                     "&",
+                                                     "&lt;",
+                                                     "<!--",
+                                                     "<![CDATA[",
+                                                     "\n",
+                                                     "\t",
+                                                     "\\\n",
+                                                     "#",
+                                                     "=",
+                                                     "|",
+                                                     "*a",
+                                                     "&a ",
+                                                     "!!t ",
+                                                     std::string(1, '\0'),
+                                                     "\xff\xfe",
+                                                     "\xc3",
+                                                     "  ",
+                                                     std::string(300, '['),
+                                                     std::string(3000, 'x')};
         const std::size_t at = place(text);
         const std::size_t length = std::min(text.size() - at, std::size_t{1} << below(8));
         switch (below(7)) {
-            case 0: if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
+            case 0:
+                if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+                break;
             case 1: text.erase(at, length); break;
             case 2: text.insert(at, text.substr(at, length)); break;
             case 3: text.resize(at); break;

@@ -29,8 +29,7 @@ namespace {
 const std::string& file_of(std::string_view bytes) {
     static const int fd = ::memfd_create("fuzz", 0);
     static const std::string path = fmt::format("/proc/self/fd/{}", fd);
-    if (::ftruncate(fd, 0) != 0 ||
-        ::pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+    if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
         std::perror("fuzz");
         std::abort();
     }
@@ -57,9 +56,7 @@ void read_nccl(std::string_view bytes) {
     use(single_node("nccl", place_ranks(read_node(node_format::nccl, file), {}, file)));
 }
 
-void read_slurm(std::string_view bytes) {
-    use({"slurm", read_slurm_topology(file_of(bytes), {}, {}), nullptr, {}});
-}
+void read_slurm(std::string_view bytes) { use({"slurm", read_slurm_topology(file_of(bytes), {}, {}), nullptr, {}}); }
 
 void read_hosts(std::string_view bytes) {
     for (const job_host& h : parse_hostfile(bytes, "hosts"))

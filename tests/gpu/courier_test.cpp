@@ -15,8 +15,12 @@ class end {
 public:
     end(loopback_world& world, int rank) : peer_(1 - rank), courier_(world.join(rank), {&at_}, false, {0, 1}) {}
 
-    void send(vector& data) { put([&] { courier_.send(peer_, data.data(), data.size()); }); }
-    void recv(vector& data) { put([&] { courier_.recv(peer_, data.data(), data.size()); }); }
+    void send(vector& data) {
+        put([&] { courier_.send(peer_, data.data(), data.size()); });
+    }
+    void recv(vector& data) {
+        put([&] { courier_.recv(peer_, data.data(), data.size()); });
+    }
     void leave() { std::atomic_ref(at_.ready).store(number_, std::memory_order_release); }
     void wait_until_begun() const {
         while (courier_.awaited().empty()) std::this_thread::yield();
@@ -81,7 +85,8 @@ TEST(courier, that_gives_up_hands_over_what_is_on_its_way_as_it_was) {
         p.from.give_up();
         p.to.leave();
         p.overwrite();
-        for (const std::byte b : p.got_at_last()) ASSERT_NE(b, std::byte{2});  // some may be missing, where this thread was late
+        for (const std::byte b : p.got_at_last())
+            ASSERT_NE(b, std::byte{2});  // some may be missing, where this thread was late
     }
 }
 

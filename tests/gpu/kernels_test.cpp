@@ -88,10 +88,12 @@ TEST(kernels_on_gpu, random_numbers_are_as_exact_as_they_can_be) {
 TEST(kernels_on_gpu, many_sources_and_too_many) {
     dice random(seed());
     for (const element_type type : {element_type::int8, element_type::bfloat16, element_type::float64})
-        ASSERT_EQ(in_arena(reduction({type, reduce_op::sum, most_gpu_sources, 5001, 1, true, true, false}, random)), "");
+        ASSERT_EQ(in_arena(reduction({type, reduce_op::sum, most_gpu_sources, 5001, 1, true, true, false}, random)),
+                  "");
     std::vector<const void*> sources(most_gpu_sources + 1);
-    EXPECT_EQ(reduce_on_gpu(nullptr, sources.data(), most_gpu_sources + 1, 1, element_type::int8, reduce_op::sum, 1, nullptr),
-              cudaErrorInvalidValue);
+    EXPECT_EQ(
+        reduce_on_gpu(nullptr, sources.data(), most_gpu_sources + 1, 1, element_type::int8, reduce_op::sum, 1, nullptr),
+        cudaErrorInvalidValue);
 }
 
 // More than 2^32 elements, of which every part is counted.

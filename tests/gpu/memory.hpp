@@ -41,7 +41,8 @@ private:
 template <class T>
 class device_vector {
 public:
-    device_vector(std::size_t count, cudaStream_t stream) : memory_(count * sizeof(T)), count_(count), stream_(stream) {}
+    device_vector(std::size_t count, cudaStream_t stream)
+        : memory_(count * sizeof(T)), count_(count), stream_(stream) {}
 
     T* data() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
     std::size_t size() const noexcept { return count_; }

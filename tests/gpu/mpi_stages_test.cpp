@@ -36,7 +36,8 @@ hierarchy uneven_above() {
 
 void allreduce_turns(gpu_stand_in& gpus, communicator& comm, std::size_t count, int turns) {
     const gpu_runtime& gpu = gpus.runtime();
-    device_buffer data(gpus, count), out(gpus, count * static_cast<std::size_t>(turns)), in(gpus, count * static_cast<std::size_t>(turns));
+    device_buffer data(gpus, count), out(gpus, count * static_cast<std::size_t>(turns)),
+        in(gpus, count * static_cast<std::size_t>(turns));
     const gpu_stream stream = gpus.make_stream(comm.rank());
     const auto part = [&](device_buffer& of, int turn) { return of.data() + count * static_cast<std::size_t>(turn); };
     for (int turn = 0; turn < turns; ++turn) fill(part(in, turn), comm.rank(), count, turn);
@@ -55,15 +56,20 @@ void allreduce_turns(gpu_stand_in& gpus, communicator& comm, std::size_t count, 
 // The caller only puts calls in: what goes over MPI does so while nobody of the caller's waits.
 TEST(mpi_stages, run_between_what_is_before_and_behind_them) {
     for (const hierarchy& m : {machine({2, 2}), uneven(), uneven_above()})
-        for (const auto& [inside, above] : {std::pair("native", "ring"), std::pair("ring", "direct"), std::pair("direct", "halving")})
+        for (const auto& [inside, above] :
+             {std::pair("native", "ring"), std::pair("ring", "direct"), std::pair("direct", "halving")})
             for (const bool direct : {false, true}) {
                 gpu_stand_in gpus({.seed = 7});
-                const auto thrown = run_on_stand_in(gpus, mixed(m, inside, above), [&](communicator& comm) {
-                    allreduce_turns(gpus, comm, 5003, 3);
-                    const std::string said = comm.inside().transports();
-                    EXPECT_NE(said.find(direct ? "mpi from and to devices" : "mpi through host memory"), std::string::npos)
-                        << said;
-                }, patient(), true, direct);
+                const auto thrown = run_on_stand_in(
+                    gpus, mixed(m, inside, above),
+                    [&](communicator& comm) {
+                        allreduce_turns(gpus, comm, 5003, 3);
+                        const std::string said = comm.inside().transports();
+                        EXPECT_NE(said.find(direct ? "mpi from and to devices" : "mpi through host memory"),
+                                  std::string::npos)
+                            << said;
+                    },
+                    patient(), true, direct);
                 expect_well(gpus, thrown);
             }
 }
@@ -72,9 +78,9 @@ TEST(mpi_stages, may_be_all) {
     for (const hierarchy& m : {machine({3}), machine({2, 2}), uneven()})
         for (const bool direct : {false, true}) {
             gpu_stand_in gpus({.seed = 2});
-            const auto thrown = run_on_stand_in(gpus, mixed(m, "ring", "direct", true), [&](communicator& comm) {
-                allreduce_turns(gpus, comm, 3001, 2);
-            }, patient(), true, direct);
+            const auto thrown = run_on_stand_in(
+                gpus, mixed(m, "ring", "direct", true),
+                [&](communicator& comm) { allreduce_turns(gpus, comm, 3001, 2); }, patient(), true, direct);
             expect_well(gpus, thrown);
             auto calls = gpus.calls();
             EXPECT_EQ(calls["ncclSend"] + calls["ncclReduceScatter"], 0);
@@ -88,9 +94,8 @@ TEST(mpi_stages, cut_long_messages) {
     std::vector<stage> stages = stages_of(m, mode::scatter, "direct");
     stages.back().over = carrier::mpi;
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, plan_of(m, stages), [&](communicator& comm) {
-        allreduce_turns(gpus, comm, 1'000'003, 1);
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, plan_of(m, stages), [&](communicator& comm) { allreduce_turns(gpus, comm, 1'000'003, 1); }, patient());
     expect_well(gpus, thrown);
 }
 
@@ -99,8 +104,8 @@ TEST(mpi_stages, every_collective) {
     const plan both = with_roots(mixed(m, "native", "ring"), mixed(m, "native", "tree", false, mode::root));
     for (const bool direct : {false, true}) {
         gpu_stand_in gpus({});
-        const auto thrown = run_on_stand_in(gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); },
-                                            patient(), true, direct);
+        const auto thrown = run_on_stand_in(
+            gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); }, patient(), true, direct);
         expect_well(gpus, thrown);
     }
 }
@@ -113,39 +118,46 @@ TEST(mpi_stages, share_a_communicator_with_host_buffers) {
         return calls["cudaMalloc"] + calls["cudaStreamCreateWithFlags"];
     };
     std::atomic<int> before{0}, through{0};
-    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
-        constexpr std::size_t count = 2000;
-        device_buffer there(gpus, count);
-        std::vector<float> here(count);
-        for (int turn = 0; turn < 4; ++turn) {
-            allreduce_both(comm, there, here, turn);
-            if (turn == 0 && ++through == comm.size()) before = made();
-            while (through < comm.size()) std::this_thread::yield();
-        }
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, mixed(machine({2, 2}), "native", "ring"),
+        [&](communicator& comm) {
+            constexpr std::size_t count = 2000;
+            device_buffer there(gpus, count);
+            std::vector<float> here(count);
+            for (int turn = 0; turn < 4; ++turn) {
+                allreduce_both(comm, there, here, turn);
+                if (turn == 0 && ++through == comm.size()) before = made();
+                while (through < comm.size()) std::this_thread::yield();
+            }
+        },
+        patient());
     EXPECT_EQ(made(), before);
     expect_well(gpus, thrown);
 }
 
 TEST(mpi_stages, are_refused_by_a_graph_on_all_ranks) {
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
-        device_buffer data(gpus, 500);
-        fill(data.data(), comm.rank(), 500);
-        const gpu_stream stream = gpus.make_stream(comm.rank());
-        gpus.begin_capture(stream);
-        try {
-            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-            ADD_FAILURE() << "captured";
-        } catch (const usage_error& e) {
-            EXPECT_NE(std::string_view(e.what()).find("stage 2 of its plan"), std::string_view::npos) << e.what();
-            EXPECT_NE(std::string_view(e.what()).find("outside of the capture"), std::string_view::npos) << e.what();
-        }
-        gpus.end_capture(stream);
-        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // it goes on
-        nccl::synchronize(comm);
-        EXPECT_EQ(wrong(data.data(), comm.size(), 500), 0);
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, mixed(machine({2, 2}), "native", "ring"),
+        [&](communicator& comm) {
+            device_buffer data(gpus, 500);
+            fill(data.data(), comm.rank(), 500);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            gpus.begin_capture(stream);
+            try {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                ADD_FAILURE() << "captured";
+            } catch (const usage_error& e) {
+                EXPECT_NE(std::string_view(e.what()).find("stage 2 of its plan"), std::string_view::npos) << e.what();
+                EXPECT_NE(std::string_view(e.what()).find("outside of the capture"), std::string_view::npos)
+                    << e.what();
+            }
+            gpus.end_capture(stream);
+            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // it goes on
+            nccl::synchronize(comm);
+            EXPECT_EQ(wrong(data.data(), comm.size(), 500), 0);
+        },
+        patient());
     expect_well(gpus, thrown);
 }
 
@@ -156,27 +168,30 @@ TEST(mpi_stages, that_nobody_answers_time_out_by_name) {
         std::atomic<int> through{0};
         options o = patient(0.3);
         o.check = options::checking::off;
-        const auto thrown = run_on_stand_in(gpus, mixed(machine({1, 3}), "ring", "ring"), [&](communicator& comm) {
-            device_buffer data(gpus, 256);
-            const gpu_stream stream = gpus.make_stream(comm.rank());
-            if (comm.rank() != 1) {
-                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                try {
-                    nccl::synchronize(comm);
-                    ADD_FAILURE() << "through";
-                } catch (const timeout_error& e) {
-                    const std::string_view said = e.what();
-                    EXPECT_NE(said.find("scatter ring over mpi waits for rank "), std::string_view::npos) << said;
-                    if (comm.rank() == 2) {
-                        EXPECT_NE(said.find("waits for rank 1"), std::string_view::npos) << said;
+        const auto thrown = run_on_stand_in(
+            gpus, mixed(machine({1, 3}), "ring", "ring"),
+            [&](communicator& comm) {
+                device_buffer data(gpus, 256);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                if (comm.rank() != 1) {
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                    try {
+                        nccl::synchronize(comm);
+                        ADD_FAILURE() << "through";
+                    } catch (const timeout_error& e) {
+                        const std::string_view said = e.what();
+                        EXPECT_NE(said.find("scatter ring over mpi waits for rank "), std::string_view::npos) << said;
+                        if (comm.rank() == 2) {
+                            EXPECT_NE(said.find("waits for rank 1"), std::string_view::npos) << said;
+                        }
                     }
+                    gpus.wait_for(stream);  // which nothing holds up any more
+                    EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);
                 }
-                gpus.wait_for(stream);  // which nothing holds up any more
-                EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);
-            }
-            ++through;
-            while (through < comm.size()) std::this_thread::yield();
-        }, o, false, direct);
+                ++through;
+                while (through < comm.size()) std::this_thread::yield();
+            },
+            o, false, direct);
         expect_well(gpus, thrown);
     }
 }
@@ -186,16 +201,19 @@ TEST(mpi_stages, failures_end_the_calls_of_all) {
          {"cuStreamWriteValue32", "cuStreamWaitValue32", "cudaMemcpyAsync", "ncclAllGather", "ncclReduceScatter"}) {
         gpu_stand_in gpus({});
         std::atomic<int> ready{0};
-        const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"), [&](communicator& comm) {
-            device_buffer data(gpus, 3000);
-            const gpu_stream stream = gpus.make_stream(comm.rank());
-            comm.broadcast(std::span<float>(), 0);
-            if (++ready == comm.size()) gpus.fail(function, 5, 2);
-            for (int n = 0; n < 8; ++n) {
-                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                nccl::synchronize(comm);
-            }
-        }, patient(1), false);
+        const auto thrown = run_on_stand_in(
+            gpus, mixed(machine({2, 2}), "native", "ring"),
+            [&](communicator& comm) {
+                device_buffer data(gpus, 3000);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                comm.broadcast(std::span<float>(), 0);
+                if (++ready == comm.size()) gpus.fail(function, 5, 2);
+                for (int n = 0; n < 8; ++n) {
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                    nccl::synchronize(comm);
+                }
+            },
+            patient(1), false);
         for (const std::exception_ptr& t : thrown) {
             const std::string why = text_of(t);
             EXPECT_TRUE(why.starts_with("transport: ") || why.starts_with("timeout: ")) << function << ": " << why;
@@ -208,8 +226,8 @@ TEST(mpi_stages, failures_end_the_calls_of_all) {
 TEST(mpi_stages, are_refused_where_streams_cannot_wait_for_the_host) {
     gpu_stand_in gpus({});
     gpus.fail("cuStreamWaitValue32", 2, 801);
-    const auto thrown = run_on_stand_in(gpus, mixed(machine({2, 2}), "native", "ring"),
-                                        [](communicator&) { ADD_FAILURE() << "created"; }, patient(1));
+    const auto thrown = run_on_stand_in(
+        gpus, mixed(machine({2, 2}), "native", "ring"), [](communicator&) { ADD_FAILURE() << "created"; }, patient(1));
     for (const std::exception_ptr& t : thrown)
         EXPECT_TRUE(text_of(t).starts_with("transport: cuda cuStreamWaitValue32: ")) << text_of(t);
     EXPECT_EQ(gpus.left(), "");
@@ -221,18 +239,21 @@ TEST(mpi_stages, an_error_of_mpi_names_stage_and_ranks) {
     std::atomic<int> waiting{0};
     options o = patient(20);
     o.check = options::checking::off;
-    const auto thrown = run_on_stand_in(gpus, mixed(machine({1, 2}), "ring", "ring"), [&](communicator& comm) {
-        device_buffer data(gpus, 256);
-        const gpu_stream stream = gpus.make_stream(comm.rank());
-        if (comm.rank() == 1) {
-            while (waiting == 0) std::this_thread::yield();
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
-            throw std::runtime_error("gone");  // by which messages fail
-        }
-        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-        ++waiting;
-        nccl::synchronize(comm);
-    }, o);
+    const auto thrown = run_on_stand_in(
+        gpus, mixed(machine({1, 2}), "ring", "ring"),
+        [&](communicator& comm) {
+            device_buffer data(gpus, 256);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            if (comm.rank() == 1) {
+                while (waiting == 0) std::this_thread::yield();
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                throw std::runtime_error("gone");  // by which messages fail
+            }
+            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+            ++waiting;
+            nccl::synchronize(comm);
+        },
+        o);
     const std::string why = text_of(thrown[0]);
     EXPECT_NE(why.find("transport: loopback poll"), std::string::npos) << why;
     EXPECT_NE(why.find("ring over mpi waits for rank 1"), std::string::npos) << why;

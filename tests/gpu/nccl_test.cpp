@@ -1,5 +1,5 @@
-// Device buffers on real GPUs, under mpirun, any number of ranks, on one GPU or more: plans against NCCL's own allreduce.
-// Skipped where there is none.
+// Device buffers on real GPUs, under mpirun, any number of ranks, on one GPU or more: plans against NCCL's own
+// allreduce. Skipped where there is none.
 
 #include <cstdlib>
 #include <cstring>
@@ -60,14 +60,22 @@ private:
     ncclComm_t comm_ = nullptr;
 };
 
-template <class T> constexpr ncclDataType_t nccl_type{};
-template <> constexpr ncclDataType_t nccl_type<std::int8_t> = ncclInt8;
-template <> constexpr ncclDataType_t nccl_type<std::uint32_t> = ncclUint32;
-template <> constexpr ncclDataType_t nccl_type<std::int64_t> = ncclInt64;
-template <> constexpr ncclDataType_t nccl_type<float16> = ncclFloat16;
-template <> constexpr ncclDataType_t nccl_type<bfloat16> = ncclBfloat16;
-template <> constexpr ncclDataType_t nccl_type<float> = ncclFloat32;
-template <> constexpr ncclDataType_t nccl_type<double> = ncclFloat64;
+template <class T>
+constexpr ncclDataType_t nccl_type{};
+template <>
+constexpr ncclDataType_t nccl_type<std::int8_t> = ncclInt8;
+template <>
+constexpr ncclDataType_t nccl_type<std::uint32_t> = ncclUint32;
+template <>
+constexpr ncclDataType_t nccl_type<std::int64_t> = ncclInt64;
+template <>
+constexpr ncclDataType_t nccl_type<float16> = ncclFloat16;
+template <>
+constexpr ncclDataType_t nccl_type<bfloat16> = ncclBfloat16;
+template <>
+constexpr ncclDataType_t nccl_type<float> = ncclFloat32;
+template <>
+constexpr ncclDataType_t nccl_type<double> = ncclFloat64;
 
 ncclRedOp_t nccl_op(reduce_op op) {
     switch (op) {
@@ -133,7 +141,8 @@ protected:
         const device_vector<T> from(count, stream_), ours(count, stream_), theirs(count, stream_);
         from.put(inputs<T>(count, rank(), op));
         ours.fill(0xb5), theirs.fill(0xb5);
-        nccl::allreduce(comm, device_span<const T>(from.data(), count), device_span<T>(ours.data(), count), op, stream_);
+        nccl::allreduce(comm, device_span<const T>(from.data(), count), device_span<T>(ours.data(), count), op,
+                        stream_);
         const std::vector<T> is = ours.get();
         ASSERT_EQ(ncclAllReduce(from.data(), theirs.data(), count, nccl_type<T>, nccl_op(op), peer.get(), stream_),
                   ncclSuccess);
@@ -158,7 +167,8 @@ TEST_F(on_gpu, have_what_nccls_allreduce_has) {
             if (!last && algorithm != std::string_view("native") && algorithm != std::string_view("ring")) continue;
             SCOPED_TRACE(fmt::format("{} {}", text(m.shape), algorithm));
             communicator comm = create(plan_of(m, stages_of(m, algorithm), 2, 4096));
-            for (const std::size_t count : {std::size_t{1}, static_cast<std::size_t>(2 * ranks() + 3), std::size_t{50'021}})
+            for (const std::size_t count :
+                 {std::size_t{1}, static_cast<std::size_t>(2 * ranks() + 3), std::size_t{50'021}})
                 for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max}) {
                     expect_as_nccl<float>(comm, peer, count, op);
                     expect_as_nccl<bfloat16>(comm, peer, count, op);
@@ -182,8 +192,8 @@ TEST_F(on_gpu, run_every_collective) {
         communicator comm = create(plan_of(m, stages_of(m, "direct"), 2, 4096));
         const device_vector<float> all(p * block, stream_), one(block, stream_);
         all.put(inputs<float>(p * block, rank()));
-        nccl::reduce_scatter(comm, device_span<const float>(all.data(), p * block), device_span<float>(one.data(), block),
-                             reduce_op::sum, stream_);
+        nccl::reduce_scatter(comm, device_span<const float>(all.data(), p * block),
+                             device_span<float>(one.data(), block), reduce_op::sum, stream_);
         const std::vector<float> sums = summed(p * block);
         ASSERT_TRUE(std::ranges::equal(one.get(), std::span(sums).subspan(me * block, block)));
         nccl::allgather(comm, device_span<const float>(one.data(), block), device_span<float>(all.data(), p * block),

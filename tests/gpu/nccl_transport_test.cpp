@@ -34,23 +34,26 @@ TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
     for (const hierarchy& m : {machine({2, 2}), machine({4, 2}), machine({2, 2, 2}), uneven()})
         for (const char* algorithm : {"ring", "halving", "direct", "native"}) {
             gpu_stand_in gpus({.seed = 3});
-            const auto thrown = run_on_stand_in(gpus, all_stages(m, algorithm, 3, 4096), [&](communicator& comm) {
-                constexpr std::size_t turns = 4;
-                const gpu_runtime& gpu = gpus.runtime();
-                device_buffer data(gpus, count), in(gpus, count * turns), out(gpus, count * turns);
-                const gpu_stream stream = gpus.make_stream(comm.rank());
-                for (std::size_t turn = 0; turn < turns; ++turn)
-                    fill(in.data() + count * turn, comm.rank(), count, static_cast<int>(turn));
-                for (std::size_t turn = 0; turn < turns; ++turn) {
-                    gpu.copy(data.data(), in.data() + count * turn, count * sizeof(float), stream);
-                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                    gpu.copy(out.data() + count * turn, data.data(), count * sizeof(float), stream);
-                }
-                gpus.wait_for(stream);
-                for (std::size_t turn = 0; turn < turns; ++turn)
-                    EXPECT_EQ(wrong(out.data() + count * turn, comm.size(), count, static_cast<int>(turn)), 0)
-                        << algorithm << ", turn " << turn;
-            }, patient());
+            const auto thrown = run_on_stand_in(
+                gpus, all_stages(m, algorithm, 3, 4096),
+                [&](communicator& comm) {
+                    constexpr std::size_t turns = 4;
+                    const gpu_runtime& gpu = gpus.runtime();
+                    device_buffer data(gpus, count), in(gpus, count * turns), out(gpus, count * turns);
+                    const gpu_stream stream = gpus.make_stream(comm.rank());
+                    for (std::size_t turn = 0; turn < turns; ++turn)
+                        fill(in.data() + count * turn, comm.rank(), count, static_cast<int>(turn));
+                    for (std::size_t turn = 0; turn < turns; ++turn) {
+                        gpu.copy(data.data(), in.data() + count * turn, count * sizeof(float), stream);
+                        nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                        gpu.copy(out.data() + count * turn, data.data(), count * sizeof(float), stream);
+                    }
+                    gpus.wait_for(stream);
+                    for (std::size_t turn = 0; turn < turns; ++turn)
+                        EXPECT_EQ(wrong(out.data() + count * turn, comm.size(), count, static_cast<int>(turn)), 0)
+                            << algorithm << ", turn " << turn;
+                },
+                patient());
             expect_well(gpus, thrown);
         }
 }
@@ -62,8 +65,8 @@ TEST(gpu_streams, every_collective) {
         const plan both = with_roots(all_stages(m, algorithm, 2, 1024),
                                      all_stages(m, native ? "native" : "tree", 2, 1024, mode::root));
         gpu_stand_in gpus({});
-        const auto thrown = run_on_stand_in(gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); },
-                                            patient());
+        const auto thrown = run_on_stand_in(
+            gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); }, patient());
         expect_well(gpus, thrown);
     }
 }
@@ -72,12 +75,15 @@ TEST(gpu_streams, every_collective) {
 TEST(gpu_stages, bodies_are_native_and_tails_are_not) {
     const auto calls_of = [](std::size_t count, reduce_op op) {
         gpu_stand_in gpus({});
-        const auto thrown = run_on_stand_in(gpus, all_stages(machine({4, 2}), "native"), [&](communicator& comm) {
-            device_buffer data(gpus, count);
-            std::fill_n(data.data(), count, 1.0f);
-            nccl::allreduce(comm, data.span(), op, gpus.make_stream(comm.rank()));
-            nccl::synchronize(comm);
-        }, patient());
+        const auto thrown = run_on_stand_in(
+            gpus, all_stages(machine({4, 2}), "native"),
+            [&](communicator& comm) {
+                device_buffer data(gpus, count);
+                std::fill_n(data.data(), count, 1.0f);
+                nccl::allreduce(comm, data.span(), op, gpus.make_stream(comm.rank()));
+                nccl::synchronize(comm);
+            },
+            patient());
         expect_well(gpus, thrown);
         return gpus.calls();
     };
@@ -98,23 +104,26 @@ TEST(gpu_stages, bodies_are_native_and_tails_are_not) {
 
 TEST(gpu_calls, host_and_device_buffers_share_a_communicator) {
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "native", 2, 1024), [&](communicator& comm) {
-        constexpr std::size_t count = 1000;
-        device_buffer there(gpus, count);
-        std::vector<float> here(count);
-        for (int turn = 0; turn < 3; ++turn) {
-            allreduce_both(comm, there, here, turn);
-        }
-        EXPECT_THROW(comm.allreduce(std::span<const float>(here), std::span(there.data(), count)), usage_error);
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 2}), "native", 2, 1024),
+        [&](communicator& comm) {
+            constexpr std::size_t count = 1000;
+            device_buffer there(gpus, count);
+            std::vector<float> here(count);
+            for (int turn = 0; turn < 3; ++turn) {
+                allreduce_both(comm, there, here, turn);
+            }
+            EXPECT_THROW(comm.allreduce(std::span<const float>(here), std::span(there.data(), count)), usage_error);
+        },
+        patient());
     expect_well(gpus, thrown);
 }
 
 TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "ring"), [&](communicator& comm) {
-        allreduce_once(gpus, comm, comm.rank() == 2 ? 100 : 101);
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 2}), "ring"),
+        [&](communicator& comm) { allreduce_once(gpus, comm, comm.rank() == 2 ? 100 : 101); }, patient());
     for (const std::exception_ptr& t : thrown) EXPECT_NE(text_of(t).find("usage: "), std::string::npos) << text_of(t);
     for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
     EXPECT_EQ(gpus.left(), "");
@@ -122,16 +131,19 @@ TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
 
 TEST(gpu_calls, a_split_has_its_own_communicators) {
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, all_stages(machine({4, 2}), "native"), [&](communicator& comm) {
-        std::optional<communicator> part = comm.split(comm.rank() % 3 == 0 ? 1 : 0);
-        ASSERT_TRUE(part.has_value());
-        device_buffer data(gpus, 500);
-        fill(data.data(), part->rank(), 500);
-        nccl::allreduce(*part, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
-        nccl::synchronize(*part);
-        EXPECT_EQ(wrong(data.data(), part->size(), 500), 0);
-        allreduce_once(gpus, comm, 700);
-    }, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({4, 2}), "native"),
+        [&](communicator& comm) {
+            std::optional<communicator> part = comm.split(comm.rank() % 3 == 0 ? 1 : 0);
+            ASSERT_TRUE(part.has_value());
+            device_buffer data(gpus, 500);
+            fill(data.data(), part->rank(), 500);
+            nccl::allreduce(*part, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
+            nccl::synchronize(*part);
+            EXPECT_EQ(wrong(data.data(), part->size(), 500), 0);
+            allreduce_once(gpus, comm, 700);
+        },
+        patient());
     expect_well(gpus, thrown);
 }
 
@@ -155,25 +167,30 @@ TEST(gpu_graphs, captured_calls_run_again) {
     for (const hierarchy& m : {machine({2, 2}), uneven()})
         for (const char* algorithm : {"ring", "native"}) {
             gpu_stand_in gpus({.seed = 5});
-            const auto thrown = run_on_stand_in(gpus, all_stages(m, algorithm, 2, 4096), [&](communicator& comm) {
-                const int me = comm.rank(), ranks = comm.size();
-                device_buffer data(gpus, count), other(gpus, count);
-                const gpu_stream stream = gpus.make_stream(me);
-                gpus.begin_capture(stream);
-                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);  // the first of its shape: allocates, too
-                nccl::allreduce(comm, other.span(), reduce_op::sum, stream);
-                const auto graph = gpus.end_capture(stream);
-                for (int turn = 0; turn < 4; ++turn) {
-                    fill(data.data(), me, count, turn);
-                    fill(other.data(), me, count, turn + 1);
-                    gpus.launch(graph, stream);
-                    if (turn % 2 == 0) nccl::allreduce(comm, data.span(), reduce_op::max, stream);  // the same everywhere
-                    gpus.wait_for(stream);
-                    EXPECT_EQ(wrong(data.data(), ranks, count, turn), 0) << algorithm << ", turn " << turn;
-                    EXPECT_EQ(wrong(other.data(), ranks, count, turn + 1), 0) << algorithm << ", turn " << turn;
-                }
-                nccl::synchronize(comm);
-            }, patient());
+            const auto thrown = run_on_stand_in(
+                gpus, all_stages(m, algorithm, 2, 4096),
+                [&](communicator& comm) {
+                    const int me = comm.rank(), ranks = comm.size();
+                    device_buffer data(gpus, count), other(gpus, count);
+                    const gpu_stream stream = gpus.make_stream(me);
+                    gpus.begin_capture(stream);
+                    nccl::allreduce(comm, data.span(), reduce_op::sum,
+                                    stream);  // the first of its shape: allocates, too
+                    nccl::allreduce(comm, other.span(), reduce_op::sum, stream);
+                    const auto graph = gpus.end_capture(stream);
+                    for (int turn = 0; turn < 4; ++turn) {
+                        fill(data.data(), me, count, turn);
+                        fill(other.data(), me, count, turn + 1);
+                        gpus.launch(graph, stream);
+                        if (turn % 2 == 0)
+                            nccl::allreduce(comm, data.span(), reduce_op::max, stream);  // the same everywhere
+                        gpus.wait_for(stream);
+                        EXPECT_EQ(wrong(data.data(), ranks, count, turn), 0) << algorithm << ", turn " << turn;
+                        EXPECT_EQ(wrong(other.data(), ranks, count, turn + 1), 0) << algorithm << ", turn " << turn;
+                    }
+                    nccl::synchronize(comm);
+                },
+                patient());
             expect_well(gpus, thrown);
         }
 }
@@ -182,15 +199,16 @@ TEST(gpu_graphs, captured_calls_run_again) {
 
 TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {
     const std::vector<std::pair<std::string, int>> functions{
-        {"cudaGetDeviceCount", 2}, {"cudaSetDevice", 2}, {"ncclGetUniqueId", 1}, {"ncclCommInitRankConfig", 3},
-        {"ncclCommSplit", 2}, {"ncclCommSplit", 7}, {"cudaStreamCreateWithFlags", 3}, {"cudaEventCreateWithFlags", 5}};
+        {"cudaGetDeviceCount", 2},        {"cudaSetDevice", 2},           {"ncclGetUniqueId", 1},
+        {"ncclCommInitRankConfig", 3},    {"ncclCommSplit", 2},           {"ncclCommSplit", 7},
+        {"cudaStreamCreateWithFlags", 3}, {"cudaEventCreateWithFlags", 5}};
     for (const auto& each : functions) {
         const std::string& function = each.first;
         gpu_stand_in gpus({});
         gpus.fail(function, each.second, 2);
-        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "native"), [&](communicator&) {
-            ADD_FAILURE() << "created though " << function << " failed";
-        }, patient(0.3));
+        const auto thrown = run_on_stand_in(
+            gpus, all_stages(machine({2, 2}), "native"),
+            [&](communicator&) { ADD_FAILURE() << "created though " << function << " failed"; }, patient(0.3));
         for (const std::exception_ptr& t : thrown)
             EXPECT_TRUE(text_of(t).find("rank ") != std::string::npos &&
                         (text_of(t).starts_with("transport: ") || text_of(t).starts_with("timeout: ")))
@@ -202,33 +220,47 @@ TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {
 
 TEST(gpu_errors, a_rank_without_that_device_is_named) {
     gpu_stand_in gpus({.devices = 3});
-    const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), "ring"), [](communicator&) {}, patient());
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 2}), "ring"), [](communicator&) {}, patient());
     for (const std::exception_ptr& t : thrown)
-        EXPECT_NE(text_of(t).find("rank 3: device 3 of 3; give each rank one of 0 to 2"), std::string::npos) << text_of(t);
+        EXPECT_NE(text_of(t).find("rank 3: device 3 of 3; give each rank one of 0 to 2"), std::string::npos)
+            << text_of(t);
 }
 
-// Whatever fails in a call on one rank, that rank reports it, the others fail as well, and nothing hangs or stays behind.
+// Whatever fails in a call on one rank, that rank reports it, the others fail as well, and nothing hangs or stays
+// behind.
 TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
-    const std::vector<std::pair<std::string, const char*>> functions{
-        {"ncclSend", "ring"}, {"ncclRecv", "direct"}, {"ncclGroupStart", "ring"}, {"ncclGroupEnd", "halving"},
-        {"ncclAllReduce", "native"}, {"ncclReduceScatter", "native"}, {"ncclAllGather", "native"},
-        {"ncclCommGetAsyncError", "ring"}, {"cudaEventRecord", "native"}, {"cudaStreamWaitEvent", "ring"},
-        {"combine", "direct"}, {"cudaMalloc", "direct"}, {"cudaStreamIsCapturing", "ring"}};
+    const std::vector<std::pair<std::string, const char*>> functions{{"ncclSend", "ring"},
+                                                                     {"ncclRecv", "direct"},
+                                                                     {"ncclGroupStart", "ring"},
+                                                                     {"ncclGroupEnd", "halving"},
+                                                                     {"ncclAllReduce", "native"},
+                                                                     {"ncclReduceScatter", "native"},
+                                                                     {"ncclAllGather", "native"},
+                                                                     {"ncclCommGetAsyncError", "ring"},
+                                                                     {"cudaEventRecord", "native"},
+                                                                     {"cudaStreamWaitEvent", "ring"},
+                                                                     {"combine", "direct"},
+                                                                     {"cudaMalloc", "direct"},
+                                                                     {"cudaStreamIsCapturing", "ring"}};
     for (const auto& each : functions) {
         const std::string& function = each.first;
         gpu_stand_in gpus({});
         std::atomic<int> ready{0};
         const plan p = all_stages(machine({2, 2}), each.second, 2, 1024);
-        const auto thrown = run_on_stand_in(gpus, p, [&](communicator& comm) {
-            device_buffer data(gpus, 3000);
-            const gpu_stream stream = gpus.make_stream(comm.rank());
-            comm.broadcast(std::span<float>(), 0);
-            if (++ready == comm.size()) gpus.fail(function, function == "cudaMalloc" ? 2 : 5, 2);
-            for (int n = 0; n < 8; ++n) {
-                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
-                nccl::synchronize(comm);
-            }
-        }, patient(1), false);
+        const auto thrown = run_on_stand_in(
+            gpus, p,
+            [&](communicator& comm) {
+                device_buffer data(gpus, 3000);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                comm.broadcast(std::span<float>(), 0);
+                if (++ready == comm.size()) gpus.fail(function, function == "cudaMalloc" ? 2 : 5, 2);
+                for (int n = 0; n < 8; ++n) {
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                    nccl::synchronize(comm);
+                }
+            },
+            patient(1), false);
         int failed = 0;
         for (const std::exception_ptr& t : thrown) {
             const std::string why = text_of(t);
@@ -248,28 +280,34 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
         std::atomic<int> through{0};
         options o = patient(0.3);
         o.check = options::checking::off;
-        const auto thrown = run_on_stand_in(gpus, all_stages(machine({2, 2}), algorithm), [&](communicator& comm) {
-            allreduce_once(gpus, comm, 256);
-            device_buffer data(gpus, 256);
-            if (comm.rank() != 1) {
-                nccl::allreduce(comm, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
-                try {
-                    nccl::synchronize(comm);
-                    ADD_FAILURE() << "through";
-                } catch (const timeout_error& e) {
-                    // Rank 0 in its node, the others for the other node.
-                    const std::string_view where = comm.rank() == 0   ? "chunk 0 waits for rank 1; "
-                                                   : comm.rank() == 2 ? "chunk 0 waits for rank 0; "
-                                                                      : "chunk 0 waits for rank 1; ";
-                    EXPECT_NE(std::string(e.what()).find(", step "), std::string::npos) << e.what();
-                    EXPECT_NE(std::string(e.what()).find(where), std::string::npos) << comm.rank() << ": " << e.what();
-                    EXPECT_EQ(std::string(e.what()).find("stage 1 up") == std::string::npos, comm.rank() == 0) << e.what();
+        const auto thrown = run_on_stand_in(
+            gpus, all_stages(machine({2, 2}), algorithm),
+            [&](communicator& comm) {
+                allreduce_once(gpus, comm, 256);
+                device_buffer data(gpus, 256);
+                if (comm.rank() != 1) {
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, gpus.make_stream(comm.rank()));
+                    try {
+                        nccl::synchronize(comm);
+                        ADD_FAILURE() << "through";
+                    } catch (const timeout_error& e) {
+                        // Rank 0 in its node, the others for the other node.
+                        const std::string_view where = comm.rank() == 0   ? "chunk 0 waits for rank 1; "
+                                                       : comm.rank() == 2 ? "chunk 0 waits for rank 0; "
+                                                                          : "chunk 0 waits for rank 1; ";
+                        EXPECT_NE(std::string(e.what()).find(", step "), std::string::npos) << e.what();
+                        EXPECT_NE(std::string(e.what()).find(where), std::string::npos)
+                            << comm.rank() << ": " << e.what();
+                        EXPECT_EQ(std::string(e.what()).find("stage 1 up") == std::string::npos, comm.rank() == 0)
+                            << e.what();
+                    }
+                    EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr),
+                                 usage_error);  // broken for good
                 }
-                EXPECT_THROW(nccl::allreduce(comm, data.span(), reduce_op::sum, nullptr), usage_error);  // broken for good
-            }
-            ++through;
-            while (through < comm.size()) std::this_thread::yield();
-        }, o, false);
+                ++through;
+                while (through < comm.size()) std::this_thread::yield();
+            },
+            o, false);
         expect_well(gpus, thrown);
     }
 }
@@ -280,23 +318,27 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
 TEST(gpu_roots, have_native_stages_each) {
     const hierarchy m = machine({2, 2});
     gpu_stand_in gpus({});
-    const auto thrown = run_on_stand_in(gpus, all_stages(m, "native", 1, 0, mode::root), [&](communicator& comm) {
-        device_buffer data(gpus, 256), result(gpus, 256);
-        const gpu_stream stream = gpus.make_stream(comm.rank());
-        for (int turn = 0; turn < 2; ++turn)
-            for (int root = 0; root < comm.size(); ++root) {
-                fill(data.data(), comm.rank(), 256, turn);
-                nccl::broadcast(comm, data.span(), root, stream);
-                gpus.wait_for(stream);
-                for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(data.data()[i], input(root, i, turn));
-                fill(data.data(), comm.rank(), 256, turn);
-                nccl::reduce(comm, device_span<const float>(data.span()), result.span(), root, reduce_op::sum, stream);
-                gpus.wait_for(stream);
-                if (comm.rank() == root) {
-                    EXPECT_EQ(wrong(result.data(), comm.size(), 256, turn), 0);
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(m, "native", 1, 0, mode::root),
+        [&](communicator& comm) {
+            device_buffer data(gpus, 256), result(gpus, 256);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            for (int turn = 0; turn < 2; ++turn)
+                for (int root = 0; root < comm.size(); ++root) {
+                    fill(data.data(), comm.rank(), 256, turn);
+                    nccl::broadcast(comm, data.span(), root, stream);
+                    gpus.wait_for(stream);
+                    for (std::size_t i = 0; i < 256; ++i) EXPECT_EQ(data.data()[i], input(root, i, turn));
+                    fill(data.data(), comm.rank(), 256, turn);
+                    nccl::reduce(comm, device_span<const float>(data.span()), result.span(), root, reduce_op::sum,
+                                 stream);
+                    gpus.wait_for(stream);
+                    if (comm.rank() == root) {
+                        EXPECT_EQ(wrong(result.data(), comm.size(), 256, turn), 0);
+                    }
                 }
-            }
-    }, patient());
+        },
+        patient());
     expect_well(gpus, thrown);
     const auto calls = gpus.calls();
     // Two ranks of each node, and one of each between nodes, in each of eight calls.

@@ -50,7 +50,9 @@ private:
     float* data_ = nullptr;
 };
 
-float input_of(int rank, std::size_t i) { return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3) % 61); }
+float input_of(int rank, std::size_t i) {
+    return static_cast<float>((static_cast<std::size_t>(rank) * 7 + i * 3) % 61);
+}
 
 float summed(int ranks, std::size_t i) {
     float total = 0;
@@ -63,7 +65,8 @@ void fill(device_floats& to, int rank, std::size_t count) {
 }
 
 // Each rank a thread, with a stager of its own over host messages.
-void with_staging(gpu_stand_in& gpus, const plan& p, const std::function<void(communicator&, staging&, gpu_stream)>& body) {
+void with_staging(gpu_stand_in& gpus, const plan& p,
+                  const std::function<void(communicator&, staging&, gpu_stream)>& body) {
     loopback::run(p, [&](communicator& comm) {
         gpus.runtime().use_device(comm.rank());
         const gpu_stream stream = gpus.make_stream(comm.rank());
@@ -82,7 +85,8 @@ TEST(staging, vectors_and_blocks_of_any_count) {
             gpu_stand_in gpus({});
             with_staging(gpus, scattered(ranks), [&](communicator& comm, staging& s, gpu_stream stream) {
                 const auto p = static_cast<std::size_t>(ranks), me = static_cast<std::size_t>(comm.rank());
-                device_floats whole(gpus.runtime(), count), other(gpus.runtime(), count), all(gpus.runtime(), p * count);
+                device_floats whole(gpus.runtime(), count), other(gpus.runtime(), count),
+                    all(gpus.runtime(), p * count);
                 fill(whole, comm.rank(), count);
                 s.allreduce(whole.input(), other.span(), reduce_op::sum, stream);
                 for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(other.data()[i], summed(ranks, i)) << i;
@@ -179,7 +183,8 @@ TEST(staging, chunks_hold_an_element_of_each_block) {
     gpu_stand_in gpus({});
     loopback::run(scattered(17), [&](communicator& comm) {
         staging s(std::make_unique<staging::stager>(gpus.runtime(), comm, comm.rank() % 16, 64));
-        EXPECT_THROW(s.allgather(device_span<const float>(nullptr, 5), device_span<float>(nullptr, 85), nullptr), usage_error);
+        EXPECT_THROW(s.allgather(device_span<const float>(nullptr, 5), device_span<float>(nullptr, 85), nullptr),
+                     usage_error);
     });
 }
 

@@ -104,7 +104,8 @@ inline void allreduce_both(communicator& comm, device_buffer& there, std::vector
     EXPECT_EQ(wrong(here.data(), comm.size(), here.size(), turn + 1), 0);
 }
 
-// Reduce-scatter, allgather, reduce to rank 2 and broadcast from rank 1, one after the other, with parts of `n` elements.
+// Reduce-scatter, allgather, reduce to rank 2 and broadcast from rank 1, one after the other, with parts of `n`
+// elements.
 inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
     const int me = comm.rank(), ranks = comm.size();
     const auto all = static_cast<std::size_t>(ranks);

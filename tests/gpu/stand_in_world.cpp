@@ -15,8 +15,8 @@ report run_ranks(const plan& p, const rank_main& body) {
     options o;
     o.timeout = std::chrono::seconds(60);  // a deadlock is an error
     gpu_stand_in gpus({.devices = p.ranks(), .any_memory = true});
-    for (const std::exception_ptr& thrown :
-         run_on_stand_in(gpus, p, [&](communicator& comm) { seen[static_cast<std::size_t>(comm.rank())] = body(comm); }, o))
+    for (const std::exception_ptr& thrown : run_on_stand_in(
+             gpus, p, [&](communicator& comm) { seen[static_cast<std::size_t>(comm.rank())] = body(comm); }, o))
         if (thrown) std::rethrow_exception(thrown);
     for (const std::string& what : gpus.violations()) ADD_FAILURE() << what;
     EXPECT_EQ(gpus.left(), "");

@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <terrace/loopback.hpp>
 
@@ -76,7 +76,8 @@ void run_many(bool progress_thread) {
                 const int c = left[static_cast<std::size_t>(at)];
                 left.erase(left.begin() + at);
                 if (c % 3 != 0) requests[static_cast<std::size_t>(c)].wait();
-                else while (!requests[static_cast<std::size_t>(c)].test()) std::this_thread::yield();
+                else
+                    while (!requests[static_cast<std::size_t>(c)].test()) std::this_thread::yield();
                 const int n = comm.size();
                 for (double x : data[static_cast<std::size_t>(c)]) wrong += x != n * (n - 1) / 2 + n * c;
             }
@@ -98,20 +99,24 @@ TEST(progress_thread, moves_calls_along) {
     o.progress_thread = true;
     for (const plan& p : plans()) {
         std::atomic<int> through{0};
-        loopback::run(p, [&](communicator& comm) {
-            std::vector<int> data(20'000, 1);
-            request r = comm.allreduce_async(std::span(data));
-            if (comm.rank() == 0) {
-                const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-                while (through < comm.size() - 1 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-                EXPECT_EQ(through, comm.size() - 1);
-            }
-            r.wait();
-            ++through;
-            EXPECT_EQ(std::count(data.begin(), data.end(), comm.size()), 20'000);
-            const window<int> made = comm.allocate<int>(100);
-            EXPECT_TRUE(comm.split(comm.rank() % 2).has_value());
-        }, o);
+        loopback::run(
+            p,
+            [&](communicator& comm) {
+                std::vector<int> data(20'000, 1);
+                request r = comm.allreduce_async(std::span(data));
+                if (comm.rank() == 0) {
+                    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+                    while (through < comm.size() - 1 && std::chrono::steady_clock::now() < until)
+                        std::this_thread::yield();
+                    EXPECT_EQ(through, comm.size() - 1);
+                }
+                r.wait();
+                ++through;
+                EXPECT_EQ(std::count(data.begin(), data.end(), comm.size()), 20'000);
+                const window<int> made = comm.allocate<int>(100);
+                EXPECT_TRUE(comm.split(comm.rank() % 2).has_value());
+            },
+            o);
     }
 }
 
@@ -121,18 +126,21 @@ TEST(progress_thread, ends_calls_at_their_deadline) {
     o.check = options::checking::off;
     o.timeout = std::chrono::milliseconds(100);
     std::atomic<int> told{0}, left{0};
-    loopback::run(plan_for(3), [&](communicator& comm) {
-        std::vector<float> data(1000, 1);
-        comm.allreduce(std::span(data));
-        if (comm.rank() != 1) {
-            try {
-                comm.allreduce(std::span(data));
-            } catch (const timeout_error&) {
-                ++told;
+    loopback::run(
+        plan_for(3),
+        [&](communicator& comm) {
+            std::vector<float> data(1000, 1);
+            comm.allreduce(std::span(data));
+            if (comm.rank() != 1) {
+                try {
+                    comm.allreduce(std::span(data));
+                } catch (const timeout_error&) {
+                    ++told;
+                }
             }
-        }
-        for (++left; left < 3;) std::this_thread::yield();  // rank 1 stays so long
-    }, o);
+            for (++left; left < 3;) std::this_thread::yield();  // rank 1 stays so long
+        },
+        o);
     EXPECT_EQ(told, 2);
 }
 
@@ -227,20 +235,23 @@ void miss_a_rank(options::checking level, const std::string& where) {
     o.check = level;
     o.dump_file = file.path();
     std::vector<std::string> messages(4);
-    loopback::run(plan_for(4), [&](communicator& comm) {
-        std::vector<float> data(1000, 1);
-        comm.allreduce(std::span(data));
-        if (comm.rank() == 3) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(900));
-            return;
-        }
-        try {
+    loopback::run(
+        plan_for(4),
+        [&](communicator& comm) {
+            std::vector<float> data(1000, 1);
             comm.allreduce(std::span(data));
-        } catch (const timeout_error& e) {
-            messages[static_cast<std::size_t>(comm.rank())] = e.what();
-        }
-        EXPECT_THROW(comm.allreduce(std::span(data)), usage_error);  // broken
-    }, o);
+            if (comm.rank() == 3) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(900));
+                return;
+            }
+            try {
+                comm.allreduce(std::span(data));
+            } catch (const timeout_error& e) {
+                messages[static_cast<std::size_t>(comm.rank())] = e.what();
+            }
+            EXPECT_THROW(comm.allreduce(std::span(data)), usage_error);  // broken
+        },
+        o);
     for (int r = 0; r < 3; ++r) {
         const std::string& m = messages[static_cast<std::size_t>(r)];
         EXPECT_NE(m.find("not through after 0.3 s"), std::string::npos) << r << ": " << m;
@@ -261,16 +272,19 @@ void ask_who_waits(options::checking level) {
     options o;
     o.check = level;
     o.dump_file = file.path();
-    loopback::run(plan_for(2), [&](communicator& comm) {
-        std::vector<float> data(1000, 1);
-        comm.allreduce(std::span(data));
-        if (comm.rank() == 0) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
-            std::raise(SIGUSR1);
-            while (!std::filesystem::exists(file.path().string() + ".1.json")) std::this_thread::yield();
-        }
-        comm.allreduce(std::span(data));
-    }, o);
+    loopback::run(
+        plan_for(2),
+        [&](communicator& comm) {
+            std::vector<float> data(1000, 1);
+            comm.allreduce(std::span(data));
+            if (comm.rank() == 0) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                std::raise(SIGUSR1);
+                while (!std::filesystem::exists(file.path().string() + ".1.json")) std::this_thread::yield();
+            }
+            comm.allreduce(std::span(data));
+        },
+        o);
     const nlohmann::json dump = read(file.path().string() + ".1.json");
     EXPECT_EQ(dump["rank"], 1);
     EXPECT_FALSE(dump["waits_for"].empty());
@@ -294,10 +308,13 @@ TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
     o.trace_file = file.path();
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
     const plan p = plan_of(machine, {{{0}, 2, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}}, 2, 4096);
-    loopback::run(p, [&](communicator& comm) {
-        std::vector<float> data(10 * 1024, 1);  // 10 chunks
-        comm.allreduce(std::span(data));
-    }, o);
+    loopback::run(
+        p,
+        [&](communicator& comm) {
+            std::vector<float> data(10 * 1024, 1);  // 10 chunks
+            comm.allreduce(std::span(data));
+        },
+        o);
     const nlohmann::json trace = read(file.path());
     int slices = 0;
     std::set<int> ranks;
@@ -319,7 +336,8 @@ TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
             options o;
             o.trace_file = name;
             try {
-                loopback::run(plan_for(3), [](communicator&) { ADD_FAILURE() << "created"; }, o);
+                loopback::run(
+                    plan_for(3), [](communicator&) { ADD_FAILURE() << "created"; }, o);
                 ADD_FAILURE() << name;
             } catch (const usage_error& e) {
                 EXPECT_TRUE(std::string(e.what()).starts_with("rank 0: " + name + ": ")) << e.what();

@@ -29,13 +29,16 @@ options checking(options::checking level) {
 // By rank; empty where nothing was thrown.
 std::vector<std::string> messages(int ranks, options::checking level, const std::function<void(communicator&)>& body) {
     std::vector<std::string> all(static_cast<std::size_t>(ranks));
-    loopback::run(plan_for(ranks), [&](communicator& comm) {
-        try {
-            body(comm);
-        } catch (const error& e) {
-            all[static_cast<std::size_t>(comm.rank())] = e.what();
-        }
-    }, checking(level));
+    loopback::run(
+        plan_for(ranks),
+        [&](communicator& comm) {
+            try {
+                body(comm);
+            } catch (const error& e) {
+                all[static_cast<std::size_t>(comm.rank())] = e.what();
+            }
+        },
+        checking(level));
     return all;
 }
 
@@ -48,11 +51,14 @@ int detected(options::checking level, agreed_before before, const std::string& l
             for (int culprit : {0, ranks - 1}) {
                 std::mutex guard;
                 std::string trouble;
-                loopback::run(whole, [&](communicator& comm) {
-                    const std::string own = trouble_with(comm, what, culprit, before);
-                    const std::lock_guard lock(guard);
-                    if (!own.empty()) trouble = fmt::format("rank {}: {}", comm.rank(), own);
-                }, checking(level));
+                loopback::run(
+                    whole,
+                    [&](communicator& comm) {
+                        const std::string own = trouble_with(comm, what, culprit, before);
+                        const std::lock_guard lock(guard);
+                        if (!own.empty()) trouble = fmt::format("rank {}: {}", comm.rank(), own);
+                    },
+                    checking(level));
                 EXPECT_EQ(trouble, "") << what.kind << ", " << ranks << " ranks, culprit " << culprit;
                 found += trouble.empty();
             }
@@ -87,8 +93,8 @@ TEST(bad_calls, level_first_finds_later_what_it_has_missed) {
         comm.allreduce(std::span(data).first(50));
     });
     for (const std::string& text : all)
-        for (const char* part : {"allreduce of 50 float32", "calls before it differed", "every", "ranks 0-1, 3 have",
-                                 "rank 2 has"})
+        for (const char* part :
+             {"allreduce of 50 float32", "calls before it differed", "every", "ranks 0-1, 3 have", "rank 2 has"})
             EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
@@ -137,15 +143,18 @@ TEST(bad_calls, a_rank_that_makes_no_call_is_waited_for_until_the_deadline) {
     options o = checking(options::checking::every);
     o.timeout = std::chrono::milliseconds(50);
     std::atomic<int> told{0};
-    loopback::run(plan_for(2), [&](communicator& comm) {
-        if (comm.rank() == 1) return;
-        float x = 0;
-        try {
-            comm.allreduce(std::span(&x, 1));
-        } catch (const timeout_error& e) {
-            told += std::string(e.what()).find("rank 1 has not made this call") != std::string::npos;
-        }
-    }, o);
+    loopback::run(
+        plan_for(2),
+        [&](communicator& comm) {
+            if (comm.rank() == 1) return;
+            float x = 0;
+            try {
+                comm.allreduce(std::span(&x, 1));
+            } catch (const timeout_error& e) {
+                told += std::string(e.what()).find("rank 1 has not made this call") != std::string::npos;
+            }
+        },
+        o);
     EXPECT_EQ(told, 1);
 }
 
@@ -155,7 +164,8 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     std::atomic<bool> moved{false};
     const auto rank_main = [&](int rank) {
         const std::unique_ptr<transport> net = world.join(rank);
-        call_check check(*net, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
+        call_check check(
+            *net, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
         while (rank == 1 && !moved) std::this_thread::yield();
         const call_shape call{.count = 1, .counts = {}};
         check.begin(call, signature_of(call));
@@ -178,7 +188,8 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
                 FAIL() << fix;
             } catch (const usage_error& e) {
                 const std::string text = e.what();
-                for (const std::string& part : {std::string("overlap"), std::string(fix), fmt::format("{}", fmt::ptr(at))})
+                for (const std::string& part :
+                     {std::string("overlap"), std::string(fix), fmt::format("{}", fmt::ptr(at))})
                     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
             }
         };

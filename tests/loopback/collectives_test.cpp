@@ -62,13 +62,16 @@ TEST(loopback_communicator, says_what_it_is) {
     std::atomic<int> lines{0};
     options o;
     o.log = [&](log_level, std::string_view line) { lines += line.find("scatter ring") != std::string_view::npos; };
-    loopback::run(plan_of(machine, flat_ring(machine)), [](communicator& comm) {
-        EXPECT_EQ(comm.size(), 4);
-        EXPECT_EQ(comm.shape(1024), "l0:4 scatter ring");
-        communicator moved = std::move(comm);
-        EXPECT_EQ(moved.size(), 4);
-        comm = std::move(moved);
-    }, o);
+    loopback::run(
+        plan_of(machine, flat_ring(machine)),
+        [](communicator& comm) {
+            EXPECT_EQ(comm.size(), 4);
+            EXPECT_EQ(comm.shape(1024), "l0:4 scatter ring");
+            communicator moved = std::move(comm);
+            EXPECT_EQ(moved.size(), 4);
+            comm = std::move(moved);
+        },
+        o);
     EXPECT_EQ(lines, 1);  // one per communicator, not per rank
 }
 
@@ -83,7 +86,8 @@ TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_run
     const plan p = plan::load(o.plan_file);
     const recipe& r = p.get();
     for (const std::string& part :
-         {"plan " + p.id() + " \"three-racks\", 12 ranks (2 x 2 x 3), transport shm in nodes, loopback; allreduce up to ",
+         {"plan " + p.id() +
+              " \"three-racks\", 12 ranks (2 x 2 x 3), transport shm in nodes, loopback; allreduce up to ",
           fmt::format("; broadcast {} rules", r.rules.at(collective::broadcast).size())})
         EXPECT_NE(line.find(part), std::string::npos) << part << "\n" << line;
     for (const rule& each : r.rules.at(collective::allreduce))

@@ -16,17 +16,15 @@ namespace terrace::test {
 
 namespace {
 
-plan planned(const hierarchy& machine) {
-    return plan(std::make_shared<const recipe>(make_plan("whole", machine)));
-}
+plan planned(const hierarchy& machine) { return plan(std::make_shared<const recipe>(make_plan("whole", machine))); }
 
 }  // namespace
 
 TEST(split, parts_of_all_kinds_of_machines) {
     std::vector<hierarchy> machines = uneven_machines();
     for (int ranks : {1, 2, 3, 8})
-        machines.push_back(machine_of(ranks == 8 ? tree::uniform(std::vector{2, 2, 2})
-                                                 : tree::uniform(std::vector{ranks})));
+        machines.push_back(
+            machine_of(ranks == 8 ? tree::uniform(std::vector{2, 2, 2}) : tree::uniform(std::vector{ranks})));
     const int most = share_sanitized("ranks of machines that are split", 13, 8);
     int cases = 0;
     for (const hierarchy& machine : machines) {
@@ -58,16 +56,19 @@ TEST(split, plans_for_the_part) {
         const std::lock_guard lock(guard);
         if (level == log_level::info) lines.emplace_back(line);
     };
-    loopback::run(planned(machine), [&](communicator& comm) {
-        const auto node = comm.split(comm.rank() < 4 ? 0 : comm.rank() < 6 ? 1 : 2);
-        const auto others = comm.split(comm.rank() == 4 ? -1 : 0);
-    }, o);
+    loopback::run(
+        planned(machine),
+        [&](communicator& comm) {
+            const auto node = comm.split(comm.rank() < 4 ? 0 : comm.rank() < 6 ? 1 : 2);
+            const auto others = comm.split(comm.rank() == 4 ? -1 : 0);
+        },
+        o);
     ASSERT_EQ(lines.size(), 5u);
     int found = 0;
     for (const std::string& line : lines)
-        for (const char* part : {"\"whole\", 9 ranks (2-4 x 3)", "\"whole.4of9\", 4 ranks (4 x 1)",
-                                 "\"whole.2of9\", 2 ranks (2 x 1)", "\"whole.3of9\", 3 ranks (3 x 1)",
-                                 "\"whole.8of9\", 8 ranks (1-4 x 3)"})
+        for (const char* part :
+             {"\"whole\", 9 ranks (2-4 x 3)", "\"whole.4of9\", 4 ranks (4 x 1)", "\"whole.2of9\", 2 ranks (2 x 1)",
+              "\"whole.3of9\", 3 ranks (3 x 1)", "\"whole.8of9\", 8 ranks (1-4 x 3)"})
             found += line.find(part) != std::string::npos;
     EXPECT_EQ(found, 5);
 }
@@ -90,17 +91,19 @@ TEST(split, a_rank_that_calls_something_else_is_found) {
 
 TEST(split, a_rank_that_fails_fails_the_parts_too) {
     std::atomic<int> told{0};
-    EXPECT_THROW(loopback::run(plan_for(4), [&](communicator& comm) {
-        std::optional<communicator> part = comm.split(0);
-        if (part->rank() == 2) throw std::runtime_error("rank 2 gives up");
-        std::vector<float> data(1000);
-        try {
-            part->allreduce(std::span(data));
-        } catch (const transport_error&) {
-            ++told;
-            throw;
-        }
-    }), std::exception);
+    EXPECT_THROW(loopback::run(plan_for(4),
+                               [&](communicator& comm) {
+                                   std::optional<communicator> part = comm.split(0);
+                                   if (part->rank() == 2) throw std::runtime_error("rank 2 gives up");
+                                   std::vector<float> data(1000);
+                                   try {
+                                       part->allreduce(std::span(data));
+                                   } catch (const transport_error&) {
+                                       ++told;
+                                       throw;
+                                   }
+                               }),
+                 std::exception);
     EXPECT_EQ(told, 3);
 }
 

@@ -1,4 +1,5 @@
-// Windows: memory of a communicator that peers on the node reach. What calls compute in them is the conformance suite's.
+// Windows: memory of a communicator that peers on the node reach. What calls compute in them is the conformance
+// suite's.
 
 #include <algorithm>
 #include <atomic>
@@ -97,12 +98,15 @@ TEST(window, is_plain_memory_where_nothing_is_shared) {
     options o;
     o.shared_memory = false;
     o.log = [](log_level level, std::string_view line) { EXPECT_NE(level, log_level::warn) << line; };
-    loopback::run(node_of(2), [](communicator& comm) {
-        window<std::int32_t> made = comm.allocate<std::int32_t>(count);
-        std::fill(made.begin(), made.end(), 1);
-        comm.allreduce(made.span());
-        EXPECT_TRUE(sums_up(comm, made.span()));
-    }, o);
+    loopback::run(
+        node_of(2),
+        [](communicator& comm) {
+            window<std::int32_t> made = comm.allocate<std::int32_t>(count);
+            std::fill(made.begin(), made.end(), 1);
+            comm.allreduce(made.span());
+            EXPECT_TRUE(sums_up(comm, made.span()));
+        },
+        o);
 }
 
 // What windows are for: where the vector is at home in the caller's buffer, nothing is copied inside the node.

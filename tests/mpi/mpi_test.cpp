@@ -15,8 +15,8 @@
 #include "base/document.hpp"
 #include "support/bad_calls.hpp"
 #include "support/library_calls.hpp"
-#include "support/parts.hpp"
 #include "support/mpi_ranks.hpp"
+#include "support/parts.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
@@ -95,7 +95,8 @@ TEST(mpi_create, refuses_other_nodes_on_every_rank) {
 TEST(mpi_create, refuses_a_plan_for_more_ranks) {
     const std::string why = refusal(flat(machine_of(tree::uniform(std::vector{ranks() + 1}))), anywhere());
     EXPECT_TRUE(why.starts_with("topology.levels: ")) << why;
-    EXPECT_TRUE(mentions(why, fmt::format("has {}; start {} ranks, or plan for this job", ranks(), ranks() + 1))) << why;
+    EXPECT_TRUE(mentions(why, fmt::format("has {}; start {} ranks, or plan for this job", ranks(), ranks() + 1)))
+        << why;
 }
 
 TEST(mpi_create, names_the_rank_with_another_plan) {
@@ -104,7 +105,8 @@ TEST(mpi_create, names_the_rank_with_another_plan) {
     const std::string differs = refusal(flat(machine, rank() == 1 ? "halving" : "ring"), anywhere());
     EXPECT_TRUE(mentions(differs, "rank 1 has")) << differs;
     // A plan of another shape on one rank must not leave the others waiting.
-    const std::string shape = refusal(flat(machine_of(tree::uniform(std::vector{ranks() * (rank() == 2 ? 2 : 1)}))), {});
+    const std::string shape =
+        refusal(flat(machine_of(tree::uniform(std::vector{ranks() * (rank() == 2 ? 2 : 1)}))), {});
     EXPECT_TRUE(mentions(shape, "rank 2 has")) << shape;
 }
 
@@ -236,8 +238,8 @@ TEST(mpi_split, parts_and_parts_of_parts) {
 // More than run at once, by messages and in shared memory; waited for from the last to the first.
 TEST(mpi_async, many_calls_in_flight) {
     for (const char* algorithm : {"ring", "native"}) {
-        communicator comm = mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()})), algorithm),
-                                        anywhere());
+        communicator comm =
+            mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()})), algorithm), anywhere());
         constexpr int calls = 24;
         std::vector<std::vector<float>> data;
         std::vector<request> requests;
@@ -278,7 +280,8 @@ TEST(mpi_library, runs_stages_lane_by_lane) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{n}));
     const int each = n > 1 ? 4 : 0;  // of 64 KiB, in chunks of 16 KiB
     for (const mode how : {mode::scatter, mode::root}) {
-        communicator comm = mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "mpi"}}, 2, 1 << 14), anywhere());
+        communicator comm =
+            mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "mpi"}}, 2, 1 << 14), anywhere());
         const library_calls before = library_calls_so_far();
         EXPECT_EQ(wrong_elements<float>(comm, 1 << 14, 3), 0);
         const library_calls after = library_calls_so_far();

@@ -10,10 +10,10 @@
 
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
+#include "support/temporary.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
-#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
@@ -81,10 +81,12 @@ TEST(cluster_yaml, a_torus_has_links_per_dimension) {
     EXPECT_EQ(h.levels[2].bandwidth, 16 * 1e9);
     EXPECT_FALSE(h.levels[2].bandwidth_assumed);
     EXPECT_TRUE(h.levels[2].latency_assumed);
-    const hierarchy nodes = read(torus + node + "links: [{fabric: infiniband}, {fabric: infiniband}, {fabric: ethernet}]\n").machine;
+    const hierarchy nodes =
+        read(torus + node + "links: [{fabric: infiniband}, {fabric: infiniband}, {fabric: ethernet}]\n").machine;
     EXPECT_EQ(shape_text(nodes.shape), "1-2 x 2 x 4 x 4 x 2");
     EXPECT_EQ(nodes.torus_level(), 2);
-    const hierarchy inside = read(torus + "links: {fabric: infiniband}\nlevels: [{name: n, size: 2, fabric: shm}]\n").machine;
+    const hierarchy inside =
+        read(torus + "links: {fabric: infiniband}\nlevels: [{name: n, size: 2, fabric: shm}]\n").machine;
     EXPECT_EQ(inside.node_sizes().size(), 32U);
     EXPECT_EQ(write_hierarchy(read(head + write_hierarchy(inside, 0)).machine, 0), write_hierarchy(inside, 0));
 }
@@ -116,7 +118,8 @@ TEST(cluster_yaml, refuses_what_is_no_torus) {
     says("torus: []\n" + links, "at least one dimension");
     says("torus: [4, 1]\n" + links, ":3:12: ");
     says("torus: [2048, 1024]\n" + links, "more than 1048576 nodes");
-    says("torus: [4, 4]\nlinks: [{fabric: infiniband}, {fabric: infiniband}, {fabric: infiniband}]\n", "3 links for 2 dimensions");
+    says("torus: [4, 4]\nlinks: [{fabric: infiniband}, {fabric: infiniband}, {fabric: infiniband}]\n",
+         "3 links for 2 dimensions");
     says("torus: [4, 4]\n", "links");
     says("torus: [4]\nlinks: {fabric: infinite}\n", "unknown fabric");
     says("torus: [4]\nlinks: {fabric: shm}\n", "infiniband or ethernet");
@@ -145,8 +148,9 @@ void expect_reads_back(const topology& t) {
     }
 }
 
-const std::string networks = head + "levels: [{name: rack, fabric: infiniband, bandwidth: 10 GB/s, latency: 2 us}, "
-                                    "{name: core, fabric: infiniband, bandwidth: 40 GB/s}]\n";
+const std::string networks = head +
+                             "levels: [{name: rack, fabric: infiniband, bandwidth: 10 GB/s, latency: 2 us}, "
+                             "{name: core, fabric: infiniband, bandwidth: 40 GB/s}]\n";
 
 TEST(domains, are_written_out_one_by_one) {
     const topology t = read(head +
@@ -178,7 +182,8 @@ TEST(domains, nodes_are_of_types) {
                             "domains:\n"
                             "  - {domains: [{node: big, hosts: \"b[1-2]\"}, {node: one, hosts: x}]}\n"
                             "  - {domains: [{node: flat, hosts: y, bandwidth: 1 GB/s}, {node: gpus, hosts: z}]}\n");
-    // Sockets of 2 and 1, of links that are not those of the other type's; where a node has no such level it joins nothing.
+    // Sockets of 2 and 1, of links that are not those of the other type's; where a node has no such level it joins
+    // nothing.
     const hierarchy& h = t.machine;
     std::vector<std::string> names;
     for (const level& l : h.levels) names.push_back(l.name);
@@ -186,7 +191,7 @@ TEST(domains, nodes_are_of_types) {
     EXPECT_EQ(h.shape, tree({{1, 1, 1, 1, 1, 1, 1, 1, 1, 2}, {2, 1, 2, 1, 1, 1, 1, 1}, {2, 2, 1, 2, 1}, {3, 2}, {2}}));
     EXPECT_EQ(h.node_sizes(), (std::vector<int>{3, 3, 1, 2, 2}));
     EXPECT_EQ(h.levels[2].latency, 9e-6);
-    EXPECT_EQ(h.rate(2, 6), 5e9);   // a rank of the flat node, which is in a socket of its own
+    EXPECT_EQ(h.rate(2, 6), 5e9);  // a rank of the flat node, which is in a socket of its own
     EXPECT_EQ(h.rate(3, 3), 1e9);
     EXPECT_EQ(h.hosts, (std::vector<std::string>{"b1", "b2", "x", "y", "z"}));
     EXPECT_EQ(t.type_of_node, (std::vector<int>{0, 0, 3, 1, 2}));
@@ -207,7 +212,8 @@ TEST(domains, nodes_are_of_types) {
 TEST(domains, one_type_need_not_be_named_again) {
     const topology t = read(networks + "nodes: {n: 3}\ndomains: [{domains: [{hosts: a}, {hosts: \"b[1-2]\"}]}]\n");
     EXPECT_EQ(t.machine.shape, tree({{3, 3, 3}, {3}, {1}}));
-    const topology counted = read(networks + "nodes: {n: 2}\ndomains: [{count: 2, domains: [{count: 3}]}, {domains: [n]}]\n");
+    const topology counted =
+        read(networks + "nodes: {n: 2}\ndomains: [{count: 2, domains: [{count: 3}]}, {domains: [n]}]\n");
     EXPECT_EQ(counted.machine.shape, tree({{2, 2, 2, 2, 2, 2, 2}, {3, 3, 1}, {3}}));
     expect_reads_back(counted);
 }
@@ -236,20 +242,24 @@ TEST(domains, refuse_what_is_unclear) {
     says(two + "domains: [{name: r}]\n", "has domains: inside it");
     says(two + "domains: [{count: 1048577, domains: [a]}]\n", "\"1048577\" is not an integer");
     says(two + "domains: [{count: 2000, domains: [{node: a, count: 2000}]}]\n", "more than 1048576 ranks");
-    says(two + "domains: [{domains: [{node: b, count: 600000}]}]\n", "1200000 ranks in all are more than 1048576 ranks");
+    says(two + "domains: [{domains: [{node: b, count: 600000}]}]\n",
+         "1200000 ranks in all are more than 1048576 ranks");
     says(two + "domains: [{domains: [{node: a, bandwidth: 0.5 B/s}]}]\n", "out of range");
     says(two + "tree: [1]\ndomains: [a]\n", ":5:7: domains: says how the machine is built");
     says(two, "domains:; add it");
     says(networks + node + "domains: [a]\n", ":4:7: with domains: nodes have types");
     says(networks + "nodes: {}\ndomains: [a]\n", "no node types");
-    says(networks + "nodes: {a: {levels: [{name: x, size: 2, fabric: ethernet}]}}\ndomains: [{domains: [a]}]\n", "inside a node");
+    says(networks + "nodes: {a: {levels: [{name: x, size: 2, fabric: ethernet}]}}\ndomains: [{domains: [a]}]\n",
+         "inside a node");
     says(networks + "nodes: {a: {levels: [{name: rack, size: 2, fabric: shm}]}}\ndomains: [{domains: [a]}]\n",
          "two levels are named \"rack\"");
-    says(networks + "nodes: {a: {levels: [{name: x, size: 2, fabric: shm}, {name: y, size: 2, fabric: shm}]}, "
-                    "b: {levels: [{name: y, size: 2, fabric: shm}, {name: x, size: 2, fabric: shm}]}}\n"
-                    "domains: [{domains: [a, b]}]\n",
+    says(networks +
+             "nodes: {a: {levels: [{name: x, size: 2, fabric: shm}, {name: y, size: 2, fabric: shm}]}, "
+             "b: {levels: [{name: y, size: 2, fabric: shm}, {name: x, size: 2, fabric: shm}]}}\n"
+             "domains: [{domains: [a, b]}]\n",
          "level \"x\" lies inside \"y\" in one kind of node");
-    says(head + "levels: [{name: rack, size: 2, fabric: ethernet}]\nnodes: {a: 1}\ndomains: [a]\n", ":3:29: domains: says");
+    says(head + "levels: [{name: rack, size: 2, fabric: ethernet}]\nnodes: {a: 1}\ndomains: [a]\n",
+         ":3:29: domains: says");
     says(head + "levels: [{name: rack, fabric: shm}]\ndomains: [1]\n", "one level has no domains");
     says(head + "levels: [{name: n, fabric: shm}, {name: r, fabric: ethernet, bandwidth: [1 GB/s]}]\ndomains: [1]\n",
          "a bandwidth of their own");
@@ -259,15 +269,18 @@ TEST(domains, refuse_what_is_unclear) {
 
 // A node whose description has links of its own for each child, in many places.
 TEST(cluster_yaml, unequal_links_inside_nodes_are_those_of_each_node) {
-    const hierarchy h = read(head + "torus: [4, 4]\nlinks: {fabric: infiniband}\n"
-                                    "levels: [{name: n, size: 2, fabric: shm, bandwidth: [1 GB/s, 2 GB/s]}]\n").machine;
+    const hierarchy h = read(head +
+                             "torus: [4, 4]\nlinks: {fabric: infiniband}\n"
+                             "levels: [{name: n, size: 2, fabric: shm, bandwidth: [1 GB/s, 2 GB/s]}]\n")
+                            .machine;
     EXPECT_EQ(h.levels[0].rates.size(), 32U);
     EXPECT_EQ(h.rate(0, 31), 2e9);
 }
 
 // What has a name in one node has none in many: neither in the tree that is printed nor in the file that is written.
 TEST(cluster_yaml, names_inside_one_node_are_not_those_of_all) {
-    const std::string levels = "levels: [{name: numa, size: 2, fabric: shm, names: \"n[0-1]\"}, {name: node, size: 2, fabric: bus";
+    const std::string levels =
+        "levels: [{name: numa, size: 2, fabric: shm, names: \"n[0-1]\"}, {name: node, size: 2, fabric: bus";
     const std::string torus = head + "torus: [4, 2]\nlinks: {fabric: infiniband}\n";
     for (const std::string& text : {torus + levels + ", names: [only]}]\n",
                                     networks + "nodes: {a: {" + levels + "}]}}\ndomains: [{domains: [a, a]}]\n"}) {
@@ -276,7 +289,8 @@ TEST(cluster_yaml, names_inside_one_node_are_not_those_of_all) {
         EXPECT_NE(describe_json(t).find("numa 3"), std::string::npos);
         expect_reads_back(t);
     }
-    EXPECT_NE(error_of(torus + levels + ", hosts: x}]\n").find(":5:9: these are the levels of many nodes"), std::string::npos)
+    EXPECT_NE(error_of(torus + levels + ", hosts: x}]\n").find(":5:9: these are the levels of many nodes"),
+              std::string::npos)
         << error_of(torus + levels + ", hosts: x}]\n");
 }
 

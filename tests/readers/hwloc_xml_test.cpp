@@ -18,10 +18,10 @@
 
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
+#include "support/temporary.hpp"
 #include "tools/import_child.hpp"
 #include "topology/nccl_xml.hpp"
 #include "topology/node.hpp"
-#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
@@ -132,7 +132,8 @@ TEST(hwloc_xml, errors_say_what_is_wrong) {
         {"<!DOCTYPE topology [<!ENTITY a \"b\">]>\n<topology version=\"2.0\"/>", "the document type must be"},
         {deep + "</topology>", "nested deeper than 128"},
         {"<topology version=\"2.0\">\n  <object>\n</topology>", ":3:"},
-        {"<topology version=\"2.0\"></topology>", "hwloc refuses it: not a topology that lstopo wrote, or a damaged one"},
+        {"<topology version=\"2.0\"></topology>",
+         "hwloc refuses it: not a topology that lstopo wrote, or a damaged one"},
         {"\xff\xfe<\0t\0", ":1:1: the text is UTF-16"},
         {"<topology version=\"2.0\">\n \xe4", ":2:2: byte 0xe4 is not UTF-8"},
         {std::string("<topology\0/>", 12), ":1:10: byte 0x00 is a control character"},
@@ -165,17 +166,20 @@ node with_devices(const std::string& devices) {
     };
     std::string cores;
     for (int c = 0; c < 2; ++c)
-        cores += fmt::format(R"(<object type="Core" os_index="{0}" {1}><object type="PU" os_index="{0}" {1}/></object>)",
-                             c, sets(1 << c));
+        cores +=
+            fmt::format(R"(<object type="Core" os_index="{0}" {1}><object type="PU" os_index="{0}" {1}/></object>)", c,
+                        sets(1 << c));
     const std::filesystem::path file = temporary("hwloc_xml_test.xml");
-    write_atomically(file, fmt::format(R"(<topology version="2.0"><object type="Machine" {0} allowed_cpuset="3" )"
-                                       R"(allowed_nodeset="1"><object type="NUMANode" os_index="0" {0}/>{1}{2}</object></topology>)",
-                                       sets(3), cores, devices));
+    write_atomically(
+        file, fmt::format(R"(<topology version="2.0"><object type="Machine" {0} allowed_cpuset="3" )"
+                          R"(allowed_nodeset="1"><object type="NUMANode" os_index="0" {0}/>{1}{2}</object></topology>)",
+                          sets(3), cores, devices));
     return place_ranks(import_in_child([&] { return import_hwloc(file); }, file.string()), {}, file.string());
 }
 
 std::string pci(int slot, const std::string& kind) {
-    return fmt::format(R"(<object type="PCIDev" pci_busid="0000:00:{:02x}.0" pci_type="{} [0000:0000] 00"/>)", slot, kind);
+    return fmt::format(R"(<object type="PCIDev" pci_busid="0000:00:{:02x}.0" pci_type="{} [0000:0000] 00"/>)", slot,
+                       kind);
 }
 
 // QXL, Bochs, Cirrus, VMware, Hyper-V, iBMC, virtio, and what is part of a processor.
@@ -192,7 +196,8 @@ TEST(hwloc_xml, display_adapters_are_no_gpus) {
 TEST(hwloc_xml, gpus_without_pci_count_once) {
     std::string seen;
     for (const auto& [name, type] : {std::pair{"cuda", 5}, {"nvml", 1}})
-        for (int i = 0; i < 3; ++i) seen += fmt::format(R"(<object type="OSDev" name="{}{}" osdev_type="{}"/>)", name, i, type);
+        for (int i = 0; i < 3; ++i)
+            seen += fmt::format(R"(<object type="OSDev" name="{}{}" osdev_type="{}"/>)", name, i, type);
     EXPECT_EQ(shape_text(with_devices(seen).levels.shape), "3");
 }
 
@@ -223,14 +228,11 @@ TEST(import_child, has_limits) {
     EXPECT_NE(child_error(hang, {.wall = std::chrono::milliseconds(50)}).find("took longer than 50 ms"),
               std::string::npos);
     const auto spin = []() -> hardware {
-        while (::getpid() > 0) {
-        }
+        while (::getpid() > 0) {}
         return {};
     };
     EXPECT_NE(child_error(spin, {.wall = std::chrono::milliseconds(60'000)}).find("CPU time limit"), std::string::npos);
-    const auto bloat = []() -> hardware {
-        return {{.children = std::vector<part>(10'000'000)}, {}, {}};
-    };
+    const auto bloat = []() -> hardware { return {{.children = std::vector<part>(10'000'000)}, {}, {}}; };
     const std::string error = child_error(bloat);
     const bool ended = error.find("ended") != std::string::npos;  // a sanitizer ends the process instead
     EXPECT_TRUE(ended || error.find("needs too much memory") != std::string::npos) << error;

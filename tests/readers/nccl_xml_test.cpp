@@ -9,8 +9,8 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "topology/node.hpp"
 #include "support/temporary.hpp"
+#include "topology/node.hpp"
 
 namespace terrace {
 namespace {
@@ -36,7 +36,8 @@ std::string error_of(const std::string& text) {
 }
 
 std::string gpu(const std::string& bus, const std::string& inner = "") {
-    return "<pci busid=\"" + bus + "\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"16\">" + inner + "</pci>\n";
+    return "<pci busid=\"" + bus + "\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"16\">" + inner +
+           "</pci>\n";
 }
 
 std::string in_system(const std::string& inner) {
@@ -45,12 +46,16 @@ std::string in_system(const std::string& inner) {
 
 TEST(nccl_xml, pairs_with_nvlink) {
     const auto linked = [](const std::string& target) {
-        return "<gpu dev=\"" + std::string(target == "b" ? "1" : target == "a" ? "0" : target == "d" ? "3" : "2") +
+        return "<gpu dev=\"" +
+               std::string(target == "b"   ? "1"
+                           : target == "a" ? "0"
+                           : target == "d" ? "3"
+                                           : "2") +
                "\" sm=\"70\"><nvlink target=\"" + target + "\" count=\"2\" tclass=\"0x030200\"/></gpu>";
     };
     // a - c and b - d; device numbers interleave the pairs.
-    const hierarchy h = levels_of(in_system(gpu("a", linked("c")) + gpu("b", linked("d")) + gpu("c", linked("a")) +
-                                            gpu("d", linked("b"))));
+    const hierarchy h = levels_of(
+        in_system(gpu("a", linked("c")) + gpu("b", linked("d")) + gpu("c", linked("a")) + gpu("d", linked("b"))));
     EXPECT_EQ(shape_text(h.shape), "2 x 2");
     EXPECT_EQ(h.levels[0].medium, fabric::nvlink);
     EXPECT_DOUBLE_EQ(h.levels[0].bandwidth, 50e9);
@@ -86,8 +91,9 @@ TEST(nccl_xml, gpus_are_numbered_by_the_bus_where_one_has_no_number) {
 
 // Two ports of 100 Gbit/s in a slot of 15.75 GB/s.
 TEST(nccl_xml, ports_share_their_slot) {
-    const std::string nic = "<pci busid=\"n\" class=\"0x020700\" link_speed=\"8 GT/s\" link_width=\"16\"><nic>"
-                            "<net name=\"p0\" speed=\"100000\"/><net name=\"p1\" speed=\"100000\"/></nic></pci>\n";
+    const std::string nic =
+        "<pci busid=\"n\" class=\"0x020700\" link_speed=\"8 GT/s\" link_width=\"16\"><nic>"
+        "<net name=\"p0\" speed=\"100000\"/><net name=\"p1\" speed=\"100000\"/></nic></pci>\n";
     const std::filesystem::path file = written(in_system(gpu("a") + gpu("b") + nic));
     const auto up = uplink_of(place_ranks(import_nccl(file), {}, file.string()).parts.machine);
     ASSERT_TRUE(up);
@@ -123,8 +129,7 @@ TEST(nccl_xml, errors_say_where_and_what) {
         {deep + "</cpu></system>", "nested deeper than 128"},
         {"<system version=\"1\">\n<cpu numaid=\"0\">\n</system>", ":3:"},
     };
-    for (const refused& r : table)
-        EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
+    for (const refused& r : table) EXPECT_NE(error_of(r.text).find(r.error), std::string::npos) << error_of(r.text);
 }
 
 }  // namespace

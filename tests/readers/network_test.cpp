@@ -11,10 +11,10 @@
 #include "base/document.hpp"
 #include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "support/temporary.hpp"
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
 #include "topology/slurm_conf.hpp"
-#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
@@ -34,31 +34,32 @@ std::string error_of(const Call& call) {
 TEST(hosts, expand) {
     EXPECT_EQ(expand_hosts("tux[0-3,7],login"), (names{"tux0", "tux1", "tux2", "tux3", "tux7", "login"}));
     EXPECT_EQ(expand_hosts("n[08-11]"), (names{"n08", "n09", "n10", "n11"}));
-    EXPECT_EQ(expand_hosts("r[1-2]n[1,3]-ib.site"), (names{"r1n1-ib.site", "r1n3-ib.site", "r2n1-ib.site", "r2n3-ib.site"}));
+    EXPECT_EQ(expand_hosts("r[1-2]n[1,3]-ib.site"),
+              (names{"r1n1-ib.site", "r1n3-ib.site", "r2n1-ib.site", "r2n3-ib.site"}));
     EXPECT_EQ(expand_hosts("[1-2]"), (names{"1", "2"}));
 }
 
 TEST(hosts, refuse) {
-    for (const auto& [list, what] : std::vector<std::pair<std::string, std::string>>{
-             {"", "a name expected at character 1"},
-             {"a,", "a name expected at character 3"},
-             {"a[", "a number expected at character 3"},
-             {"a[1", "']' is missing at the end"},
-             {"a[1-", "a number expected at character 5"},
-             {"a[3-1]", "range 3-1 runs backwards"},
-             {"a[x]", "a number expected at character 3"},
-             {"a b", "',' expected at character 2"},
-             {"a[0-999999999]", "more than 250000 names"},
-             {"a[0-999][0-999]", "more than 250000 names"},
-             {"a[0-9999999999]", "more than 9 digits"},
-             {std::string(300, 'x'), "more than 255 characters"}})
+    for (const auto& [list, what] :
+         std::vector<std::pair<std::string, std::string>>{{"", "a name expected at character 1"},
+                                                          {"a,", "a name expected at character 3"},
+                                                          {"a[", "a number expected at character 3"},
+                                                          {"a[1", "']' is missing at the end"},
+                                                          {"a[1-", "a number expected at character 5"},
+                                                          {"a[3-1]", "range 3-1 runs backwards"},
+                                                          {"a[x]", "a number expected at character 3"},
+                                                          {"a b", "',' expected at character 2"},
+                                                          {"a[0-999999999]", "more than 250000 names"},
+                                                          {"a[0-999][0-999]", "more than 250000 names"},
+                                                          {"a[0-9999999999]", "more than 9 digits"},
+                                                          {std::string(300, 'x'), "more than 255 characters"}})
         EXPECT_NE(error_of([&list = list] { expand_hosts(list); }).find(what), std::string::npos)
             << error_of([&list = list] { expand_hosts(list); });
 }
 
 TEST(hosts, fold_is_the_inverse) {
-    for (const char* list : {"tux[0-3,7],login", "n[08-11]", "n[8-11]", "a,b", "n[1-2],m3,n4", "n[099-101]", "x[00-01]y,x2y",
-                             "node9,node[10-12,14]", "n[3,2,1]", "n[0-1],n[00-01]"})
+    for (const char* list : {"tux[0-3,7],login", "n[08-11]", "n[8-11]", "a,b", "n[1-2],m3,n4", "n[099-101]",
+                             "x[00-01]y,x2y", "node9,node[10-12,14]", "n[3,2,1]", "n[0-1],n[00-01]"})
         EXPECT_EQ(expand_hosts(fold_hosts(expand_hosts(list))), expand_hosts(list)) << fold_hosts(expand_hosts(list));
     EXPECT_EQ(fold_hosts(expand_hosts("tux[0-3,7],login")), "tux[0-3,7],login");
     EXPECT_EQ(fold_hosts(expand_hosts("node[01-48]")), "node[01-48]");
@@ -154,7 +155,8 @@ TEST(restricted, names_a_host_that_is_not_there) {
               "host \"a2\" is the machine's \"a2.site\", as another one before it is; name it once");
     hierarchy unnamed = machine();
     unnamed.hosts.clear();
-    EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"), std::string::npos);
+    EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"),
+              std::string::npos);
 }
 
 hierarchy slurm(const std::string& text, const names& hosts = {}, const std::optional<uplink>& nodes = {}) {
@@ -164,8 +166,9 @@ hierarchy slurm(const std::string& text, const names& hosts = {}, const std::opt
 }
 
 TEST(slurm_conf, speeds) {
-    const hierarchy h = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40000\n"
-                              "SwitchName=top Switches=a,b\n");
+    const hierarchy h = slurm(
+        "SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40000\n"
+        "SwitchName=top Switches=a,b\n");
     EXPECT_EQ(h.levels[0].rates, (std::vector{12.5e9, 12.5e9, 5e9, 5e9}));
     EXPECT_TRUE(h.levels[0].bandwidth_assumed);     // Slurm gives no unit
     EXPECT_DOUBLE_EQ(h.levels[1].bandwidth, 25e9);  // does not block
@@ -183,17 +186,20 @@ TEST(slurm_conf, speeds) {
 // Of two cards with two ports each, one has a slow slot; what is above nodes has nothing to do with slots.
 TEST(slurm_conf, speeds_are_no_more_than_slots_carry) {
     const uplink nodes{fabric::infiniband, 31.5e9, true, {{2, 15.75e9}, {2, 31.5e9}}};
-    const hierarchy h = slurm("SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=50\n"
-                              "SwitchName=top Switches=a,b LinkSpeed=400\n", {}, nodes);
+    const hierarchy h = slurm(
+        "SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=50\n"
+        "SwitchName=top Switches=a,b LinkSpeed=400\n",
+        {}, nodes);
     EXPECT_EQ(h.levels[0].rates, (std::vector{40.75e9, 40.75e9, 25e9, 25e9}));
     EXPECT_EQ(h.levels[1].bandwidth, 50e9);
 }
 
 // A leaf switch beside a spine has its own link alone, also where the level of spines is left out.
 TEST(slurm_conf, speeds_of_switches_at_several_heights) {
-    const hierarchy h = slurm("SwitchName=a Nodes=n[0-7] LinkSpeed=100\nSwitchName=b Nodes=m0 LinkSpeed=100\n"
-                              "SwitchName=c Nodes=m1 LinkSpeed=100\nSwitchName=spine Switches=b,c LinkSpeed=50\n"
-                              "SwitchName=top Switches=a,spine LinkSpeed=200\n");
+    const hierarchy h = slurm(
+        "SwitchName=a Nodes=n[0-7] LinkSpeed=100\nSwitchName=b Nodes=m0 LinkSpeed=100\n"
+        "SwitchName=c Nodes=m1 LinkSpeed=100\nSwitchName=spine Switches=b,c LinkSpeed=50\n"
+        "SwitchName=top Switches=a,spine LinkSpeed=200\n");
     EXPECT_EQ(h.levels[1].rates, (std::vector{25e9, 6.25e9, 6.25e9}));
     EXPECT_EQ(restricted(h, parse_hostlist("n[0-7],m0")).levels[1].rates, (std::vector{25e9, 6.25e9}));
 }
@@ -207,11 +213,13 @@ TEST(slurm_conf, islands_need_hosts_of_one) {
 }
 
 TEST(slurm_conf, what_scontrol_prints) {
-    const hierarchy printed = slurm("SwitchName=a Level=0 LinkSpeed=1 Nodes=n[0-1]\n"
-                                    "SwitchName=b Level=0 LinkSpeed=1 Nodes=n[2-3]\n"
-                                    "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=a,b \n");
-    const hierarchy written = slurm("SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\n"
-                                    "SwitchName=top Switches=a,b\n");
+    const hierarchy printed = slurm(
+        "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[0-1]\n"
+        "SwitchName=b Level=0 LinkSpeed=1 Nodes=n[2-3]\n"
+        "SwitchName=top Level=1 LinkSpeed=1 Nodes=n[0-3] Switches=a,b \n");
+    const hierarchy written = slurm(
+        "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\n"
+        "SwitchName=top Switches=a,b\n");
     EXPECT_EQ(write_hierarchy(printed, 0), write_hierarchy(written, 0));
 }
 
@@ -233,7 +241,8 @@ TEST(slurm_conf, a_last_line_that_would_go_on_counts) {
 
 TEST(slurm_conf, errors_say_where_and_what) {
     std::string chain = "SwitchName=s0 Nodes=n\n";
-    for (int i = 1; i < 40; ++i) chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";
+    for (int i = 1; i < 40; ++i)
+        chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i - 1) + "\n";
     for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
              {"# nothing\n", "no line begins with SwitchName="},
              {"SwitchName=a Nodes=n[0-1] Speed=3\n", ":1:27: unknown key \"Speed\""},
@@ -250,13 +259,15 @@ TEST(slurm_conf, errors_say_where_and_what) {
              {"SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", ":2:1: node \"n1\" is there twice"},
              {"SwitchName=a Switches=b\n", ":1:1: there is no switch \"b\""},
              {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "loop"},
-             {"SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n", ":3:1: switch \"a\" is below"},
+             {"SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n",
+              ":3:1: switch \"a\" is below"},
              {"SwitchName=a Nodes=n1 LinkSpeed=fast\n", "LinkSpeed \"fast\" is not a speed"},
              {"SwitchName=a Nodes=n1 LinkSpeed=0\n", "is not a speed"},
              {"BlockName=b Nodes=n1\n", "topology/block is not read"},
              {chain, "above more than 16 levels"},
              {std::string("SwitchName=a Nodes=n\0", 21), "byte 0x00 is a control character"}})
-        EXPECT_NE(error_of([&text = text] { slurm(text); }).find(what), std::string::npos) << error_of([&text = text] { slurm(text); });
+        EXPECT_NE(error_of([&text = text] { slurm(text); }).find(what), std::string::npos)
+            << error_of([&text = text] { slurm(text); });
 }
 
 }  // namespace

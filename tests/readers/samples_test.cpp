@@ -1,5 +1,5 @@
-// Sample files of every format and what `terrace topo` says of them, byte by byte. TERRACE_GOLDEN_ACCEPT=1 writes what is
-// said now (look at the diff before it is committed); the test then counts as skipped.
+// Sample files of every format and what `terrace topo` says of them, byte by byte. TERRACE_GOLDEN_ACCEPT=1 writes what
+// is said now (look at the diff before it is committed); the test then counts as skipped.
 
 #include <cctype>
 #include <cstdlib>
@@ -13,10 +13,10 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "support/temporary.hpp"
 #include "tools/machine.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
-#include "support/temporary.hpp"
 
 namespace terrace {
 namespace {
@@ -63,8 +63,15 @@ int count(const nlohmann::json& object, const std::string& kind) {
 TEST(samples, json_is_a_tree_of_objects) {
     const auto tree = nlohmann::json::parse(describe_json(load("pcie-switches.xml")));
     EXPECT_EQ(tree.at("kind"), "machine");
-    for (const auto& [kind, number] : {std::pair{"machine", 1}, {"package", 2}, {"numa", 2}, {"switch", 4}, {"gpu", 8},
-                                       {"nic", 4}, {"core", 4}, {"root complex", 0}, {"slot", 0}})
+    for (const auto& [kind, number] : {std::pair{"machine", 1},
+                                       {"package", 2},
+                                       {"numa", 2},
+                                       {"switch", 4},
+                                       {"gpu", 8},
+                                       {"nic", 4},
+                                       {"core", 4},
+                                       {"root complex", 0},
+                                       {"slot", 0}})
         EXPECT_EQ(count(tree, kind), number) << kind;
     const nlohmann::json& pcie_switch = tree.at("children")[0].at("children")[0].at("children")[2];
     EXPECT_EQ(pcie_switch.at("kind"), "switch");
@@ -87,7 +94,8 @@ TEST(samples, one_line_machines) {
     const topology t = load_machine({.source = "package:2 numa:2 core:3"});
     EXPECT_EQ(shape_text(t.machine.shape), "3 x 2 x 2");
     EXPECT_EQ(shape_text(load_machine({.source = "pack:2 core:2 pu:2", .ranks = "packages"}).machine.shape), "2");
-    for (const char* numbered : {"numa:2 core:2 pu:2(indexes=core:numa)", "numa:2(memory=1GB) core:2 pu:2(indexes=2*4:4*1)"})
+    for (const char* numbered :
+         {"numa:2 core:2 pu:2(indexes=core:numa)", "numa:2(memory=1GB) core:2 pu:2(indexes=2*4:4*1)"})
         EXPECT_EQ(shape_text(load_machine({.source = numbered}).machine.shape), "2 x 2") << numbered;
     for (const char* bad : {"package:2 thing:2", "package:0", "package:2 core:", "core:1000000 pu:2", "a:1", "pu:-1"})
         EXPECT_THROW(load_machine({.source = bad}), terrace::error) << bad;
@@ -102,7 +110,8 @@ TEST(samples, part_of_a_cluster) {
     EXPECT_EQ(some.machine.shape, tree({{4, 4, 4, 4}, {2, 2}, {2}}));
     EXPECT_EQ(some.machine.levels[2].name, "core");  // nothing is left for the level of the rows to join
     EXPECT_EQ(some.machine.hosts, (std::vector<std::string>{"n001", "n003", "n006", "login"}));
-    EXPECT_EQ(load_machine({.source = node, .slurm = conf, .hosts = "n007"}).machine.shape, tree::uniform(std::vector{4}));
+    EXPECT_EQ(load_machine({.source = node, .slurm = conf, .hosts = "n007"}).machine.shape,
+              tree::uniform(std::vector{4}));
     EXPECT_THROW(load_machine({.source = node, .slurm = conf, .hosts = "n[007-008]"}), usage_error);
     EXPECT_THROW(load_machine({.source = node, .hosts = "n007"}), usage_error);
 }
@@ -123,7 +132,8 @@ TEST(samples, other_xml_is_refused_by_name) {
         format_of(file);
         FAIL();
     } catch (const input_error& e) {
-        EXPECT_EQ(e.what(), file.string() + ": XML with root <svg> is not read; hwloc writes <topology>, NCCL <system>");
+        EXPECT_EQ(e.what(),
+                  file.string() + ": XML with root <svg> is not read; hwloc writes <topology>, NCCL <system>");
     }
 }
 

@@ -38,8 +38,8 @@ int main(int argc, char** argv) {
         anywhere.place = options::placement::anywhere;
         const hierarchy machine = machine_of(tree::uniform(std::vector{4}));
         for (const char* algorithm : {"direct", "native", "ring"}) {
-            communicator comm = mpi::create(
-                MPI_COMM_WORLD, plan_of(machine, {{{0}, 4, mode::scatter, algorithm}}, 3, 4096), anywhere);
+            communicator comm =
+                mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, 4, mode::scatter, algorithm}}, 3, 4096), anywhere);
             std::printf("%s %s\n", algorithm, digest_of(comm).c_str());
         }
     } catch (const error& e) {

@@ -84,9 +84,8 @@ TEST(listeners, none_are_opened) {
         }
         EXPECT_EQ(listeners(), before);
     }
-    loopback::run(flat_plan(4), [](communicator& comm) {
-        EXPECT_EQ(make(comm, {.count = 1000, .counts = {}}, 1).wrong, 0);
-    });
+    loopback::run(flat_plan(4),
+                  [](communicator& comm) { EXPECT_EQ(make(comm, {.count = 1000, .counts = {}}, 1).wrong, 0); });
     EXPECT_EQ(listeners(), before);
 }
 

@@ -20,10 +20,14 @@ namespace {
 constexpr int ranks = 64;
 constexpr std::size_t count = 2048;
 
-template <class T> constexpr int fraction_bits = 0;
-template <> constexpr int fraction_bits<float16> = 10;
-template <> constexpr int fraction_bits<bfloat16> = 7;
-template <> constexpr int fraction_bits<float> = 23;
+template <class T>
+constexpr int fraction_bits = 0;
+template <>
+constexpr int fraction_bits<float16> = 10;
+template <>
+constexpr int fraction_bits<bfloat16> = 7;
+template <>
+constexpr int fraction_bits<float> = 23;
 
 // The largest error of an element, of inputs between 0 and 1: these sums only grow, and so do their errors.
 template <element T>

@@ -16,9 +16,7 @@ constexpr std::int64_t count = 1000;
 using any_call = std::function<void(communicator&, std::vector<float>& data)>;
 
 any_call allreduce(std::int64_t n, element_type type, reduce_op op) {
-    return [=](communicator& comm, std::vector<float>& data) {
-        comm.allreduce(data.data(), data.data(), n, type, op);
-    };
+    return [=](communicator& comm, std::vector<float>& data) { comm.allreduce(data.data(), data.data(), n, type, op); };
 }
 
 any_call broadcast(int root) {
@@ -56,8 +54,8 @@ void meet(communicator& comm) {
 }  // namespace
 
 plan plan_for(int ranks) {
-    const hierarchy machine = machine_of(ranks % 4 == 0 ? tree::uniform(std::vector{4, ranks / 4})
-                                                        : tree::uniform(std::vector{ranks}));
+    const hierarchy machine =
+        machine_of(ranks % 4 == 0 ? tree::uniform(std::vector{4, ranks / 4}) : tree::uniform(std::vector{ranks}));
     return plan(std::make_shared<const recipe>(make_plan("test", machine)));
 }
 
@@ -75,7 +73,8 @@ std::vector<bad_call> bad_calls(int ranks) {
         {"root", broadcast(0), broadcast(ranks - 1), "broadcast of 1000 float32, from rank 0 (call",
          fmt::format("broadcast of 1000 float32, from rank {} (call", ranks - 1)},
         {"counts", allgather(counts), allgather(others), "allgather of blocks of 3 3", "allgather of blocks of 4 "},
-        {"order", both(sum, broadcast(0)), both(broadcast(0), sum), sum_text, "broadcast of 1000 float32, from rank 0 ("},
+        {"order", both(sum, broadcast(0)), both(broadcast(0), sum), sum_text,
+         "broadcast of 1000 float32, from rank 0 ("},
     };
 }
 
@@ -103,8 +102,7 @@ std::string trouble_with(communicator& comm, const bad_call& what, int culprit, 
     try {
         meet(comm);
         return "it is not broken";
-    } catch (const usage_error&) {
-    }
+    } catch (const usage_error&) {}
     return {};
 }
 

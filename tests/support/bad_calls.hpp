@@ -17,7 +17,7 @@ enum class agreed_before { nothing, what_most_call, all };
 /// Two calls that must not meet, and what an error says of each.
 struct bad_call {
     std::string kind;
-    std::function<void(communicator&, std::vector<float>& data)> right, wrong;
+    std::function<void(communicator&, std::vector<float>&data)> right, wrong;
     std::string right_text, wrong_text;
 };
 

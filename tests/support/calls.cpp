@@ -103,8 +103,8 @@ private:
         else return std::uint64_t{total} / static_cast<std::uint64_t>(ranks_);
     }
 
-    // Small whole numbers: no partial sum of up to 64 ranks is rounded, in bfloat16 neither. Powers of two for products,
-    // few enough to stay in range. Both zeros for min and max.
+    // Small whole numbers: no partial sum of up to 64 ranks is rounded, in bfloat16 neither. Powers of two for
+    // products, few enough to stay in range. Both zeros for min and max.
     double exact(std::uint64_t dice) const {
         const int n = static_cast<int>(dice >> 40) % 9 - 4;
         if (c_.op == reduce_op::sum || c_.op == reduce_op::avg) return n == 0 ? 0.0 : n;
@@ -175,9 +175,7 @@ private:
     static constexpr std::size_t guard = 192;
     static constexpr std::byte poison{0xa5};
 
-    static std::byte* round_up(std::byte* p) {
-        return p + (64 - reinterpret_cast<std::uintptr_t>(p) % 64) % 64;
-    }
+    static std::byte* round_up(std::byte* p) { return p + (64 - reinterpret_cast<std::uintptr_t>(p) % 64) % 64; }
 
     std::size_t bytes_;
     window<std::uint8_t> window_;
@@ -213,7 +211,7 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
 
     // Which elements of the whole each buffer holds.
     const range given = c.what == collective::allgather ? range{begin, begin + own} : range{0, all};
-    const range due = c.what == collective::reduce_scatter      ? range{begin, begin + own}
+    const range due = c.what == collective::reduce_scatter           ? range{begin, begin + own}
                       : c.what == collective::reduce && me != c.root ? range{0, 0}
                                                                      : range{0, all};
     const bool gives = c.what != collective::broadcast || me == c.root;
@@ -246,17 +244,15 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
         const bool kept = !shared || i < due.begin || i >= due.end;
         result.wrong += kept && !same(send[i - given.begin], truth.input(i, me));
     }
-    if (goes_down(c.what))
-        result.digest = XXH3_64bits(recv, static_cast<std::size_t>(all) * sizeof(T));
+    if (goes_down(c.what)) result.digest = XXH3_64bits(recv, static_cast<std::size_t>(all) * sizeof(T));
     return result;
 }
 
 }  // namespace
 
 std::string describe(const call& c) {
-    const std::string count =
-        c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)
-                         : fmt::format("blocks [{}]", fmt::join(c.counts, ","));
+    const std::string count = c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)
+                                               : fmt::format("blocks [{}]", fmt::join(c.counts, ","));
     return fmt::format("{} of {}, {}{}{}, {}, offset {}{}{}{}", to_string(c.what), count, to_string(c.type),
                        goes_up(c.what) ? " " : "", goes_up(c.what) ? to_string(c.op) : "",
                        c.in_place ? "in place" : "out of place", c.offset, c.in_window ? ", in windows" : "",

@@ -25,10 +25,10 @@ struct call {
     std::vector<std::int64_t> counts;  ///< of the blocks, by rank, where they are passed one by one; else empty
     int root = 0;
     bool in_place = false;
-    int offset = 0;     ///< the buffers begin so many elements past a 64-byte boundary
+    int offset = 0;  ///< the buffers begin so many elements past a 64-byte boundary
     contents data = contents::exact;
     bool in_window = false;  ///< the buffers lie in windows of the communicator
-    int nan_from = -1;  ///< this rank passes in NaN in every third element (floats)
+    int nan_from = -1;       ///< this rank passes in NaN in every third element (floats)
 };
 
 /// "reduce_scatter of blocks [3,0,5], float16 max, in place"

@@ -1,5 +1,5 @@
-// Linked into an MPI program, fails every call with more than 1,048,576 elements, as one with more than 2^31 - 1 would be
-// wrong: the executable's definitions come before the library's, which it also has under names with PMPI_.
+// Linked into an MPI program, fails every call with more than 1,048,576 elements, as one with more than 2^31 - 1 would
+// be wrong: the executable's definitions come before the library's, which it also has under names with PMPI_.
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // A module in the place of terrace-nccl.so for programs under mpirun (TERRACE_GPU_MODULE): memory of the host for GPUs,
 // MPI for NCCL. It is no GPU, and no time of it says anything of one. What a stream gets is done at once, by the thread
-// that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. With TERRACE_TEST_WRONG set
-// its ncclAllReduce makes a mistake.
+// that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. With TERRACE_TEST_WRONG
+// set its ncclAllReduce makes a mistake.
 
 #include <sched.h>
 
@@ -96,7 +96,8 @@ int wait(gpu_stream s, gpu_event e) {
 
 // Somebody else writes it.
 int wait_value(gpu_stream, std::uint32_t* where, std::uint32_t least) {
-    while (static_cast<std::int32_t>(std::atomic_ref(*where).load(std::memory_order_acquire) - least) < 0) sched_yield();
+    while (static_cast<std::int32_t>(std::atomic_ref(*where).load(std::memory_order_acquire) - least) < 0)
+        sched_yield();
     return 0;
 }
 
@@ -155,15 +156,13 @@ int message(gpu_stream s, work start) {
 }
 
 int send(const void* from, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) {
-    return message(s, [=] {
-        MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back());
-    });
+    return message(
+        s, [=] { MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back()); });
 }
 
 int recv(void* to, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) {
-    return message(s, [=] {
-        MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back());
-    });
+    return message(s,
+                   [=] { MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back()); });
 }
 
 int all_gather(const void* from, void* to, std::size_t bytes, nccl_comm c, gpu_stream s) {
@@ -213,8 +212,8 @@ int reduce_scatter(const void* from, void* to, std::size_t count, element_type t
         int rank = 0, ranks = 0;
         MPI_Comm_rank(at(c), &rank);
         MPI_Comm_size(at(c), &ranks);
-        reduce_all(from, to, count * static_cast<std::size_t>(ranks), type, op, c, static_cast<std::size_t>(rank) * count,
-                   count);
+        reduce_all(from, to, count * static_cast<std::size_t>(ranks), type, op, c,
+                   static_cast<std::size_t>(rank) * count, count);
     });
 }
 
@@ -227,8 +226,8 @@ int reduce(const void* from, void* to, std::size_t count, element_type type, red
     });
 }
 
-int combine(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op, int divisor,
-            gpu_stream s) {
+int combine(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op,
+            int divisor, gpu_stream s) {
     return put(s, [=, from = std::vector<const void*>(sources, sources + k)] {
         find_reduce(type, op)(dst, from.data(), k, count, divisor);
     });
@@ -240,80 +239,93 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .version = header_version,
     .bytes = sizeof(gpu_runtime),
     .cuda_error = [](int) { return "no CUDA here"; },
-    .cuda_versions = [](int* driver, int* runtime) {
-        *driver = *runtime = 1;  // 0.0
-        return 0;
-    },
-    .device_count = [](int* count) {
-        *count = 1;
-        return 0;
-    },
+    .cuda_versions =
+        [](int* driver, int* runtime) {
+            *driver = *runtime = 1;  // 0.0
+            return 0;
+        },
+    .device_count =
+        [](int* count) {
+            *count = 1;
+            return 0;
+        },
     .use_device = [](int) { return 0; },
-    .device_name = [](int, char* name, std::size_t bytes) {
-        std::strncpy(name, "stand-in (memory of the host, no GPU)", bytes);
-        return 0;
-    },
+    .device_name =
+        [](int, char* name, std::size_t bytes) {
+            std::strncpy(name, "stand-in (memory of the host, no GPU)", bytes);
+            return 0;
+        },
     .device_of = device_of,
     .allocate = allocate_on_device,
     .release = release,
     .allocate_pinned = allocate,
     .release_pinned = release,
-    .make_stream = [](gpu_stream* s) {
-        streams.push_back(new stream_state);
-        *s = reinterpret_cast<gpu_stream>(streams.back());
-        return 0;
-    },
-    .drop_stream = [](gpu_stream s) {
-        std::erase(streams, &at(s));
-        delete &at(s);
-        return 0;
-    },
-    .stream_done = [](gpu_stream, bool* done) {
-        *done = true;
-        return 0;
-    },
-    .stream_captured = [](gpu_stream s, bool* captured) {
-        *captured = at(s).capturing != nullptr;
-        return 0;
-    },
-    .make_event = [](gpu_event* e) {
-        *e = reinterpret_cast<gpu_event>(new event_state);
-        return 0;
-    },
-    .drop_event = [](gpu_event e) {
-        delete &at(e);
-        return 0;
-    },
+    .make_stream =
+        [](gpu_stream* s) {
+            streams.push_back(new stream_state);
+            *s = reinterpret_cast<gpu_stream>(streams.back());
+            return 0;
+        },
+    .drop_stream =
+        [](gpu_stream s) {
+            std::erase(streams, &at(s));
+            delete &at(s);
+            return 0;
+        },
+    .stream_done =
+        [](gpu_stream, bool* done) {
+            *done = true;
+            return 0;
+        },
+    .stream_captured =
+        [](gpu_stream s, bool* captured) {
+            *captured = at(s).capturing != nullptr;
+            return 0;
+        },
+    .make_event =
+        [](gpu_event* e) {
+            *e = reinterpret_cast<gpu_event>(new event_state);
+            return 0;
+        },
+    .drop_event =
+        [](gpu_event e) {
+            delete &at(e);
+            return 0;
+        },
     .record = record,
     .wait = wait,
-    .event_done = [](gpu_event, bool* done) {
-        *done = true;
-        return 0;
-    },
-    .copy = [](void* to, const void* from, std::size_t bytes, gpu_stream s) {
-        return put(s, [=] { std::memmove(to, from, bytes); });
-    },
-    .write_value = [](gpu_stream, std::uint32_t* where, std::uint32_t value) {
-        std::atomic_ref(*where).store(value, std::memory_order_release);
-        return 0;
-    },
+    .event_done =
+        [](gpu_event, bool* done) {
+            *done = true;
+            return 0;
+        },
+    .copy = [](void* to, const void* from, std::size_t bytes,
+               gpu_stream s) { return put(s, [=] { std::memmove(to, from, bytes); }); },
+    .write_value =
+        [](gpu_stream, std::uint32_t* where, std::uint32_t value) {
+            std::atomic_ref(*where).store(value, std::memory_order_release);
+            return 0;
+        },
     .wait_value = wait_value,
     .capture_mode = [](int*) { return 0; },
-    .make_timer = [](gpu_event* e) {
-        *e = reinterpret_cast<gpu_event>(new event_state);
-        return 0;
-    },
+    .make_timer =
+        [](gpu_event* e) {
+            *e = reinterpret_cast<gpu_event>(new event_state);
+            return 0;
+        },
     .seconds_between = seconds_between,
-    .begin_capture = [](gpu_stream s) {
-        at(s).capturing = new graph;
-        return 0;
-    },
+    .begin_capture =
+        [](gpu_stream s) {
+            at(s).capturing = new graph;
+            return 0;
+        },
     .end_capture = end_capture,
     .launch = launch,
-    .drop_graph = [](gpu_graph g) {
-        delete reinterpret_cast<graph*>(g);
-        return 0;
-    },
+    .drop_graph =
+        [](gpu_graph g) {
+            delete reinterpret_cast<graph*>(g);
+            return 0;
+        },
     .nccl_error = [](int) { return "no NCCL here"; },
     .nccl_version = [](int* version) { return *version = 0; },
     .make_id = [](nccl_id*) { return 0; },
@@ -323,10 +335,11 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .finalize = [](nccl_comm) { return 0; },
     .drop_comm = drop_comm,
     .abort = [](nccl_comm) { return 0; },
-    .group_start = [] {
-        ++group.depth;
-        return 0;
-    },
+    .group_start =
+        [] {
+            ++group.depth;
+            return 0;
+        },
     .group_end = group_end,
     .send = send,
     .recv = recv,

@@ -104,7 +104,7 @@ struct comm_state {
     int rank = 0, device = 0;
     bool ready = false, aborted = false, dropped = false, finalizing = false;
     int error = 0;
-    int busy = 0;                // times that it says it is in progress
+    int busy = 0;  // times that it says it is in progress
     bool splitting = false;
     std::uint64_t issued = 0, completed = 0, collectives = 0;
 };
@@ -161,7 +161,7 @@ struct gpu_stand_in::state {
     std::vector<std::shared_ptr<event_state>> events;
     std::vector<std::unique_ptr<comm_state>> comms;
     std::map<std::uint64_t, std::shared_ptr<clique>> by_id;
-    std::map<std::uint64_t, std::size_t> expected;  // ranks, by id
+    std::map<std::uint64_t, std::size_t> expected;                   // ranks, by id
     std::map<const std::byte*, std::pair<std::size_t, int>> memory;  // begin: bytes and device
     std::uint64_t ids = 0;
     std::vector<std::string> broken;
@@ -173,7 +173,7 @@ struct gpu_stand_in::state {
     std::vector<injection> injections;
     std::set<gpu_stream> own;
     std::set<const graph*> captures;  // under way
-    std::jthread worker;  // last
+    std::jthread worker;              // last
 
     // -- rules
 
@@ -290,7 +290,8 @@ struct gpu_stand_in::state {
                 if (op.event->done < op.generation) return false;
                 break;
             case stream_op::kind::wait_value:
-                if (static_cast<std::int32_t>(std::atomic_ref(*op.value).load(std::memory_order_acquire) - op.least) < 0)
+                if (static_cast<std::int32_t>(std::atomic_ref(*op.value).load(std::memory_order_acquire) - op.least) <
+                    0)
                     return false;
                 break;
             case stream_op::kind::network:
@@ -306,7 +307,8 @@ struct gpu_stand_in::state {
     bool run_network(stream_state& s, const std::shared_ptr<network_op>& op) {
         device_state& d = devices[static_cast<std::size_t>(s.device)];
         comm_state& c = *op->comm;
-        rule(c.aborted || c.completed == op->number, "an operation whose stream does not wait for the one before it on its communicator");
+        rule(c.aborted || c.completed == op->number,
+             "an operation whose stream does not wait for the one before it on its communicator");
         if (op->ticket != d.running) return false;  // one at a time, in the order of issue
         if (!op->started && !c.aborted) {
             op->started = true;
@@ -332,7 +334,8 @@ struct gpu_stand_in::state {
         auto& arrived = all.collectives[op->comm->collectives++];
         arrived.push_back(op);
         if (arrived.size() < all.members.size()) return;
-        std::sort(arrived.begin(), arrived.end(), [](const auto& a, const auto& b) { return a->comm->rank < b->comm->rank; });
+        std::sort(arrived.begin(), arrived.end(),
+                  [](const auto& a, const auto& b) { return a->comm->rank < b->comm->rank; });
         for (const auto& each : arrived)
             rule(each->signature() == op->signature(),
                  fmt::format("ranks differ: {} and {}", each->signature(), op->signature()));
@@ -455,9 +458,9 @@ gpu_stand_in::state* machine = nullptr;
 comm_state* comm_of(nccl_comm c) { return reinterpret_cast<comm_state*>(c); }
 std::unique_lock<std::mutex> lock() { return std::unique_lock(machine->guard); }
 
-#define ENTER(function)                        \
-    auto& m = *machine;                        \
-    const auto held = lock();                  \
+#define ENTER(function)       \
+    auto& m = *machine;       \
+    const auto held = lock(); \
     if (const int injected = m.entering(function); injected != 0) return injected
 
 // A table of the real signatures.
@@ -494,9 +497,8 @@ int release(void* memory) {
     const auto is_idle = [&] {
         const auto held = lock();
         const int device = machine->how.any_memory ? -1 : machine->device_of(memory);
-        return std::all_of(machine->streams.begin(), machine->streams.end(), [&](const auto& s) {
-            return s->device != device || s->queue.empty();
-        });
+        return std::all_of(machine->streams.begin(), machine->streams.end(),
+                           [&](const auto& s) { return s->device != device || s->queue.empty(); });
     };
     while (!is_idle()) std::this_thread::yield();
     ENTER("cudaFree");
@@ -564,7 +566,8 @@ int wait(gpu_stream stream, gpu_event event) {
     stream_state* s = m.stream_of(stream);
     const auto e = m.event_of(event);
     m.rule(!e->dropped && !s->dropped, "cudaStreamWaitEvent of what is gone");
-    if (e->captured != nullptr && s->capturing == nullptr && m.captures.contains(e->captured)) s->capturing = e->captured;
+    if (e->captured != nullptr && s->capturing == nullptr && m.captures.contains(e->captured))
+        s->capturing = e->captured;
     m.rule(e->captured == s->capturing, "a capture that depends on what is not captured");
     if (s->capturing != nullptr)
         for (const auto& [other, at] : e->clock) {
@@ -739,10 +742,12 @@ int collective(const char* function, kind what, const void* from, void* to, std:
 }
 
 int all_gather(const void* from, void* to, std::size_t bytes, nccl_comm comm, gpu_stream stream) {
-    return collective("ncclAllGather", kind::all_gather, from, to, bytes, element_type::uint8, reduce_op::sum, 0, comm, stream);
+    return collective("ncclAllGather", kind::all_gather, from, to, bytes, element_type::uint8, reduce_op::sum, 0, comm,
+                      stream);
 }
 int broadcast(const void* from, void* to, std::size_t bytes, int root, nccl_comm comm, gpu_stream stream) {
-    return collective("ncclBroadcast", kind::broadcast, from, to, bytes, element_type::uint8, reduce_op::sum, root, comm, stream);
+    return collective("ncclBroadcast", kind::broadcast, from, to, bytes, element_type::uint8, reduce_op::sum, root,
+                      comm, stream);
 }
 int all_reduce(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
                gpu_stream stream) {
@@ -757,17 +762,17 @@ int reduce(const void* from, void* to, std::size_t count, element_type type, red
     return collective("ncclReduce", kind::reduce, from, to, count, type, op, root, comm, stream);
 }
 
-int combine(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op, int divisor,
-            gpu_stream stream) {
+int combine(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op,
+            int divisor, gpu_stream stream) {
     ENTER("combine");
     stream_state* s = m.stream_of(stream);
     std::vector<const void*> from(sources, sources + k);
     const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
     m.check_memory(s->device, dst, bytes, "combine");
     for (const void* each : from) m.check_memory(s->device, each, bytes, "combine");
-    m.put(s, {stream_op::kind::work, [=] {
-                  find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor);
-              }, nullptr, 0, nullptr});
+    m.put(s, {stream_op::kind::work,
+              [=] { find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor); }, nullptr,
+              0, nullptr});
     return 0;
 }
 
@@ -782,10 +787,11 @@ const gpu_runtime table{
     .cuda_versions = [](int* driver, int* runtime) { return *driver = *runtime = 0; },
     .device_count = device_count,
     .use_device = use_device,
-    .device_name = [](int, char* name, std::size_t bytes) {
-        std::strncpy(name, "stand-in", bytes);
-        return 0;
-    },
+    .device_name =
+        [](int, char* name, std::size_t bytes) {
+            std::strncpy(name, "stand-in", bytes);
+            return 0;
+        },
     .device_of = device_of,
     .allocate = allocate,
     .release = release,
@@ -811,11 +817,13 @@ const gpu_runtime table{
     .end_capture = [](gpu_stream, gpu_graph*) { return not_supported; },
     .launch = [](gpu_graph, gpu_stream) { return not_supported; },
     .drop_graph = [](gpu_graph) { return not_supported; },
-    .nccl_error = [](int code) { return code == 6 ? "remote process exited or there was a network error" : "injected"; },
-    .nccl_version = [](int* version) {
-        *version = 0;
-        return 0;
-    },
+    .nccl_error =
+        [](int code) { return code == 6 ? "remote process exited or there was a network error" : "injected"; },
+    .nccl_version =
+        [](int* version) {
+            *version = 0;
+            return 0;
+        },
     .make_id = make_id,
     .make_comm = make_comm,
     .split = split,

@@ -25,9 +25,9 @@ class gpu_stand_in {
 public:
     struct setting {
         int devices = 16;
-        bool any_memory = false;  ///< any host memory counts as the caller's device's
+        bool any_memory = false;    ///< any host memory counts as the caller's device's
         bool remote_errors = true;  ///< an abort shows as an error on the other ranks' communicators
-        std::uint64_t seed = 1;   ///< of the order in which streams run
+        std::uint64_t seed = 1;     ///< of the order in which streams run
     };
 
     explicit gpu_stand_in(const setting& s);

@@ -50,8 +50,7 @@ struct holding {
     std::vector<range> parts;
 
     bool has(std::int64_t place) const {
-        return std::any_of(parts.begin(), parts.end(),
-                           [&](range r) { return r.begin <= place && place < r.end; });
+        return std::any_of(parts.begin(), parts.end(), [&](range r) { return r.begin <= place && place < r.end; });
     }
 };
 struct terms {

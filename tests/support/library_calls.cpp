@@ -1,5 +1,5 @@
-// Linked into an MPI program: the executable's definitions come before the library's, which it also has under names with
-// PMPI_.
+// Linked into an MPI program: the executable's definitions come before the library's, which it also has under names
+// with PMPI_.
 
 #include "support/library_calls.hpp"
 
@@ -18,7 +18,8 @@ using terrace::test::library_calls_so_far;
 
 extern "C" {
 
-int MPI_Ireduce_scatter(const void* send, void* recv, const int* n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* r) {
+int MPI_Ireduce_scatter(const void* send, void* recv, const int* n, MPI_Datatype t, MPI_Op op, MPI_Comm c,
+                        MPI_Request* r) {
     ++library_calls_so_far().reduce_scatter;
     return PMPI_Ireduce_scatter(send, recv, n, t, op, c, r);
 }

@@ -41,12 +41,17 @@ std::vector<split_case> split_cases(int ranks) {
     };
     const auto same = [](int) { return 0; };
     const auto backwards = [](int r) { return -r; };
-    return {made("halves", [&](int r) { return r < ranks / 2 ? 7 : 3; }, same),
-            made("odd and even", [](int r) { return r % 2; }, backwards),
-            made("one alone", [](int r) { return r == 1 ? 1 : 0; }, same),
-            made("everybody alone", [](int r) { return r; }, same),
+    return {made(
+                "halves", [&](int r) { return r < ranks / 2 ? 7 : 3; }, same),
+            made(
+                "odd and even", [](int r) { return r % 2; }, backwards),
+            made(
+                "one alone", [](int r) { return r == 1 ? 1 : 0; }, same),
+            made(
+                "everybody alone", [](int r) { return r; }, same),
             made("all, backwards", same, backwards),
-            made("every third left out", [](int r) { return r % 3 == 2 ? -1 : 5; }, [](int r) { return r % 2; })};
+            made(
+                "every third left out", [](int r) { return r % 3 == 2 ? -1 : 5; }, [](int r) { return r % 2; })};
 }
 
 std::string trouble_with_split(communicator& comm, const split_case& how) {

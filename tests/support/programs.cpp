@@ -35,8 +35,7 @@ program_of_all block_program(const hierarchy& machine, const std::vector<stage>&
     const block_layout layout = compose_blocks(machine, stages, counts);
     program_of_all result{
         fmt::format("{} of blocks of {}, at {}", name_of(machine, stages, what), counts, begins), {}, {0, blocks}};
-    for (int rank = 0; rank < machine.ranks(); ++rank)
-        result.schedules.push_back(generate(layout, what, rank, begins));
+    for (int rank = 0; rank < machine.ranks(); ++rank) result.schedules.push_back(generate(layout, what, rank, begins));
     return result;
 }
 
@@ -67,10 +66,10 @@ program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
     const hierarchy& machine = d.pick(machines);
     const collective what = d.pick(all_collectives);
     const std::vector<stage> stages = random_stages(machine, what, d);
-    program_of_all result =
-        has_blocks(what) ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks())))
-                         : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1,
-                                          static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks()))));
+    program_of_all result = has_blocks(what)
+                                ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks())))
+                                : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1,
+                                                 static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks()))));
     for (schedule& s : result.schedules) s = lower(s, {});
     return result;
 }

@@ -62,7 +62,8 @@ std::int64_t wrapped(element_type type, std::int64_t x) {
 
 // A number of the type between 0.5 and 2 of either sign, so that no result overflows or vanishes.
 void write_number(element_type type, std::byte* to, dice& random) {
-    const double x = (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
+    const double x =
+        (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
     const auto put = [to](auto value) { std::memcpy(to, &value, sizeof value); };
     switch (type) {
         case element_type::float16: return put(float16(static_cast<float>(x)));
@@ -74,12 +75,14 @@ void write_number(element_type type, std::byte* to, dice& random) {
 
 // Zero, infinity, NaN, the smallest and the largest subnormal, the largest number.
 void write_special(element_type type, std::byte* to, dice& random) {
-    const int mantissa = type == element_type::float16 ? 10 : type == element_type::bfloat16 ? 7
-                         : type == element_type::float32 ? 23 : 52;
+    const int mantissa = type == element_type::float16    ? 10
+                         : type == element_type::bfloat16 ? 7
+                         : type == element_type::float32  ? 23
+                                                          : 52;
     const int bits = static_cast<int>(8 * size_of(type));
     const std::uint64_t one = 1, infinity = (one << (bits - 1)) - (one << mantissa);
-    const std::uint64_t value = random.pick(std::vector<std::uint64_t>{0, 0, infinity, infinity + 1 + random.below(99), 1,
-                                                                       (one << mantissa) - 1, infinity - 1});
+    const std::uint64_t value = random.pick(std::vector<std::uint64_t>{0, 0, infinity, infinity + 1 + random.below(99),
+                                                                       1, (one << mantissa) - 1, infinity - 1});
     const std::uint64_t with_sign = value | static_cast<std::uint64_t>(random.coin()) << (bits - 1);
     std::memcpy(to, &with_sign, size_of(type));  // the lowest bytes
 }
@@ -123,7 +126,8 @@ reduction::reduction(const form& what, dice& random) : what_(what) {
 
 std::string reduction::name() const {
     return fmt::format("{} {} of {} x {}, divided by {}{}{}", to_string(what_.type), to_string(what_.op), what_.k,
-                       what_.count, what_.divisor, what_.in_place ? ", in place" : "", what_.aligned ? "" : ", not aligned");
+                       what_.count, what_.divisor, what_.in_place ? ", in place" : "",
+                       what_.aligned ? "" : ", not aligned");
 }
 
 std::string reduction::wrong(const std::byte* after) const {
@@ -131,7 +135,8 @@ std::string reduction::wrong(const std::byte* after) const {
     const std::size_t length = static_cast<std::size_t>(what_.count) * size_of(what_.type);
     for (std::size_t at = 0; at < bytes_; ++at)
         if ((at < dst_ || at >= dst_ + length) && after[at] != arena_[at])
-            return fmt::format("{}: byte {} is not the result's ({} to {}), but written", name(), at, dst_, dst_ + length);
+            return fmt::format("{}: byte {} is not the result's ({} to {}), but written", name(), at, dst_,
+                               dst_ + length);
     return what_.any_bits ? differs(after) : misses(after);
 }
 
@@ -174,8 +179,8 @@ std::string reduction::misses(const std::byte* after) const {
         auto exact = static_cast<std::uint64_t>(read_integer(f.type, arena_ + sources_[0], i));
         const bool positive = f.type >= element_type::uint8 && f.type <= element_type::uint64;
         for (int s = 1; s < f.k; ++s) {
-            const auto x = static_cast<std::uint64_t>(
-                read_integer(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i));
+            const auto x =
+                static_cast<std::uint64_t>(read_integer(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i));
             const bool less = positive ? x < exact : static_cast<std::int64_t>(x) < static_cast<std::int64_t>(exact);
             switch (f.op) {
                 case reduce_op::prod: exact *= x; break;
@@ -186,8 +191,9 @@ std::string reduction::misses(const std::byte* after) const {
         }
         const std::int64_t whole = wrapped(f.type, static_cast<std::int64_t>(exact));
         const std::int64_t expected =
-            positive ? static_cast<std::int64_t>(static_cast<std::uint64_t>(whole) / static_cast<std::uint64_t>(f.divisor))
-                     : whole / f.divisor;
+            positive
+                ? static_cast<std::int64_t>(static_cast<std::uint64_t>(whole) / static_cast<std::uint64_t>(f.divisor))
+                : whole / f.divisor;
         const std::int64_t is = read_integer(f.type, after + dst_, i);
         if (is != expected) return fmt::format("{}: element {} is {}, not {}", name(), i, is, expected);
     }

@@ -11,8 +11,8 @@
 
 namespace terrace::test {
 
-/// One k-input reduction in one arena: buffers anywhere in it, all other bytes poison. Whoever runs it works on a copy of
-/// the arena, on this machine or on a device, and asks what is wrong with that.
+/// One k-input reduction in one arena: buffers anywhere in it, all other bytes poison. Whoever runs it works on a copy
+/// of the arena, on this machine or on a device, and asks what is wrong with that.
 class reduction {
 public:
     struct form {
@@ -23,8 +23,8 @@ public:
         int divisor = 1;
         bool in_place = false;  ///< dst is one of the sources
         bool aligned = true;    ///< all buffers alike, to 16 bytes; else each as it comes, to its elements
-        /// What the host's kernels are compared with by bits: NaN, infinities, subnormals and zeros of either sign among
-        /// them; of one input nothing is divided. Else numbers whose result an oracle knows.
+        /// What the host's kernels are compared with by bits: NaN, infinities, subnormals and zeros of either sign
+        /// among them; of one input nothing is divided. Else numbers whose result an oracle knows.
         bool any_bits = true;
     };
 

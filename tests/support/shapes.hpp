@@ -51,8 +51,8 @@ std::size_t choices(std::size_t stages);
 /// One of these ways, 0 <= choice < choices(stages.size()).
 std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice);
 
-/// Every way for the dimensions of a torus to come first, each with up to `most` shares of the vector; none where they may
-/// not.
+/// Every way for the dimensions of a torus to come first, each with up to `most` shares of the vector; none where they
+/// may not.
 std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::vector<stage>& stages, int most);
 
 /// Whether replicate stands only where it may: outermost, or below siblings of equal size.

@@ -184,7 +184,8 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         {{"--algorithms", "mpi,mpi"}, "names one twice"},
         {{"--algorithms", "nccl"}, "--algorithms nccl: takes buffers on GPUs: --device cuda"},
         {{"--device", "rocm"}, "--device: rocm is none of: cuda, host"},
-        {{"--device", "cuda", "--algorithms", "mpi"}, "--algorithms mpi: takes buffers of the host; leave it out, or --device"},
+        {{"--device", "cuda", "--algorithms", "mpi"},
+         "--algorithms mpi: takes buffers of the host; leave it out, or --device"},
         {{"--staging"}, "--staging is for buffers on GPUs: --device cuda"},
         {{"--graph"}, "--graph is for buffers on GPUs: --device cuda"},
         {{"--device", "cuda", "--staging", "--graph"}, "--graph: the host takes part in each call of --staging"},
@@ -219,11 +220,12 @@ TEST(bench_bus, the_limit_is_of_the_rank_that_copies_most) {
 // ---- links ----------------------------------------------------------------------------------------------------------
 
 TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
-    const hierarchy before = read_hierarchy(document::parse(
-        "levels:\n"
-        "  - {name: node, size: 2, fabric: shm}\n"
-        "  - {name: shelf, size: 1, fabric: ethernet, latency: 7 us}\n"
-        "  - {name: core, size: 3, fabric: ethernet, bandwidth: 1 Gbit/s}\n", "f"));
+    const hierarchy before =
+        read_hierarchy(document::parse("levels:\n"
+                                       "  - {name: node, size: 2, fabric: shm}\n"
+                                       "  - {name: shelf, size: 1, fabric: ethernet, latency: 7 us}\n"
+                                       "  - {name: core, size: 3, fabric: ethernet, bandwidth: 1 Gbit/s}\n",
+                                       "f"));
     const measured_level node{{1e-6, 9e9, 0.4e-6}, {0, 3e9, 0.9e-6}};
     const measured_level core{{30e-6, 119e6, 34e-6}, {0, 118e6, 60e-6}};  // less than its own overhead
     const hierarchy after = calibrated(before, {{node, {}, core}, 4e9, 9e9});
@@ -269,11 +271,12 @@ TEST(bench_links, partners_are_in_neighbouring_children) {
 }
 
 TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
-    const hierarchy before = read_hierarchy(document::parse(
-        "levels:\n"
-        "  - {name: node, size: 2, fabric: nvlink, nccl: {stage: 12 us}}\n"
-        "  - {name: shelf, size: 1, fabric: infiniband, nccl: {step: 7 us}}\n"
-        "  - {name: core, size: 3, fabric: infiniband, overhead: 500 ns}\n", "f"));
+    const hierarchy before =
+        read_hierarchy(document::parse("levels:\n"
+                                       "  - {name: node, size: 2, fabric: nvlink, nccl: {stage: 12 us}}\n"
+                                       "  - {name: shelf, size: 1, fabric: infiniband, nccl: {step: 7 us}}\n"
+                                       "  - {name: core, size: 3, fabric: infiniband, overhead: 500 ns}\n",
+                                       "f"));
     const measured_device_level node{{{0, 5e-6, 400e9}, {0, 9e-6, 20e9}}, {{14e-6, 6e-6, 300e9}, {0, 0.5e-6, 10e9}}};
     const measured_device_level core{{{0, 8e-6, 24e9}, {0, 12e-6, 12e9}}, {{30e-6, 9e-6, 22e9}, {0, 13e-6, 11e9}}};
     const measured_devices found{{node, {}, core}, "by hand"};
@@ -281,7 +284,7 @@ TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->stage, 14e-6);
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->step, 5e-6);  // without the overhead of nvlink, 1 us
     EXPECT_DOUBLE_EQ(after.levels[0].nccl->bandwidth, 300e9);
-    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);   // less than that
+    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);  // less than that
     EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, before.levels[0].bandwidth);
     EXPECT_DOUBLE_EQ(after.levels[1].nccl->step, 7e-6);  // joins nothing
     EXPECT_FALSE(after.levels[1].mpi);

@@ -78,7 +78,8 @@ TEST(document, reads_regular_files_only) {
     const std::filesystem::path pipe = std::filesystem::path(::testing::TempDir()) / "document_test.pipe";
     ::unlink(pipe.c_str());
     ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-    for (const auto& [file, why] : {std::pair{pipe, "no regular file"}, std::pair{pipe.parent_path(), "is a directory"}}) {
+    for (const auto& [file, why] :
+         {std::pair{pipe, "no regular file"}, std::pair{pipe.parent_path(), "is a directory"}}) {
         try {
             document::read_file(file);
             ADD_FAILURE() << file << " was read";

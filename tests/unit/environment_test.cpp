@@ -77,17 +77,21 @@ TEST(environment, the_log_has_the_lines_asked_for) {
 
 TEST(environment, bad_values_are_refused_with_what_is_allowed) {
     for (const std::string value : {"soon", "-1", "nan", "inf", "1e10", "5s", " 5", "0x10", "1,5"})
-        EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"})) << value;
+        EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"}))
+            << value;
     EXPECT_TRUE(says(refusal("TERRACE_LOG=loud"), {"TERRACE_LOG", "\"loud\"", "off, warn, info or debug"}));
     EXPECT_TRUE(says(refusal("TERRACE_CHECK=First"), {"TERRACE_CHECK", "\"First\"", "off, first or every"}));
 }
 
 TEST(environment, unknown_variables_are_warned_of_with_the_nearest_name) {
-    for (const auto& [wrong, right] : {std::pair{"TERRACE_TIMEOUTS", "TERRACE_TIMEOUT"}, {"TERRACE_PLN", "TERRACE_PLAN"},
-                                       {"TERRACE_LOGLEVEL", nullptr}, {"TERRACE_CHEKC", "TERRACE_CHECK"}}) {
+    for (const auto& [wrong, right] : {std::pair{"TERRACE_TIMEOUTS", "TERRACE_TIMEOUT"},
+                                       {"TERRACE_PLN", "TERRACE_PLAN"},
+                                       {"TERRACE_LOGLEVEL", nullptr},
+                                       {"TERRACE_CHEKC", "TERRACE_CHECK"}}) {
         const std::vector<std::string> warnings = warnings_of(fmt::format("{}=1", wrong));
         ASSERT_EQ(warnings.size(), 1u) << wrong;
-        EXPECT_TRUE(says(warnings[0], {wrong, right != nullptr ? fmt::format("did you mean {}?", right) : "terrace info"}))
+        EXPECT_TRUE(
+            says(warnings[0], {wrong, right != nullptr ? fmt::format("did you mean {}?", right) : "terrace info"}))
             << warnings[0];
     }
     EXPECT_TRUE(warnings_of("TERRAIN=1").empty());

@@ -27,7 +27,8 @@ struct on_this_machine {
                                       r.what().divisor, threads * Shape::unrolled);
         for (std::int64_t block = most_blocks; block-- > 0;)
             for (int thread = threads; thread-- > 0;)
-                gpu::reduce<T, Op, Shape::batch, Shape::unrolled>(t, sources.data(), {block, most_blocks, thread, threads});
+                gpu::reduce<T, Op, Shape::batch, Shape::unrolled>(t, sources.data(),
+                                                                  {block, most_blocks, thread, threads});
         return t.tiled;
     }
 };

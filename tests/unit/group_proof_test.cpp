@@ -31,8 +31,7 @@ std::vector<hierarchy> machines() {
 
 std::vector<stage> scattered(const hierarchy& h, const char* by) {
     std::vector<stage> stages;
-    for (int l = 0; l < h.depth(); ++l)
-        stages.push_back({{l}, h.shape.uniform_size(l).value_or(0), mode::scatter, by});
+    for (int l = 0; l < h.depth(); ++l) stages.push_back({{l}, h.shape.uniform_size(l).value_or(0), mode::scatter, by});
     return stages;
 }
 

@@ -22,11 +22,12 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(hierarchy_yaml, reads_a_rate_for_each_child) {
-    const std::string text = "levels:\n"
-                             "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
-                             "  - {name: core, fabric: ethernet, bandwidth: [1 Gbit/s, 500 Mbit/s, 1 Gbit/s], latency: "
-                             "30 us, assumed: [overhead]}\n"
-                             "tree: [4, 2, 1]\n";
+    const std::string text =
+        "levels:\n"
+        "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
+        "  - {name: core, fabric: ethernet, bandwidth: [1 Gbit/s, 500 Mbit/s, 1 Gbit/s], latency: "
+        "30 us, assumed: [overhead]}\n"
+        "tree: [4, 2, 1]\n";
     const hierarchy h = read(text);
     EXPECT_EQ(h.rate(0, 3), 10e9);
     EXPECT_EQ(h.rate(1, 0), 125e6);
@@ -49,7 +50,8 @@ TEST(hierarchy_yaml, reads_a_rate_for_each_child) {
 TEST(hierarchy_yaml, reads_what_nccl_and_mpi_take_for_buffers_on_gpus) {
     const std::string text =
         "levels:\n"
-        "  - {name: node, size: 8, fabric: nvlink, bandwidth: 450 GB/s, latency: 2 us, nccl: {stage: 12 us, bandwidth: 380 "
+        "  - {name: node, size: 8, fabric: nvlink, bandwidth: 450 GB/s, latency: 2 us, nccl: {stage: 12 us, bandwidth: "
+        "380 "
         "GB/s}, assumed: [overhead]}\n"
         "  - {name: pod, size: 2, fabric: infiniband, bandwidth: 50 GB/s, latency: 3 us, nccl: {}, mpi: {step: 25 us}, "
         "assumed: [overhead]}\n";

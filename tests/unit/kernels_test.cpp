@@ -175,8 +175,7 @@ TEST(reduce, wide_vectors_give_the_same_bits) {
         sources.push_back(reinterpret_cast<const std::byte*>(each.data()) + at);
     }
     for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
-        for (const reduce_op op :
-             {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
             for (const int k : {2, 3, 5})
                 for (const int divisor : {1, 3}) {
                     if (divisor > 1 && op != reduce_op::avg) continue;

@@ -33,11 +33,18 @@ recipe example(tree shape, int inner_group) {
     r.made_by = "terrace 0.1.0";
     r.verified = "all rules: counts 0, 1";
     r.machine = machine(std::move(shape));
-    r.rules[collective::allreduce] = {
-        {.up_to = 32 << 10, .at = 32 << 10, .predicted = 90.04e-6, .limit = 70e-6,
-         .stages = {inner, {{1}, 2, mode::replicate, "doubling"}}},
-        {.lanes = 3, .chunk = 192 << 10, .at = 1 << 30, .predicted = 8.5912, .simulated = 8.702, .limit = 8.5,
-         .stages = {inner, {{1}, 2, mode::scatter, "ring"}}}};
+    r.rules[collective::allreduce] = {{.up_to = 32 << 10,
+                                       .at = 32 << 10,
+                                       .predicted = 90.04e-6,
+                                       .limit = 70e-6,
+                                       .stages = {inner, {{1}, 2, mode::replicate, "doubling"}}},
+                                      {.lanes = 3,
+                                       .chunk = 192 << 10,
+                                       .at = 1 << 30,
+                                       .predicted = 8.5912,
+                                       .simulated = 8.702,
+                                       .limit = 8.5,
+                                       .stages = {inner, {{1}, 2, mode::scatter, "ring"}}}};
     return finished(std::move(r));
 }
 
@@ -64,14 +71,13 @@ std::string refusal(const std::string& text) {
 
 TEST(plan_yaml, is_as_documented) {
     const std::string& text = even().text;
-    EXPECT_NE(
-        text.find(
-            "  rules:\n"
-            "    - {up_to: 32 KiB, predicted: 90 us, limit: 70 us, stages: [\n"
-            "        {levels: [node], group: 3, mode: root, algorithm: tree},\n"
-            "        {levels: [core], group: 2, mode: replicate, algorithm: doubling}]}\n"
-            "    - {up_to: max, at: 1 GiB, predicted: 8.59 s, simulated: 8.7 s, limit: 8.5 s, lanes: 3, chunk: 192 KiB, stages: [\n"),
-        std::string::npos)
+    EXPECT_NE(text.find("  rules:\n"
+                        "    - {up_to: 32 KiB, predicted: 90 us, limit: 70 us, stages: [\n"
+                        "        {levels: [node], group: 3, mode: root, algorithm: tree},\n"
+                        "        {levels: [core], group: 2, mode: replicate, algorithm: doubling}]}\n"
+                        "    - {up_to: max, at: 1 GiB, predicted: 8.59 s, simulated: 8.7 s, limit: 8.5 s, lanes: 3, "
+                        "chunk: 192 KiB, stages: [\n"),
+              std::string::npos)
         << text;
     EXPECT_NE(uneven().text.find("  tree: [4, 2]\n"), std::string::npos) << uneven().text;
     EXPECT_NE(uneven().text.find("group: 2..4, "), std::string::npos) << uneven().text;

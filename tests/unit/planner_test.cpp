@@ -44,16 +44,24 @@ hierarchy network(int ranks) {
 
 hierarchy pairs_of_pairs(int levels) {
     hierarchy h{{}, tree::uniform(std::vector(static_cast<std::size_t>(levels), 2)), 1e18};
-    for (int l = 0; l < levels; ++l) h.levels.push_back(link(fmt::format("l{}", l), fabric::infiniband, 1e9, 2e-6, 1e-6));
+    for (int l = 0; l < levels; ++l)
+        h.levels.push_back(link(fmt::format("l{}", l), fabric::infiniband, 1e9, 2e-6, 1e-6));
     return h;
 }
 
 constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
 
 std::vector<hierarchy> machines() {
-    return {two_nodes(), two_racks(), uneven(), network(1), network(7), machine(tree::uniform(std::vector{1, 1})),
-            machine(tree::uniform(std::vector{1, 4, 2})), machine(tree::uniform(std::vector{2, 8, 3})),
-            machine(tree({{3, 3, 1}, {3}})), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}))};
+    return {two_nodes(),
+            two_racks(),
+            uneven(),
+            network(1),
+            network(7),
+            machine(tree::uniform(std::vector{1, 1})),
+            machine(tree::uniform(std::vector{1, 4, 2})),
+            machine(tree::uniform(std::vector{2, 8, 3})),
+            machine(tree({{3, 3, 1}, {3}})),
+            machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}))};
 }
 
 // ---- limit ----------------------------------------------------------------------------------------------------------
@@ -140,7 +148,8 @@ TEST(limit, cuts_of_other_graphs) {
     std::erase_if(ring.links, [](const auto& l) { return l.to != wrap(l.from + 1, 4); });
     EXPECT_DOUBLE_EQ(test::allgather_bound(ring, 4e9), 3);
     // Two pairs with a thin link between them.
-    const test::network_graph pairs{4, 4, {{0, 1, 9e9}, {1, 0, 9e9}, {2, 3, 9e9}, {3, 2, 9e9}, {1, 2, 1e9}, {2, 1, 1e9}}};
+    const test::network_graph pairs{
+        4, 4, {{0, 1, 9e9}, {1, 0, 9e9}, {2, 3, 9e9}, {3, 2, 9e9}, {1, 2, 1e9}, {2, 1, 1e9}}};
     EXPECT_DOUBLE_EQ(test::allgather_bound(pairs, 4e9), 2);
 }
 
@@ -211,8 +220,11 @@ TEST(predict, stages_one_after_the_other_cost_what_the_paper_expands) {
     for (const hierarchy& h : {with_rates({10e9, 2e9, 1e9}), with_rates({1e9, 8e9, 100e9}), with_rates({1e9, 1e9, 1e9}),
                                with_rates({3e9, 20e9, 5e9})}) {
         const std::int64_t bytes = 24 * 4096;  // no message is cut
-        const double priced = predict(h, {{{0}, 4, mode::scatter, "ring"}, {{1}, 3, mode::scatter, "ring"},
-                                          {{2}, 2, mode::scatter, "ring"}}, bytes, 1, 0).time;
+        const double priced =
+            predict(h,
+                    {{{0}, 4, mode::scatter, "ring"}, {{1}, 3, mode::scatter, "ring"}, {{2}, 2, mode::scatter, "ring"}},
+                    bytes, 1, 0)
+                .time;
         EXPECT_NEAR(priced, paper_time(h, bytes, false), 1e-3 * priced);
         // Without the stage's own links the first stage costs nothing but start-ups.
         EXPECT_LT(paper_time(h, bytes, true), paper_time(h, bytes, false));
@@ -230,8 +242,10 @@ TEST(predict, native_stages_stream_through_memory) {
         const double shard = (p + 1) * bytes / p * access;
         const double link = bytes / 10e9, most = link * (p - 1) / p;
         // Blocks are copied to where peers reach them, and back.
-        EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter), 2 * flag + whole * (1 + 1.0 / p) + std::max(shard, most), 1e-9);
-        EXPECT_NEAR(time(mode::scatter, collective::allgather), flag + whole * (1 + 1.0 / p) + std::max(in, most), 1e-9);
+        EXPECT_NEAR(time(mode::scatter, collective::reduce_scatter),
+                    2 * flag + whole * (1 + 1.0 / p) + std::max(shard, most), 1e-9);
+        EXPECT_NEAR(time(mode::scatter, collective::allgather), flag + whole * (1 + 1.0 / p) + std::max(in, most),
+                    1e-9);
         EXPECT_NEAR(time(mode::scatter, collective::allreduce), 3 * flag + in + shard + std::max(out, most), 1e-9);
         EXPECT_NEAR(time(mode::replicate, collective::allreduce),
                     flag + std::max(whole + p * bytes * access, (p - 1) * link), 1e-9);
@@ -263,8 +277,8 @@ TEST(predict, cores_that_all_ranks_share_are_busy_with_the_messages_of_all) {
     EXPECT_NEAR(time(4, "doubling", 1), 2 * (alpha + 3 * o) + 16 * o, 1e-7);
 }
 
-// Two nodes of two ranks on one core, of which each waits three times for a turn of the three others: for its peer in memory
-// on the way up and down, and for the other node. A turn takes what a message does.
+// Two nodes of two ranks on one core, of which each waits three times for a turn of the three others: for its peer in
+// memory on the way up and down, and for the other node. A turn takes what a message does.
 TEST(predict, who_waits_on_shared_cores_waits_for_the_turns_of_others) {
     hierarchy h = machine(tree::uniform(std::vector{2, 2}));
     for (level& l : h.levels) l.overhead = 0;
@@ -308,8 +322,8 @@ TEST(predict, charges_every_link_that_is_crossed) {
     };
     const std::vector<double> ring = through(baseline(two_racks(), "flat-ring").stages);
     for (const double link : ring) EXPECT_NEAR(link, 2 * 11.0 / 12, 1e-6);
-    const std::vector<double> staged = through({{{0}, 3, mode::scatter, "ring"}, {{1}, 2, mode::scatter, "ring"},
-                                                {{2}, 2, mode::scatter, "ring"}});
+    const std::vector<double> staged =
+        through({{{0}, 3, mode::scatter, "ring"}, {{1}, 2, mode::scatter, "ring"}, {{2}, 2, mode::scatter, "ring"}});
     EXPECT_NEAR(staged[0], 2 * 11.0 / 12, 1e-6);
     EXPECT_NEAR(staged[1], 2 * 3.0 / 4, 1e-6);
     EXPECT_NEAR(staged[2], 2 * 1.0 / 2, 1e-6);
@@ -319,8 +333,8 @@ TEST(predict, charges_every_link_that_is_crossed) {
 TEST(predict, samples_speak_for_all_ranks) {
     std::vector<int> nodes(12 + 12 + 12 + 11 + 12, 4);
     nodes[17] = 3;
-    for (const hierarchy& h : {machine(tree::uniform(std::vector{4, 6, 5})), machine(tree({nodes, {12, 12, 12, 11, 12}, {5}})),
-                               pairs_of_pairs(7)}) {
+    for (const hierarchy& h : {machine(tree::uniform(std::vector{4, 6, 5})),
+                               machine(tree({nodes, {12, 12, 12, 11, 12}, {5}})), pairs_of_pairs(7)}) {
         const sampler few(h, 0), all(h, h.ranks());
         EXPECT_LT(few.ranks().size(), all.ranks().size() * 3 / 4);
         EXPECT_EQ(all.ranks().size(), static_cast<std::size_t>(h.ranks()));
@@ -339,13 +353,17 @@ TEST(predict, samples_speak_for_all_ranks) {
     }
 }
 
-// Nodes of a torus have links of their own, which what goes around does not take; siblings of unequal size own unequal parts.
+// Nodes of a torus have links of their own, which what goes around does not take; siblings of unequal size own unequal
+// parts.
 TEST(predict, is_nowhere_below_the_limit) {
     std::vector<hierarchy> all = machines();
-    all.push_back(hierarchy{{link("node", fabric::shm, 2e9, 1e-6, 1e-7), link("x", fabric::infiniband, 56e9, 1e-6, 1e-7),
-                    link("y", fabric::infiniband, 84e9, 1e-6, 1e-7)}, tree::uniform(std::vector{2, 6, 2})});
+    all.push_back(
+        hierarchy{{link("node", fabric::shm, 2e9, 1e-6, 1e-7), link("x", fabric::infiniband, 56e9, 1e-6, 1e-7),
+                   link("y", fabric::infiniband, 84e9, 1e-6, 1e-7)},
+                  tree::uniform(std::vector{2, 6, 2})});
     all.back().levels[1].ring = all.back().levels[2].ring = true;
-    all.push_back(hierarchy{{link("node", fabric::shm, 30e9, 5e-7, 1e-7), link("box", fabric::bus, 1e9, 1e-6, 1e-7)}, tree({{6, 4, 2}, {3}})});
+    all.push_back(hierarchy{{link("node", fabric::shm, 30e9, 5e-7, 1e-7), link("box", fabric::bus, 1e9, 1e-6, 1e-7)},
+                            tree({{6, 4, 2}, {3}})});
     for (hierarchy& h : all) {
         h.processors.reduction = 1e15;
         pricer prices(h);
@@ -361,8 +379,8 @@ TEST(predict, is_nowhere_below_the_limit) {
 }
 
 TEST(predict, pipelining_approaches_the_busiest_link) {
-    const std::vector<stage> stages{{{0}, 3, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"},
-                                    {{2}, 2, mode::scatter, "ring"}};
+    const std::vector<stage> stages{
+        {{0}, 3, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"}, {{2}, 2, mode::scatter, "ring"}};
     const double floor = limit(two_racks(), 32 * mib);
     const double sequential = predict(two_racks(), stages, 32 * mib, 1, 0).time;
     const double pipelined = predict(two_racks(), stages, 32 * mib, 2, 288 << 10).time;
@@ -486,7 +504,9 @@ TEST(plan, gives_each_stage_between_gpus_to_what_is_faster_there) {
     const device_rates sockets{.stage = 90e-6, .step = 60e-6, .bandwidth = 3e9};
     const device_rates verbs{.stage = 25e-6, .step = 22e-6, .bandwidth = 10e9};
     const device_rates mpi{.step = 25e-6, .bandwidth = 9e9};
-    const auto outermost = [](const hierarchy& h, std::int64_t bytes) { return make_plan("x", h).choose(collective::allreduce, bytes).stages; };
+    const auto outermost = [](const hierarchy& h, std::int64_t bytes) {
+        return make_plan("x", h).choose(collective::allreduce, bytes).stages;
+    };
     for (const std::int64_t bytes : {8 * kib, 64 * mib}) {
         const std::vector<stage> slow = outermost(gpu_nodes(4, sockets, mpi), bytes);
         EXPECT_EQ(slow.front().algorithm, "native");
@@ -562,7 +582,8 @@ TEST(candidates, are_native_though_a_level_outside_joins_nothing) {
     ASSERT_EQ(best.stages.size(), 1u);
     EXPECT_EQ(best.stages[0].algorithm, "native");
     const hierarchy inside{{h.levels[0]}, tree::uniform(std::vector{8})};
-    EXPECT_EQ(predict(h, best.stages, mib, 1, 0).time, predict(inside, {{{0}, 8, mode::scatter, "native"}}, mib, 1, 0).time);
+    EXPECT_EQ(predict(h, best.stages, mib, 1, 0).time,
+              predict(inside, {{{0}, 8, mode::scatter, "native"}}, mib, 1, 0).time);
 }
 
 // Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.
@@ -659,7 +680,8 @@ TEST(candidates, weigh_unequal_links) {
 }
 
 TEST(candidates, contain_the_best_of_everything) {
-    for (const hierarchy& h : {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}})), test::torus_of({4, 3}, 2)})
+    for (const hierarchy& h :
+         {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}})), test::torus_of({4, 3}, 2)})
         for (const collective what : all_collectives) {
             const everything all(h, what);
             for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {
@@ -784,13 +806,16 @@ TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
     EXPECT_GE(decided, 2);
 }
 
-// Measured there: 7.7 ms for two-level, 9.4 for three lanes of 32 KiB through one stage by level, which has the best price.
+// Measured there: 7.7 ms for two-level, 9.4 for three lanes of 32 KiB through one stage by level, which has the best
+// price.
 TEST(make_plan, sees_lanes_that_queue_for_one_link) {
     const hierarchy h = three_racks();
-    const std::vector<stage> by_level{{{0}, 2, mode::root, "native"}, {{1}, 2, mode::scatter, "ring"}, {{2}, 3, mode::scatter, "ring"}};
+    const std::vector<stage> by_level{
+        {{0}, 2, mode::root, "native"}, {{1}, 2, mode::scatter, "ring"}, {{2}, 3, mode::scatter, "ring"}};
     const rule r = make_plan("x", h).choose(collective::allreduce, 512 * kib);
     const double price = predict(h, by_level, 512 * kib, 3, 32 * kib).time;
-    const double simulated = simulate(h, {.lanes = 3, .chunk = 32 * kib, .stages = by_level}, collective::allreduce, 512 * kib).time;
+    const double simulated =
+        simulate(h, {.lanes = 3, .chunk = 32 * kib, .stages = by_level}, collective::allreduce, 512 * kib).time;
     EXPECT_LT(price, predict(h, r.stages, 512 * kib, r.lanes, r.chunk).time);
     EXPECT_GT(simulated, 1.25 * price);
     EXPECT_LT(simulate(h, r, collective::allreduce, 512 * kib).time, 0.8 * simulated);
@@ -799,8 +824,9 @@ TEST(make_plan, sees_lanes_that_queue_for_one_link) {
 
 // A large call on 52 GPUs has too many messages to be tried by simulation.
 TEST(make_plan, takes_more_lanes_where_it_cannot_try) {
-    const hierarchy h{{link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
-                      tree::uniform(std::vector{4, 13})};
+    const hierarchy h{
+        {link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
+        tree::uniform(std::vector{4, 13})};
     rule how = make_plan("x", h).choose(collective::allreduce, 8 * mib);
     EXPECT_EQ(how.simulated, 0);
     const auto simulated = [&] { return simulate(h, how, collective::allreduce, 8 * mib).time; };

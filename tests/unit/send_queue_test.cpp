@@ -6,7 +6,9 @@ namespace terrace {
 
 namespace {
 
-send_queue::message to(int peer, int slot) { return {.slot = slot, .peer = peer, .tag = 0, .from = nullptr, .bytes = 8}; }
+send_queue::message to(int peer, int slot) {
+    return {.slot = slot, .peer = peer, .tag = 0, .from = nullptr, .bytes = 8};
+}
 
 TEST(send_queue, messages_to_one_peer_leave_one_after_the_other_in_order) {
     send_queue q;

@@ -65,8 +65,8 @@ TEST(simulate, overhead_keeps_processors_busy) {
     EXPECT_EQ(s.messages, 2 * 5 * 4);
 }
 
-// Each end of a message takes one of them; with a core of its own a rank sends and receives at once. Who waits has its core
-// back when the others have had a turn.
+// Each end of a message takes one of them; with a core of its own a rank sends and receives at once. Who waits has its
+// core back when the others have had a turn.
 TEST(simulate, cores_that_all_ranks_share_do_one_thing_after_another) {
     hierarchy h = network(tree::uniform(std::vector{6}), 3e-6);
     const rule direct = rule_of({{{0}, 6, mode::replicate, "direct"}});
@@ -104,7 +104,8 @@ std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, i
     for (const auto& [from, to, bytes] : begun) f.begin(f.add(from, to), bytes, 0);
     double now = 0;
     for (std::size_t left = begun.size(); left > 0; --left) {
-        f.share(now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
+        f.share(
+            now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
         std::size_t next = begun.size();
         for (std::size_t i = 0; i < begun.size(); ++i)
             if (end[i] == 0 && (next == begun.size() || due[i] < due[next])) next = i;
@@ -132,14 +133,16 @@ TEST(flows, share_a_link_and_take_what_others_leave) {
     EXPECT_NEAR(four[3], 3e-3, 1e-12);
 }
 
-// A bucket that was full at first passes once for nothing, and fills again while its link is idle: here for the start-up
-// of the way back.
+// A bucket that was full at first passes once for nothing, and fills again while its link is idle: here for the
+// start-up of the way back.
 TEST(simulate, shapers_let_bursts_pass) {
     const double burst = 128 * kib, alpha = 10e-6, rate = 1e9;
     const auto time = [&](fabric f, std::int64_t bytes, double bucket) {
         hierarchy h = network(tree::uniform(std::vector{2}));
         h.levels[0].medium = f;
-        return simulate(h, rule_of({{{0}, 2, mode::scatter, "direct"}}), collective::allreduce, bytes, {.burst = bucket}).time;
+        return simulate(h, rule_of({{{0}, 2, mode::scatter, "direct"}}), collective::allreduce, bytes,
+                        {.burst = bucket})
+            .time;
     };
     for (const std::int64_t bytes : {mib, 16 * mib}) {
         const double n = static_cast<double>(bytes);
@@ -158,14 +161,17 @@ TEST(flows, share_a_bucket) {
     f.begin(f.add(1, 3), 2e6, 0);
     const double empty = 1e6 / (15 * 0.5e9);
     std::vector<std::pair<int, std::uint32_t>> emptied;  // the link out of one node and that into the other
-    f.share(0, [](auto...) {}, [&](int link, double when, std::uint32_t version) {
-        EXPECT_GE(when, empty * (1 - 1e-12));
-        if (when < empty * (1 + 1e-12)) emptied.emplace_back(link, version);
-    });
+    f.share(
+        0, [](auto...) {},
+        [&](int link, double when, std::uint32_t version) {
+            EXPECT_GE(when, empty * (1 - 1e-12));
+            if (when < empty * (1 + 1e-12)) emptied.emplace_back(link, version);
+        });
     ASSERT_EQ(emptied.size(), 2u);
     for (const auto& [link, version] : emptied) f.run_out(link, version);
     std::vector<double> due(2);
-    f.share(empty, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
+    f.share(
+        empty, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
     for (const double end : due) EXPECT_NEAR(end, (4e6 - 1e6) / 0.5e9, 1e-9);
 }
 
@@ -192,8 +198,8 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                     for (const link_load& l : s.links)
                         if (l.level == predicted.level) most = std::max(most, l.bytes);
                     EXPECT_NEAR(most, predicted.bytes, 0.02 * predicted.bytes + 1)
-                        << test::text(h.shape) << ": " << to_string(what) << ", " << describe(h, r.stages)
-                        << ", level " << predicted.level;
+                        << test::text(h.shape) << ": " << to_string(what) << ", " << describe(h, r.stages) << ", level "
+                        << predicted.level;
                     ++compared;
                 }
             }
@@ -257,17 +263,16 @@ hierarchy small_cluster(tree shape) {
 
 // The closed form is made for stages that nothing disturbs: on uniform machines both agree.
 TEST(simulate, agrees_with_the_closed_form) {
-    for (const hierarchy& h : {small_cluster(tree::uniform(std::vector{4, 2})),
-                               small_cluster(tree::uniform(std::vector{3, 2, 2})),
-                               small_cluster(tree::uniform(std::vector{2, 4}))})
+    for (const hierarchy& h :
+         {small_cluster(tree::uniform(std::vector{4, 2})), small_cluster(tree::uniform(std::vector{3, 2, 2})),
+          small_cluster(tree::uniform(std::vector{2, 4}))})
         for (const collective what : {collective::allreduce, collective::allgather, collective::broadcast})
             for (const std::int64_t bytes : {std::int64_t{64}, mib, 16 * mib}) {
                 const rule r = make_plan("m", h).choose(what, bytes);
                 const double closed = predict(h, r.stages, bytes, r.lanes, r.chunk, what).time;
                 const double simulated = simulate(h, r, what, bytes).time;
-                EXPECT_NEAR(simulated, closed, 0.06 * closed)
-                    << test::text(h.shape) << ": " << to_string(what) << " of " << bytes << ", "
-                    << describe(h, r.stages);
+                EXPECT_NEAR(simulated, closed, 0.06 * closed) << test::text(h.shape) << ": " << to_string(what)
+                                                              << " of " << bytes << ", " << describe(h, r.stages);
                 EXPECT_GE(simulated, limit(h, bytes, what) * (1 - 1e-6));
             }
 }
@@ -280,11 +285,13 @@ TEST(simulate, halving_keeps_step) {
             hierarchy h = network(tree::uniform(std::vector{ranks, nodes}));
             const rule r = rule_of({{{0}, ranks, mode::scatter, "direct"}, {{1}, nodes, mode::scatter, "halving"}});
             const double closed = predict(h, r.stages, 8 * mib, 1, 0).time;
-            EXPECT_NEAR(simulate(h, r, collective::allreduce, 8 * mib).time, closed, 0.06 * closed) << ranks << " x " << nodes;
+            EXPECT_NEAR(simulate(h, r, collective::allreduce, 8 * mib).time, closed, 0.06 * closed)
+                << ranks << " x " << nodes;
         }
 }
 
-// Whatever goes around a ring pays the long start-ups of few hops once each; or it waits in line before the slowest link.
+// Whatever goes around a ring pays the long start-ups of few hops once each; or it waits in line before the slowest
+// link.
 TEST(simulate, rings_pay_each_hop_once) {
     hierarchy h = network(tree::uniform(std::vector{4, 3, 2}));
     h.levels[1].latency = 50e-6, h.levels[2].latency = 200e-6;
@@ -317,8 +324,9 @@ TEST(simulate, agrees_where_cores_are_shared) {
 
 // Nodes of 3, 5 and 4 cut what they have differently, but each rank has one block.
 TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
-    const hierarchy h{{link("node", fabric::shm, 50e9, 0.3e-6, 0.2e-6), link("net", fabric::ethernet, 8e9, 19e-6, 10e-6)},
-                      tree({{3, 5, 4}, {3}})};
+    const hierarchy h{
+        {link("node", fabric::shm, 50e9, 0.3e-6, 0.2e-6), link("net", fabric::ethernet, 8e9, 19e-6, 10e-6)},
+        tree({{3, 5, 4}, {3}})};
     const std::vector<stage> stages{{{0}, 0, mode::scatter, "native"}, {{1}, 3, mode::scatter, "direct"}};
     for (const collective what : {collective::reduce_scatter, collective::allgather}) {
         const double simulated = simulate(h, rule_of(stages), what, 16 * kib).time;
@@ -332,7 +340,8 @@ TEST(simulate, says_what_every_chunk_did) {
     r.lanes = 2;
     r.chunk = 256 * kib;
     double done = 0;
-    const simulation s = simulate(h, r, collective::allreduce, 2 * mib, {.progress = [&](double part) { done = part; }});
+    const simulation s =
+        simulate(h, r, collective::allreduce, 2 * mib, {.progress = [&](double part) { done = part; }});
     EXPECT_EQ(s.chunks.chunks, 8);
     EXPECT_EQ(s.lanes, 2);
     EXPECT_LE(done, 1);

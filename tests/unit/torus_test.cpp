@@ -29,8 +29,12 @@ hierarchy torus(const sizes& shape, std::vector<double> rates = {}) {
     double nodes = 1;
     for (std::size_t d = 0; d < shape.size(); ++d) {
         const double rate = link * (rates.empty() ? 1 : rates[d]) * nodes * (shape[d] > 2 ? 2 : 1);
-        h.levels.push_back({.name = fmt::format("dim{}", d + 1), .medium = fabric::infiniband, .bandwidth = rate, .latency = 1e-6,
-                            .overhead = 0.1e-6, .overhead_assumed = false});
+        h.levels.push_back({.name = fmt::format("dim{}", d + 1),
+                            .medium = fabric::infiniband,
+                            .bandwidth = rate,
+                            .latency = 1e-6,
+                            .overhead = 0.1e-6,
+                            .overhead_assumed = false});
         h.levels.back().ring = true;
         nodes *= shape[d];
     }
@@ -71,7 +75,9 @@ TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
             sum += 2 * ((p - 1) * (1e-6 + o) + (p - 1) / p * bytes / q / rates[static_cast<std::size_t>(l)]);
             q *= p;
         }
-        EXPECT_NEAR(predict(h, by_dimension(h, algorithm), static_cast<std::int64_t>(bytes), 1, 0).time, sum, 1e-3 * sum) << algorithm;
+        EXPECT_NEAR(predict(h, by_dimension(h, algorithm), static_cast<std::int64_t>(bytes), 1, 0).time, sum,
+                    1e-3 * sum)
+            << algorithm;
     };
     time("ring", 1);
     time("biring", 2);
@@ -81,7 +87,8 @@ TEST(torus, a_stage_uses_the_links_of_its_dimension_alone) {
 TEST(torus, messages_occupy_every_link_on_their_way) {
     const hierarchy h = torus({8});
     const double bytes = 8 * 4096, part = bytes / 8;
-    const double time = predict(h, by_dimension(h, "direct"), static_cast<std::int64_t>(bytes), 1, 0, collective::allgather).time;
+    const double time =
+        predict(h, by_dimension(h, "direct"), static_cast<std::int64_t>(bytes), 1, 0, collective::allgather).time;
     EXPECT_NEAR(time, 1e-6 + 7 * 0.1e-6 + (1 + 2 + 3 + 4) * part / link, 1e-3 * time);
 }
 
@@ -97,13 +104,14 @@ TEST(torus, simulation_agrees) {
                     const double predicted = predict(h, how.stages, bytes, how.lanes, how.chunk).time;
                     const double simulated = simulate(h, how, collective::allreduce, bytes).time;
                     EXPECT_NEAR(simulated / predicted, 1, in_one_piece ? 0.06 : 0.17)
-                        << algorithm << " " << shape_text(h.shape) << " " << bytes << (in_one_piece ? " in one piece" : "");
+                        << algorithm << " " << shape_text(h.shape) << " " << bytes
+                        << (in_one_piece ? " in one piece" : "");
                 }
         }
 }
 
-// Request slots go to segments in program order. As long as a step's messages fit them, both directions of a ring are busy
-// at once; a longer message takes all of them, and the other direction waits until it is on its way.
+// Request slots go to segments in program order. As long as a step's messages fit them, both directions of a ring are
+// busy at once; a longer message takes all of them, and the other direction waits until it is on its way.
 TEST(torus, long_messages_keep_the_other_direction_waiting) {
     const hierarchy h = torus({3});
     const auto both = by_dimension(h, "biring");
@@ -114,7 +122,7 @@ TEST(torus, long_messages_keep_the_other_direction_waiting) {
         return simulated / links;
     };
     constexpr std::int64_t segment = 48 * 1024, message = 6;  // halves of thirds
-    EXPECT_LT(times_the_links(message * 4 * segment), 1.05);   // of both directions together: all slots
+    EXPECT_LT(times_the_links(message * 4 * segment), 1.05);  // of both directions together: all slots
     EXPECT_GT(times_the_links(message * 16 * segment), 1.2);
     EXPECT_GT(times_the_links(message * 64 * segment), 1.6);
 }
@@ -124,7 +132,8 @@ TEST(torus, one_order_fills_the_links_of_its_first_dimension) {
     for (const sizes& shape : {sizes{4, 4}, sizes{8, 8, 4}}) {
         const hierarchy h = torus(shape);
         const double first = 2 * (shape[0] - 1.) / shape[0] * (1 << 30) / (2 * link);
-        EXPECT_NEAR(predict(h, by_dimension(h, "biring"), 1 << 30, 3, 8 * mib).time, first, 0.05 * first) << shape_text(h.shape);
+        EXPECT_NEAR(predict(h, by_dimension(h, "biring"), 1 << 30, 3, 8 * mib).time, first, 0.05 * first)
+            << shape_text(h.shape);
     }
 }
 
@@ -188,7 +197,8 @@ TEST(torus, simulations_count_what_prices_say) {
             const rule how{.lanes = 2, .chunk = mib, .stages = taking_turns(by_dimension(h, "biring"), turns)};
             std::vector<double> most(3);
             for (const link_load& l : simulate(h, how, what, 8 * mib).links)
-                most[static_cast<std::size_t>(l.level)] = std::max(most[static_cast<std::size_t>(l.level)], l.bytes / l.rate);
+                most[static_cast<std::size_t>(l.level)] =
+                    std::max(most[static_cast<std::size_t>(l.level)], l.bytes / l.rate);
             for (const link_cost& l : predict(h, how.stages, 8 * mib, how.lanes, how.chunk, what).links)
                 EXPECT_NEAR(most[static_cast<std::size_t>(l.level)] / l.time, 1, 0.02) << describe(h, how.stages);
         }
@@ -199,7 +209,8 @@ TEST(torus, turns_are_for_dimensions_alone) {
     recipe r;
     r.name = "torus";
     r.machine = h;
-    r.rules[collective::allreduce] = {{.at = 8, .predicted = 1, .limit = 1, .stages = taking_turns(by_dimension(h, "ring"), {2, 0, 1})}};
+    r.rules[collective::allreduce] = {
+        {.at = 8, .predicted = 1, .limit = 1, .stages = taking_turns(by_dimension(h, "ring"), {2, 0, 1})}};
     const std::string text = finished(r).text;
     EXPECT_EQ(parse_plan(text, "p").rules, r.rules);
     EXPECT_EQ(parse_plan(text, "p").text, text);
@@ -214,12 +225,18 @@ TEST(torus, turns_are_for_dimensions_alone) {
         }
         return std::string("accepted");
     };
-    const auto expect = [&](const std::string& message, const std::string& part) { EXPECT_NE(message.find(part), std::string::npos) << message; };
+    const auto expect = [&](const std::string& message, const std::string& part) {
+        EXPECT_NE(message.find(part), std::string::npos) << message;
+    };
     expect(refused("first: 2", "first: 0"), "from 1 to 1000");
     expect(refused("first: 2", "first: some"), "not an integer");
-    expect(refused("mode: scatter, algorithm: ring}", "mode: root, algorithm: tree}"), "first is of no use here: a stage has mode root");
-    expect(refused("[dim1], group: 4,", "[dim1], group: 2, mode: scatter, algorithm: ring}, {levels: [dim1], group: 2,"), "level dim1 is split");
-    expect(refused("algorithm: ring, first: 1", "algorithm: ring, over: mpi, first: 1"), "dimensions go over NCCL and MPI");
+    expect(refused("mode: scatter, algorithm: ring}", "mode: root, algorithm: tree}"),
+           "first is of no use here: a stage has mode root");
+    expect(
+        refused("[dim1], group: 4,", "[dim1], group: 2, mode: scatter, algorithm: ring}, {levels: [dim1], group: 2,"),
+        "level dim1 is split");
+    expect(refused("algorithm: ring, first: 1", "algorithm: ring, over: mpi, first: 1"),
+           "dimensions go over NCCL and MPI");
     recipe tree = r;
     for (level& l : tree.machine.levels) l.ring = false;
     EXPECT_THROW(finished(tree), stage_error);

@@ -69,9 +69,9 @@ private:
     }
 
     const network& net_;
-    std::vector<std::uint32_t> waits_;          // by id, still to come
-    std::vector<queue> sends_, receives_;       // by rank
-    std::vector<std::size_t> free_;             // to look at: may have become able to complete
+    std::vector<std::uint32_t> waits_;     // by id, still to come
+    std::vector<queue> sends_, receives_;  // by rank
+    std::vector<std::size_t> free_;        // to look at: may have become able to complete
     std::vector<std::size_t> order_;
 };
 

@@ -30,8 +30,9 @@ public:
         for (std::size_t n = 0; n < s_.instrs.size(); ++n) check_instr(n);
         for (std::size_t n = 0; n < s_.instrs.size(); ++n)
             if (s_.instrs[n].waits != waits_[n])
-                refuse(s_, n, fmt::format("waits for {} instructions, but is a successor of {}", s_.instrs[n].waits,
-                                          waits_[n]));
+                refuse(
+                    s_, n,
+                    fmt::format("waits for {} instructions, but is a successor of {}", s_.instrs[n].waits, waits_[n]));
     }
 
 private:
@@ -89,8 +90,9 @@ private:
         if (o.part.begin < 0 || o.part.end < o.part.begin || o.part.end > end)
             refuse(s_, n, fmt::format("{} lies outside of the buffer's {} elements", text(o), end));
         if (!mine_.holds(o))
-            refuse(s_, n, fmt::format("{} lies outside of what the caller {}", text(o),
-                                      o.where == buffer::send ? "passes in" : "gets"));
+            refuse(s_, n,
+                   fmt::format("{} lies outside of what the caller {}", text(o),
+                               o.where == buffer::send ? "passes in" : "gets"));
     }
 
     const schedule& s_;

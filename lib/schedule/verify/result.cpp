@@ -92,7 +92,9 @@ public:
         : net_(net), terms_(terms), sums_(sums), in_place_(in_place), memory_(net.schedules().size()) {
         for (const schedule& s : net.schedules())
             for (range given : terms.of(s.rank).given)
-                buffer_of(s.rank, buffer::send).update(given, [&](cell& c) { c = {expressions::input(s.rank), 0, false}; });
+                buffer_of(s.rank, buffer::send).update(given, [&](cell& c) {
+                    c = {expressions::input(s.rank), 0, false};
+                });
     }
 
     void run(std::span<const std::size_t> order) {
@@ -154,7 +156,8 @@ private:
         pieces result;
         const range place = terms_.of(rank).place(o);
         buffer_of(rank, o.where).visit(place, [&](range part, const cell& c) {
-            result.push_back({{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift, c.finished});
+            result.push_back(
+                {{part.begin - place.begin, part.end - place.begin}, c.value, part.begin + c.shift, c.finished});
         });
         return result;
     }
@@ -202,7 +205,9 @@ private:
         const range place = terms_.of(net_.rank(id)).place(dst);
         for (const piece& p : values) {
             const range part{place.begin + p.part.begin, place.begin + p.part.end};
-            buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) { c = {p.value, p.origin - part.begin, p.finished}; });
+            buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) {
+                c = {p.value, p.origin - part.begin, p.finished};
+            });
         }
     }
 
@@ -211,7 +216,7 @@ private:
     expressions& sums_;
     bool in_place_;
     std::vector<std::array<interval_map<cell>, 3>> memory_;  // by rank and buffer; the caller's by place
-    interval_map<answer> agreed_;                       // by place
+    interval_map<answer> agreed_;                            // by place
 };
 
 }  // namespace

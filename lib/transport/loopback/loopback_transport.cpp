@@ -45,7 +45,9 @@ struct mailbox {
 
 struct loopback_world::state {
     state(std::vector<int> nodes_of_ranks, bool takes_devices)
-        : ranks(static_cast<int>(nodes_of_ranks.size())), nodes(std::move(nodes_of_ranks)), device_memory(takes_devices) {
+        : ranks(static_cast<int>(nodes_of_ranks.size())),
+          nodes(std::move(nodes_of_ranks)),
+          device_memory(takes_devices) {
         channels = std::vector<channel>(nodes.size() * nodes.size());
         for (channel& c : channels) c.waiting.reserve(64);
         mailboxes = std::vector<mailbox>(nodes.size());
@@ -219,8 +221,8 @@ public:
 
     std::vector<int> nodes() override { return world_.nodes; }
 
-    // Threads share all their memory; a part lives as long as any rank that knows of it. Mapped, since pages that nobody
-    // touches then cost nothing.
+    // Threads share all their memory; a part lives as long as any rank that knows of it. Mapped, since pages that
+    // nobody touches then cost nothing.
     std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
         struct part {
             std::shared_ptr<void> memory;
@@ -329,7 +331,8 @@ namespace {
 
 std::vector<int> nodes_of(std::span<const int> sizes) {
     std::vector<int> nodes;
-    for (const int size : sizes) nodes.insert(nodes.end(), static_cast<std::size_t>(size), static_cast<int>(nodes.size()));
+    for (const int size : sizes)
+        nodes.insert(nodes.end(), static_cast<std::size_t>(size), static_cast<int>(nodes.size()));
     return nodes;
 }
 
@@ -339,12 +342,8 @@ loopback_world::loopback_world(std::span<const int> node_sizes, bool device_memo
     : state_(std::make_shared<state>(nodes_of(node_sizes), device_memory)) {}
 loopback_world::~loopback_world() = default;
 
-std::unique_ptr<transport> loopback_world::join(int rank) {
-    return std::make_unique<loopback_transport>(state_, rank);
-}
+std::unique_ptr<transport> loopback_world::join(int rank) { return std::make_unique<loopback_transport>(state_, rank); }
 
-void loopback_world::fail(const std::string& why) {
-    state_->fail(why);
-}
+void loopback_world::fail(const std::string& why) { state_->fail(why); }
 
 }  // namespace terrace

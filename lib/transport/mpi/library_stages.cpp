@@ -11,7 +11,8 @@ namespace {
 int element_key() {
     static const int key = [] {
         int made = MPI_KEYVAL_INVALID;
-        check(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &made, nullptr), "MPI_Type_create_keyval");
+        check(MPI_Type_create_keyval(MPI_TYPE_DUP_FN, MPI_TYPE_NULL_DELETE_FN, &made, nullptr),
+              "MPI_Type_create_keyval");
         return made;
     }();
     return key;
@@ -117,7 +118,8 @@ library_stages::started library_stages::start(const stage_call& call) noexcept {
             break;
         default:
             made.call = "MPI_Ibcast";
-            made.code = MPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root, comm, &made.request);
+            made.code =
+                MPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root, comm, &made.request);
     }
     return made;
 }

@@ -13,9 +13,9 @@
 
 namespace terrace {
 
-/// Stages that are MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on one
-/// communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of our own,
-/// which name the kernel that one operation of our own then runs.
+/// Stages that are MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on
+/// one communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of our
+/// own, which name the kernel that one operation of our own then runs.
 class library_stages {
 public:
     /// Collective over all ranks of `world`, each with the same groups in the same order. @throws transport_error

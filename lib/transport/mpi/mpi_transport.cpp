@@ -1,7 +1,7 @@
 #include "transport/mpi/mpi_transport.hpp"
 
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
+#    include <mpi-ext.h>
 #endif
 
 #include <algorithm>
@@ -68,9 +68,9 @@ public:
         if (!notes_.empty()) new std::deque(std::move(notes_));  // MPI may still read them: never freed
     }
 
-    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that is
-    // half through may. What still arrives, or has and is of no use to anybody, must not meet a later communicator. A
-    // collective can neither be cancelled nor forgotten.
+    // After a failure messages may be in flight. Cancelling is local, and a cancelled receive writes no more; one that
+    // is half through may. What still arrives, or has and is of no use to anybody, must not meet a later communicator.
+    // A collective can neither be cancelled nor forgotten.
     bool abandon() noexcept override {
         comm_.abandon();
         if (library_) library_->abandon();
@@ -121,8 +121,8 @@ public:
     void prepare_library(std::span<const std::vector<int>> groups, int slots) override {
         library_ = std::make_unique<library_stages>(comm_, groups, slots);
         can_.slots = slots;
-        for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce,
-                               action::stage_broadcast})
+        for (const action a :
+             {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce, action::stage_broadcast})
             can_.library |= 1u << static_cast<unsigned>(a);
         can_.library_groups = std::make_shared<const std::set<std::vector<int>>>(groups.begin(), groups.end());
     }
@@ -165,8 +165,8 @@ public:
     void send_note(int peer, const note& n) noexcept override {
         forget_sent_notes();
         sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
-        const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, peer, note_tag_, comm_.get(),
-                                   &own.request);
+        const int code =
+            MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, peer, note_tag_, comm_.get(), &own.request);
         if (code != MPI_SUCCESS) latch("MPI_Isend", code);
     }
 
@@ -183,18 +183,15 @@ public:
         return n;
     }
 
-    void gather_all(const void* mine, void* all, std::size_t bytes) override {
-        gather(comm_, mine, all, bytes);
-    }
+    void gather_all(const void* mine, void* all, std::size_t bytes) override { gather(comm_, mine, all, bytes); }
     std::unique_ptr<transport> split(int color, int key) override {
         const MPI_Comm made = split_of(comm_.get(), color < 0 ? MPI_UNDEFINED : color, key);
         return made == MPI_COMM_NULL ? nullptr : std::make_unique<mpi_transport>(made);
     }
     std::vector<int> nodes() override { return node_leaders(comm_); }
     std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
-        return map_posix_region(rank_, size_, ranks, bytes, [this](const void* mine, void* all, std::size_t n) {
-            gather_all(mine, all, n);
-        });
+        return map_posix_region(rank_, size_, ranks, bytes,
+                                [this](const void* mine, void* all, std::size_t n) { gather_all(mine, all, n); });
     }
 
 private:
@@ -236,8 +233,8 @@ private:
         slot_of_.push_back(what);
     }
 
-    // In place of MPI_Waitsome. SMPI's asks about each request by itself, and whatever it finds that way stays in a list of
-    // the rank that it searches ever after: a run takes time by the square of its messages.
+    // In place of MPI_Waitsome. SMPI's asks about each request by itself, and whatever it finds that way stays in a
+    // list of the rank that it searches ever after: a run takes time by the square of its messages.
     static int wait_for_one(int n, MPI_Request* requests, int* count, int* completed, MPI_Status*) noexcept {
         const int code = MPI_Waitany(n, requests, completed, MPI_STATUS_IGNORE);
         *count = *completed == MPI_UNDEFINED ? MPI_UNDEFINED : 1;
@@ -248,8 +245,8 @@ private:
     template <class Some>
     void complete(Some some, const char* call) noexcept {
         int count = 0;
-        const int code = some(static_cast<int>(requests_.size()), requests_.data(), &count, completed_.data(),
-                              MPI_STATUSES_IGNORE);
+        const int code =
+            some(static_cast<int>(requests_.size()), requests_.data(), &count, completed_.data(), MPI_STATUSES_IGNORE);
         if (code != MPI_SUCCESS) latch(call, code);
         if (count == MPI_UNDEFINED || count == 0 || fault_) return;
         std::sort(completed_.begin(), completed_.begin() + count, std::greater<>());
@@ -271,7 +268,7 @@ private:
 
     owned_comm comm_;
     int rank_, size_;
-    int note_tag_ = 0;  // the highest there is; messages stay below
+    int note_tag_ = 0;                   // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> slot_of_;        // beside them
     std::vector<int> completed_;         // what MPI says of them
@@ -279,7 +276,7 @@ private:
     send_queue waiting_;                 // to be sent, under a simulated MPI
     std::unique_ptr<library_stages> library_;
     capabilities can_;
-    std::deque<sent_note> notes_;       // on their way
+    std::deque<sent_note> notes_;  // on their way
     std::optional<transport_fault> fault_;
 };
 

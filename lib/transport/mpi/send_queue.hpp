@@ -9,9 +9,9 @@
 
 namespace terrace {
 
-/// Messages to one peer leave in the order sent, one at a time. Networks do that by themselves; a simulator lets all that
-/// are on their way share a link equally, so that chunks that begin together end together, and no stage of one ever runs
-/// beside another of the other.
+/// Messages to one peer leave in the order sent, one at a time. Networks do that by themselves; a simulator lets all
+/// that are on their way share a link equally, so that chunks that begin together end together, and no stage of one
+/// ever runs beside another of the other.
 class send_queue {
 public:
     struct message {

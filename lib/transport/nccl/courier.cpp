@@ -13,9 +13,9 @@ namespace terrace {
 
 namespace {
 
-constexpr int window = 8;                              // pieces under way in each queue and direction
+constexpr int window = 8;                                   // pieces under way in each queue and direction
 constexpr std::size_t direct_piece = std::size_t{4} << 20;  // [bytes]; an adapter takes long ones from a device
-constexpr std::chrono::seconds grace{1};               // for peers to take what is on its way when all is given up
+constexpr std::chrono::seconds grace{1};                    // for peers to take what is on its way when all is given up
 
 // Around the end of the numbers, as the device compares them.
 bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
@@ -25,7 +25,8 @@ bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
 
 }  // namespace
 
-courier::courier(std::unique_ptr<transport> net, std::vector<counters*> counts, bool direct, std::vector<int> callers_rank)
+courier::courier(std::unique_ptr<transport> net, std::vector<counters*> counts, bool direct,
+                 std::vector<int> callers_rank)
     : net_(std::move(net)),
       piece_(direct ? direct_piece : net_->segment()),
       callers_rank_(std::move(callers_rank)),

@@ -19,8 +19,8 @@
 namespace terrace {
 
 /// Takes what devices send each other over the host's network. Streams and a thread of its own talk by two numbers for
-/// each queue, in memory that both reach: the stream raises the first when a parcel may leave, the thread the second when
-/// it has been sent and what comes back is there. The thread puts nothing into any stream.
+/// each queue, in memory that both reach: the stream raises the first when a parcel may leave, the thread the second
+/// when it has been sent and what comes back is there. The thread puts nothing into any stream.
 class courier {
 public:
     /// One queue's numbers, on a cache line that the device can write.
@@ -46,9 +46,9 @@ public:
     std::optional<transport_fault> fault() const;
     /// "stage node:4 scatter ring over mpi waits for rank 2, 3": what the oldest parcel waits for; empty if for nobody.
     std::string awaited() const;
-    /// No parcel leaves any more. Whatever is missing soon counts as delivered, so that no stream waits: once peers have
-    /// what is on its way to them, or a second later. To be called before streams go on past what has failed, lest they
-    /// hand over what they do not have; no parcel may be put in after it.
+    /// No parcel leaves any more. Whatever is missing soon counts as delivered, so that no stream waits: once peers
+    /// have what is on its way to them, or a second later. To be called before streams go on past what has failed, lest
+    /// they hand over what they do not have; no parcel may be put in after it.
     void give_up() noexcept;
     /// After the thread's end: whether the network may go on using the memory that parcels were in.
     bool stop() noexcept;
@@ -78,8 +78,8 @@ private:
     };
     struct line {
         counters* at;
-        std::list<parcel> parcels;     // first come, first served
-        std::vector<int> in, out;      // free slots for messages
+        std::list<parcel> parcels;  // first come, first served
+        std::vector<int> in, out;   // free slots for messages
     };
 
     void run(const std::stop_token& stop);
@@ -118,7 +118,7 @@ private:
     // Of the thread that puts parcels in.
     std::list<parcel> open_;              // one
     std::vector<std::uint32_t> numbers_;  // by queue: the last
-    std::jthread thread_;  // last
+    std::jthread thread_;                 // last
 };
 
 }  // namespace terrace

@@ -41,14 +41,14 @@ struct gpu_runtime {
     const char* (*cuda_error)(int code);
     int (*cuda_versions)(int* driver, int* runtime);  ///< 13000 is 13.0; a driver of 0 is none
     int (*device_count)(int* count);
-    int (*use_device)(int device);                    ///< from now on, in this thread
+    int (*use_device)(int device);  ///< from now on, in this thread
     int (*device_name)(int device, char* name, std::size_t bytes);
     int (*device_of)(const void* memory, int* device);  ///< -1 where it is no device's
     int (*allocate)(void** memory, std::size_t bytes);
     int (*release)(void* memory);
     int (*allocate_pinned)(void** memory, std::size_t bytes);  ///< of the host, for copies that do not wait
     int (*release_pinned)(void* memory);
-    int (*make_stream)(gpu_stream* stream);           ///< one that waits for no other
+    int (*make_stream)(gpu_stream* stream);  ///< one that waits for no other
     int (*drop_stream)(gpu_stream stream);
     int (*stream_done)(gpu_stream stream, bool* done);
     int (*stream_captured)(gpu_stream stream, bool* captured);  ///< whether a graph is being made of what it gets
@@ -63,16 +63,17 @@ struct gpu_runtime {
     int (*wait_value)(gpu_stream stream, std::uint32_t* where, std::uint32_t least);  ///< sees what arrived before, too
     int (*capture_mode)(int* mode);  ///< exchanges what this thread may do while streams are captured
     // For who measures.
-    int (*make_timer)(gpu_event* event);              ///< an event that knows when it was reached
+    int (*make_timer)(gpu_event* event);                                    ///< an event that knows when it was reached
     int (*seconds_between)(double* seconds, gpu_event from, gpu_event to);  ///< of two timers that have been
-    int (*begin_capture)(gpu_stream stream);          ///< what it and those that wait for it get becomes a graph
+    int (*begin_capture)(gpu_stream stream);  ///< what it and those that wait for it get becomes a graph
     int (*end_capture)(gpu_stream stream, gpu_graph* graph);
     int (*launch)(gpu_graph graph, gpu_stream stream);
     int (*drop_graph)(gpu_graph graph);
 
-    // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are through.
+    // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are
+    // through.
     const char* (*nccl_error)(int code);
-    int (*nccl_version)(int* version);                ///< 22809 is 2.28.9
+    int (*nccl_version)(int* version);  ///< 22809 is 2.28.9
     int (*make_id)(nccl_id* id);
     int (*make_comm)(nccl_comm* comm, int ranks, const nccl_id* id, int rank);
     int (*split)(nccl_comm comm, int color, int key, nccl_comm* part);  ///< a negative color takes part and gets null
@@ -89,8 +90,8 @@ struct gpu_runtime {
     // Of types and operations that nccl_reduces() names; avg is sum here.
     int (*all_reduce)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
                       gpu_stream stream);
-    int (*reduce_scatter)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
-                          gpu_stream stream);
+    int (*reduce_scatter)(const void* from, void* to, std::size_t count, element_type type, reduce_op op,
+                          nccl_comm comm, gpu_stream stream);
     int (*reduce)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root,
                   nccl_comm comm, gpu_stream stream);
 
@@ -98,8 +99,8 @@ struct gpu_runtime {
     gpu_reduce_kernel combine;
 };
 
-/// Whether NCCL has the type, and the operation as Terrace defines it: NaN propagates in min and max here, of which NCCL
-/// says nothing.
+/// Whether NCCL has the type, and the operation as Terrace defines it: NaN propagates in min and max here, of which
+/// NCCL says nothing.
 constexpr bool nccl_reduces(element_type type, reduce_op op) noexcept {
     switch (type) {
         case element_type::int16:

@@ -35,16 +35,17 @@ gpu_module load(const std::filesystem::path& file) {
     // Never closed: CUDA does not like to be.
     void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-        m.trouble = fmt::format("{}; it needs the CUDA runtime and NCCL that it was built with: install them, or add "
-                                "their directory to LD_LIBRARY_PATH", dlerror());
+        m.trouble = fmt::format(
+            "{}; it needs the CUDA runtime and NCCL that it was built with: install them, or add "
+            "their directory to LD_LIBRARY_PATH",
+            dlerror());
         return m;
     }
     const auto* table = static_cast<const gpu_runtime*>(dlsym(handle, gpu_runtime_symbol));
-    if (table == nullptr)
-        m.trouble = fmt::format("{}: no module of Terrace", m.path);
+    if (table == nullptr) m.trouble = fmt::format("{}: no module of Terrace", m.path);
     else if (table->bytes != sizeof *table || std::string_view(table->version) != version())
-        m.trouble = fmt::format("{}: of Terrace {}, but this is {}; install both from one build", m.path, table->version,
-                                version());
+        m.trouble = fmt::format("{}: of Terrace {}, but this is {}; install both from one build", m.path,
+                                table->version, version());
     else m.runtime = table;
     return m;
 }

@@ -183,7 +183,8 @@ public:
         const auto bytes = [&](range part) { return static_cast<std::size_t>(part.count()) * c.element; };
         const auto count = [](range part) { return static_cast<std::size_t>(part.count()); };
         // NCCL wants what a rank gives in one piece. Where its own shard lies apart, the place for it is free.
-        const bool apart = c.own != c.src && (c.what == action::stage_reduce_scatter || c.what == action::stage_allreduce);
+        const bool apart =
+            c.own != c.src && (c.what == action::stage_reduce_scatter || c.what == action::stage_allreduce);
         if (apart && mine.count() > 0)
             copy(queue, const_cast<std::byte*>(c.src) + offset(mine), c.own + offset(mine), bytes(mine));
         const bool is_root = g.position == g.root;
@@ -196,15 +197,16 @@ public:
         switch (c.what) {
             case action::stage_reduce_scatter:
                 got = mine;
-                check_nccl("ncclReduceScatter", gpu_.reduce_scatter(src, dst(mine), count(mine), c.type, c.op, to.comm,
-                                                                    stream));
+                check_nccl("ncclReduceScatter",
+                           gpu_.reduce_scatter(src, dst(mine), count(mine), c.type, c.op, to.comm, stream));
                 break;
             case action::stage_allgather:
-                check_nccl("ncclAllGather", gpu_.all_gather(c.src + offset(mine), dst(whole), bytes(mine), to.comm,
-                                                          stream));
+                check_nccl("ncclAllGather",
+                           gpu_.all_gather(c.src + offset(mine), dst(whole), bytes(mine), to.comm, stream));
                 break;
             case action::stage_allreduce:
-                check_nccl("ncclAllReduce", gpu_.all_reduce(src, dst(whole), count(whole), c.type, c.op, to.comm, stream));
+                check_nccl("ncclAllReduce",
+                           gpu_.all_reduce(src, dst(whole), count(whole), c.type, c.op, to.comm, stream));
                 break;
             case action::stage_reduce:
                 if (!is_root) got = {};
@@ -314,7 +316,9 @@ private:
     transport_fault cuda_fault(const char* call, int code) const { return {"cuda", call, code, gpu_.cuda_error(code)}; }
     transport_fault nccl_fault(const char* call, int code) const { return {"nccl", call, code, gpu_.nccl_error(code)}; }
 
-    [[noreturn]] static void raise(const transport_fault& f) { throw transport_error(f.library, f.call, f.code, f.message); }
+    [[noreturn]] static void raise(const transport_fault& f) {
+        throw transport_error(f.library, f.call, f.code, f.message);
+    }
     void require(const char* call, int code) const {
         if (code != 0) raise(cuda_fault(call, code));
     }
@@ -331,11 +335,11 @@ private:
         net.gather_all(&id, all.data(), sizeof id);
         ways_.resize(static_cast<std::size_t>(setting_.ways));
         agree(net, [&] {
-            return make(ways_.front(), "ncclCommInitRankConfig", [&](nccl_comm* comm) {
-                return gpu_.make_comm(comm, net.size(), all.data(), net.rank());
-            });
+            return make(ways_.front(), "ncclCommInitRankConfig",
+                        [&](nccl_comm* comm) { return gpu_.make_comm(comm, net.size(), all.data(), net.rank()); });
         });
-        for (std::size_t way = 1; way < ways_.size(); ++way) agree(net, [&] { return part(ways_[way], 0, net.rank()); });
+        for (std::size_t way = 1; way < ways_.size(); ++way)
+            agree(net, [&] { return part(ways_[way], 0, net.rank()); });
         rank_ = net.rank();
         for (const auto& round : setting_.rounds) agree(net, [&] { return join(round); });
         agree(net, [&] { return make_queues(); });
@@ -420,14 +424,15 @@ private:
         int count = 0, version = 0;
         if (const int code = gpu_.device_count(&count); code != 0) {
             transport_fault f = cuda_fault("cudaGetDeviceCount", code);
-            f.message += "; there is no GPU here, or no driver of it: nvidia-smi tells. Host buffers need none: "
-                         "terrace::mpi::create";
+            f.message +=
+                "; there is no GPU here, or no driver of it: nvidia-smi tells. Host buffers need none: "
+                "terrace::mpi::create";
             return f;
         }
         if (setting_.device < 0 || setting_.device >= count)
-            return transport_fault{"cuda", "cudaSetDevice", 101,
-                                   fmt::format("device {} of {}; give each rank one of 0 to {}", setting_.device, count,
-                                               count - 1)};
+            return transport_fault{
+                "cuda", "cudaSetDevice", 101,
+                fmt::format("device {} of {}; give each rank one of 0 to {}", setting_.device, count, count - 1)};
         if (const int code = gpu_.use_device(setting_.device); code != 0) return cuda_fault("cudaSetDevice", code);
         if (const int code = gpu_.nccl_version(&version); code != 0) return nccl_fault("ncclGetVersion", code);
         name_ = fmt::format("nccl {}.{}.{} on device {}", version / 10000, version / 100 % 100, version % 100,
@@ -458,7 +463,8 @@ private:
 
     transport_fault late_fault(const char* call) const {
         return {"nccl", call, took_too_long,
-                fmt::format("not through after {} s (options::timeout): other ranks are not there", setting_.timeout.count())};
+                fmt::format("not through after {} s (options::timeout): other ranks are not there",
+                            setting_.timeout.count())};
     }
 
     // Waits until what was asked of a nonblocking communicator is through. @returns its code, or took_too_long
@@ -482,7 +488,8 @@ private:
 
     void claim(communicator& c, int queue) noexcept {
         const bool same_graph = c.call == calls_ || (!c.captured && !captured_);
-        if (c.queue >= 0 && c.queue != queue && same_graph) check("cudaStreamWaitEvent", gpu_.wait(at(queue).stream, c.last));
+        if (c.queue >= 0 && c.queue != queue && same_graph)
+            check("cudaStreamWaitEvent", gpu_.wait(at(queue).stream, c.last));
     }
 
     void leave(communicator& c, int queue) noexcept {
@@ -602,7 +609,8 @@ private:
 
     std::string why_late() {
         if (std::string awaited = courier_ ? courier_->awaited() : ""; !awaited.empty()) return awaited;
-        const std::string stuck = trail_.stuck([this](gpu_event e) { return is_done(e); }, rank_, setting_.callers_rank);
+        const std::string stuck =
+            trail_.stuck([this](gpu_event e) { return is_done(e); }, rank_, setting_.callers_rank);
         return fmt::format("{}{}another rank did not make the call, or is gone", stuck, stuck.empty() ? "" : "; ");
     }
 

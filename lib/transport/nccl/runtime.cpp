@@ -132,7 +132,8 @@ int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
     static const int found = driver_function("cuStreamWaitValue32", &call);
     if (found != 0) return found;
     int device = 0, flushes = 0;
-    if (cudaGetDevice(&device) == cudaSuccess) cudaDeviceGetAttribute(&flushes, cudaDevAttrCanFlushRemoteWrites, device);
+    if (cudaGetDevice(&device) == cudaSuccess)
+        cudaDeviceGetAttribute(&flushes, cudaDevAttrCanFlushRemoteWrites, device);
     unsigned flags = CU_STREAM_WAIT_VALUE_GEQ;
     if (flushes != 0) flags |= CU_STREAM_WAIT_VALUE_FLUSH;
     return call(stream, reinterpret_cast<CUdeviceptr>(where), least, flags);

@@ -49,8 +49,9 @@ std::string trail::stuck(const std::function<bool(gpu_event)>& passed, int self,
         std::sort(ranks.begin(), ranks.end());
         ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
         const bool forgotten = n == oldest && oldest > 0;  // one before it may be what waits
-        return fmt::format("{}stage {} {}, step {}, chunk {} waits for rank {}", forgotten ? "at or before " : "", m.where.stage,
-                           m.where.down ? "down" : "up", m.where.step, m.where.chunk, fmt::join(ranks, " or "));
+        return fmt::format("{}stage {} {}, step {}, chunk {} waits for rank {}", forgotten ? "at or before " : "",
+                           m.where.stage, m.where.down ? "down" : "up", m.where.step, m.where.chunk,
+                           fmt::join(ranks, " or "));
     }
     return {};
 }

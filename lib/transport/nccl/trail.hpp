@@ -10,8 +10,8 @@
 
 namespace terrace {
 
-/// What queues have got of the network for the calls in flight, in the order of issue, with an event behind each: so that
-/// one that waits too long learns for what. It remembers the last so many.
+/// What queues have got of the network for the calls in flight, in the order of issue, with an event behind each: so
+/// that one that waits too long learns for what. It remembers the last so many.
 class trail {
 public:
     explicit trail(const gpu_runtime& gpu) : gpu_(gpu) {}
@@ -28,7 +28,8 @@ public:
 
     /// "stage 1 up, step 0, chunk 2 waits for rank 3 or 5": the first that is not through; empty if all are.
     /// @param passed whether an event has been reached  @param self the caller's rank
-    std::string stuck(const std::function<bool(gpu_event)>& passed, int self, const std::vector<int>& callers_rank) const;
+    std::string stuck(const std::function<bool(gpu_event)>& passed, int self,
+                      const std::vector<int>& callers_rank) const;
 
 private:
     static constexpr std::size_t most = 1024;

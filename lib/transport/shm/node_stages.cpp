@@ -19,9 +19,7 @@ namespace {
 constexpr std::size_t page = 4096, line = 64;
 constexpr std::size_t tile_bytes = 8192;
 
-std::size_t offset(const stage_call& c, range part) {
-    return static_cast<std::size_t>(part.begin) * c.element;
-}
+std::size_t offset(const stage_call& c, range part) { return static_cast<std::size_t>(part.begin) * c.element; }
 
 void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
     // Not for long: what is in flight elsewhere must be moved along, and a peer may have died.
@@ -62,7 +60,8 @@ node_stages::bell& node_stages::bell_of(int part) const noexcept {
 }
 
 node_stages::cell& node_stages::cell_of(int part, int lane_slot) const noexcept {
-    return reinterpret_cast<cell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)] + sizeof(bell))[lane_slot];
+    return reinterpret_cast<cell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)] +
+                                   sizeof(bell))[lane_slot];
 }
 
 std::byte* node_stages::lane_memory(int lane_slot, std::size_t bytes) noexcept {
@@ -271,8 +270,8 @@ node_stages::progress node_stages::work(const active& a) noexcept {
     return finished;
 }
 
-// Where a rank works in place, nobody may write what others still read: each then reduces its shard for all. All members
-// come to the same answer.
+// Where a rank works in place, nobody may write what others still read: each then reduces its shard for all. All
+// members come to the same answer.
 node_stages::sharing node_stages::sharing_of(const active& a) const noexcept {
     bool shards = a.call->sharded, reaches_all = true;
     for (int i = 0; i < static_cast<int>(a.call->group->members.size()); ++i) {
@@ -298,8 +297,8 @@ void node_stages::reduce(const active& a, range part, std::byte* to) noexcept {
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
-// Tile by tile, while it is in the innermost cache. In place everything has just been read: writing that past the caches
-// would cost more than it saves.
+// Tile by tile, while it is in the innermost cache. In place everything has just been read: writing that past the
+// caches would cost more than it saves.
 void node_stages::reduce_for_all(const active& a, range shard) noexcept {
     const stage_call& c = *a.call;
     const bool streams = c.streams && a.src != a.dst;
@@ -318,8 +317,8 @@ void node_stages::reduce_for_all(const active& a, range shard) noexcept {
 
 // The member's shard, or all, of its vector at `src`.
 void node_stages::copy_from(const stage_call& c, int member, const std::byte* src) noexcept {
-    const range part = c.what == action::stage_broadcast ? c.group->whole()
-                                                         : c.group->shards[static_cast<std::size_t>(member)];
+    const range part =
+        c.what == action::stage_broadcast ? c.group->whole() : c.group->shards[static_cast<std::size_t>(member)];
     if (src != c.dst)
         copy(c.dst + offset(c, part), src + offset(c, part), static_cast<std::size_t>(part.count()) * c.element,
              c.streams);

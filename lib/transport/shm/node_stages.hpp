@@ -13,7 +13,8 @@ namespace terrace {
 /// Runs stages among ranks that share memory: each reduces its own shard straight from its peers' memory with one
 /// k-input kernel, and copies from there what it is to get; or writes what it reduced where they want to have it, if it
 /// reaches that. Ranks tell one another where they are by one number per lane slot, which only grows, and beside it
-/// where their memory is: any rank's may be in a slot or in a window. Who waits polls the number, and sleeps if it must.
+/// where their memory is: any rank's may be in a slot or in a window. Who waits polls the number, and sleeps if it
+/// must.
 class node_stages {
 public:
     /// @param position by rank: its part of the regions; -1 if it is on another node
@@ -74,14 +75,14 @@ private:
         int slot = 0;
         const stage_call* call = nullptr;
         place src = nowhere, dst = nowhere;  // this rank's, which peers make slow to read in its cell
-        progress waits_for = arrived;  // of peers
-        std::size_t seen = 0;          // peers that are known to have got there
+        progress waits_for = arrived;        // of peers
+        std::size_t seen = 0;                // peers that are known to have got there
     };
 
     struct region {
         std::uint64_t number = 0;  // of the arena 0, of windows from 1
         shared_region memory;
-        std::size_t bytes = 0;     // of a part that may be asked for
+        std::size_t bytes = 0;                        // of a part that may be asked for
         std::atomic<std::uint32_t>* freed = nullptr;  // how many ranks have freed their parts
         std::atomic<bool> in_use{true};               // the caller's part
     };
@@ -137,7 +138,7 @@ private:
     std::size_t slot_bytes_;
     bool sleeps_;
     std::vector<active> active_;
-    std::vector<readers> readers_;  // by lane slot
+    std::vector<readers> readers_;        // by lane slot
     std::vector<std::uint64_t> through_;  // by part: calls that it is known to have completed
     std::vector<const void*> inputs_;
 };

@@ -16,6 +16,8 @@ namespace {
 
 using namespace terrace;
 
+using namespace terrace::detail;
+
 constexpr int turns = 301;
 constexpr std::array levels{options::checking::off, options::checking::first, options::checking::every};
 

@@ -13,16 +13,17 @@
 
 #include <terrace/version.hpp>
 
+#include "base/element_types.hpp"
 #include "base/units.hpp"
-#include "bench/contender.hpp"
-#include "bench/detect.hpp"
-#include "bench/figures.hpp"
-#include "bench/links.hpp"
-#include "tools/pages.hpp"
+#include "bench/measure/backend.hpp"
+#include "bench/measure/detect.hpp"
+#include "bench/measure/links.hpp"
+#include "bench/report/figures.hpp"
+#include "tools/common/pages.hpp"
 
 // What command lines say. CLI11 takes seconds to compile, so it is here alone.
 
-namespace terrace::bench {
+namespace terrace::detail::bench {
 
 namespace {
 
@@ -60,8 +61,7 @@ constexpr int max_sizes = 10'000;
 
 std::string footer() {
     std::string text = "Algorithms:\n";
-    for (const contender_kind& kind : contender_kinds())
-        text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
+    for (const backend_kind& kind : backend_kinds()) text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
     return text + R"(
 BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are counted as nccl-tests do: those of the
 larger buffer, of reduce_scatter and allgather all blocks together, each a multiple of 16 bytes.
@@ -114,7 +114,7 @@ CLI::Validator known_algorithm() {
     return CLI::Validator(
         [](std::string& text) -> std::string {
             std::vector<std::string_view> names;
-            for (const contender_kind& kind : contender_kinds()) names.push_back(kind.name);
+            for (const backend_kind& kind : backend_kinds()) names.push_back(kind.name);
             if (std::find(names.begin(), names.end(), text) != names.end()) return {};
             return fmt::format("there is no algorithm {}; choose from {}", text, fmt::join(names, ", "));
         },
@@ -125,15 +125,13 @@ CLI::Validator known_algorithm() {
 std::map<std::string, element_type> element_types() {
     std::map<std::string, element_type> types{
         {"half", element_type::float16}, {"float", element_type::float32}, {"double", element_type::float64}};
-    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
-        types.emplace(to_string(static_cast<element_type>(t)), static_cast<element_type>(t));
+    for (const element_type t : all_element_types) types.emplace(to_string(t), t);
     return types;
 }
 
 std::map<std::string, reduce_op> reduce_ops() {
     std::map<std::string, reduce_op> ops;
-    for (const reduce_op o : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
-        ops.emplace(to_string(o), o);
+    for (const reduce_op o : all_reduce_ops) ops.emplace(to_string(o), o);
     return ops;
 }
 
@@ -159,7 +157,7 @@ bool takes_part(const settings& s, std::string_view algorithm) {
     return std::find(s.algorithms.begin(), s.algorithms.end(), algorithm) != s.algorithms.end();
 }
 
-bool suits(const settings& s, const contender_kind& kind) { return s.device ? kind.of_device : kind.of_host; }
+bool suits(const settings& s, const backend_kind& kind) { return s.device ? kind.of_device : kind.of_host; }
 
 // What single options cannot tell.
 void check_together(const settings& s) {
@@ -172,12 +170,12 @@ void check_together(const settings& s) {
     if (s.step > 0 && (s.end - s.begin) / s.step >= max_sizes)
         bad(fmt::format("-i {}: makes more than {} sizes from -b {} to -e {}", s.step, max_sizes, s.begin, s.end));
     if (s.end > std::numeric_limits<std::int64_t>::max() / s.async)
-        bad(fmt::format("--async {}: so many buffers of {} bytes fit into no memory", s.async, s.end));
+        bad(fmt::format("--async {0}: {0} buffers of {1} bytes exceed any memory", s.async, s.end));
     if (s.warmup == 0 && !s.iterations)
         bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
     if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
         bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
-    for (const contender_kind& kind : contender_kinds())
+    for (const backend_kind& kind : backend_kinds())
         if (takes_part(s, kind.name) && !suits(s, kind))
             bad(s.device
                     ? fmt::format("--algorithms {}: takes buffers of the host; leave it out, or --device", kind.name)
@@ -214,6 +212,7 @@ struct links_line {
             ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
         app.add_flag("--anywhere", anywhere,
                      "the ranks need not be on the nodes of the file: to try it on one machine");
+        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
         app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
         app.footer(R"(
 Examples:
@@ -240,6 +239,7 @@ struct detect_line {
                      "measure the rates, as --links does: some seconds a level, nothing else running");
         app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
         app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
+        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
         app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
         app.footer(R"(
 Examples:
@@ -382,11 +382,16 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--burst", s.burst, "bytes that each link's shaper lets pass free of charge")
         ->transform(bytes_of(0))
         ->type_name("BYTES");
-    app.add_option("--json", s.json_file, "also write the results to this file")->type_name("FILE");
+    app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
+    app.add_option("--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
+        ->type_name("FILE");
+    app.add_option("--svg", s.svg_file, "also draw times by size to this file")->type_name("FILE");
+    app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");
+    app.add_flag("--wide", s.wide, "print all columns: counts, percentiles, algbw, the middle half of ratios, shapes");
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 
     app.callback([&] {
-        for (const contender_kind& kind : contender_kinds())
+        for (const backend_kind& kind : backend_kinds())
             if (listed->empty() && suits(s, kind)) s.algorithms.emplace_back(kind.name);
         check_together(s);
     });
@@ -413,4 +418,4 @@ std::variant<detect_settings, answer> parse_detect_settings(int argc, const char
     return line.s;
 }
 
-}  // namespace terrace::bench
+}  // namespace terrace::detail::bench

@@ -10,10 +10,10 @@
 #include <terrace/options.hpp>
 #include <terrace/types.hpp>
 
-#include "plan/recipe.hpp"
-#include "tools/answer.hpp"
+#include "plan/plan_data.hpp"
+#include "tools/common/answer.hpp"
 
-namespace terrace::bench {
+namespace terrace::detail::bench {
 
 /// Iterations of a row where the command line does not say: as fit into about a second, but within these.
 inline constexpr int fewest_iterations = 5;
@@ -22,11 +22,15 @@ inline constexpr int most_iterations = 200;  // or the fewest, where they are mo
 /// What the command line asks for.
 struct settings {
     std::filesystem::path plan_file;
-    std::filesystem::path json_file;  ///< empty: none
+    std::filesystem::path json_file;  ///< results for programs; empty: none
+    std::filesystem::path csv_file;   ///< the same as a table of text; empty: none
+    std::filesystem::path svg_file;   ///< a plot of times by size; empty: none
+    bool force = false;               ///< replaces files that Terrace did not write
+    bool wide = false;                ///< all columns
     std::vector<collective> collectives{collective::allreduce};
-    int root = 0;                         ///< of broadcast and reduce
-    std::vector<std::string> algorithms;  ///< names of contenders, in the order they run and are printed
-    std::string reference;                ///< the one among them that the others are divided by
+    int root = 0;                                          ///< of broadcast and reduce
+    std::vector<std::string> algorithms;                   ///< names of backends, in the order they run and are printed
+    std::string reference;                                 ///< the one among them that the others are divided by
     std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the larger buffer, inclusive
     std::int64_t step = 0;                                 ///< [bytes] from size to size; 0: `factor` rules
     int factor = 4;
@@ -40,8 +44,8 @@ struct settings {
     bool device = false;     ///< buffers are on a GPU
     bool staging = false;    ///< and go through memory of the host
     bool graph = false;      ///< calls on them are captured, and replayed
-    bool windows = false;    ///< contenders may use memory of their own (contender::allocate)
-    int async = 1;           ///< calls of an iteration, at once where a contender can
+    bool windows = false;    ///< backends may use memory of their own (backend::allocate)
+    int async = 1;           ///< calls of an iteration, at once where a backend can
     std::int64_t burst = 0;  ///< bytes that pass each link free of charge
     bool progress = false;   ///< also where stderr is no terminal
 
@@ -51,4 +55,4 @@ struct settings {
 
 std::variant<settings, answer> parse_settings(int argc, const char* const* argv);
 
-}  // namespace terrace::bench
+}  // namespace terrace::detail::bench

@@ -1,11 +1,13 @@
 // terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -17,27 +19,29 @@
 #include <terrace/version.hpp>
 
 #include "base/document.hpp"
-#include "bench/contender.hpp"
-#include "bench/detect.hpp"
-#include "bench/device_links.hpp"
-#include "bench/flow.hpp"
-#include "bench/goodput.hpp"
-#include "bench/gpu.hpp"
-#include "bench/links.hpp"
-#include "bench/report.hpp"
-#include "bench/runner.hpp"
+#include "bench/device/device_links.hpp"
+#include "bench/device/gpu.hpp"
+#include "bench/measure/backend.hpp"
+#include "bench/measure/detect.hpp"
+#include "bench/measure/flow.hpp"
+#include "bench/measure/goodput.hpp"
+#include "bench/measure/links.hpp"
+#include "bench/measure/runner.hpp"
+#include "bench/measure/world.hpp"
+#include "bench/report/report.hpp"
 #include "bench/settings.hpp"
-#include "bench/suite.hpp"
-#include "bench/world.hpp"
-#include "plan/recipe.hpp"
-#include "planner/cost.hpp"
+#include "bench/suite/suite.hpp"
+#include "plan/plan_access.hpp"
+#include "plan/plan_data.hpp"
+#include "planner/devices.hpp"
 #include "schedule/compose.hpp"
-#include "tools/import_child.hpp"
-#include "tools/output.hpp"
-#include "topology/cluster_yaml.hpp"
+#include "tools/common/import_child.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
 #include "topology/describe.hpp"
+#include "topology/formats/cluster.hpp"
 
-namespace terrace::bench {
+namespace terrace::detail::bench {
 
 namespace {
 
@@ -62,14 +66,23 @@ void expect_writable(const std::filesystem::path& file, const char* option) {
                           fmt::format("cannot be written; give {} a file in a folder that exists", option));
 }
 
+std::array<std::pair<const std::filesystem::path*, const char*>, 3> outputs_of(const settings& s) {
+    return {{{&s.json_file, "--json"}, {&s.csv_file, "--csv"}, {&s.svg_file, "--svg"}}};
+}
+
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
-        if (w.first() && !s.json_file.empty()) expect_writable(s.json_file, "--json");
+        if (w.first())
+            for (const auto& [file, option] : outputs_of(s)) {
+                if (file->empty()) continue;
+                expect_writable(*file, option);
+                expect_replaceable(*file, {s.plan_file}, s.force);
+            }
         plan p = plan::load(s.plan_file);
-        check_runnable(p.get());
+        check_runnable(data_of(p));
         for (const collective what : s.collectives) {
-            if (!p.get().rules.contains(what))
+            if (!data_of(p).rules.contains(what))
                 throw input_error(
                     s.plan_file.string(), 0, 0,
                     fmt::format("the plan has no rules for {0}; plan again, or leave {0} out", to_string(what)));
@@ -81,26 +94,18 @@ plan load(const world& w, const settings& s) {
     });
 }
 
-// A plan that does not fit these ranks is a mistake in a file, so its name belongs into the message.
-std::unique_ptr<contender> make_fitting(const std::string& name, const setting& in, const std::filesystem::path& file) {
-    try {
-        return make_contender(in, name);
-    } catch (const plan_error& e) {
-        throw input_error(file.string(), 0, 0, e.what());
-    }
-}
-
-std::vector<runner::entrant> invite(const conditions& under, collective what, std::vector<absence>& absent) {
+std::vector<runner::named_backend> make_backends(const conditions& under, collective what,
+                                                 std::vector<absence>& absent) {
     const world& w = under.ranks;
     const settings& s = under.asked;
     options how = options::from_environment();
     how.place = s.place;
     const setting in{w, under.chosen, how, {what, s.type, s.op, s.root}, s.windows, under.device, s.staging, s.graph};
-    std::vector<runner::entrant> all;
+    std::vector<runner::named_backend> all;
     for (const std::string& name : s.algorithms) {
-        const auto make = [&]() -> std::unique_ptr<contender> {
+        const auto make = [&]() -> std::unique_ptr<backend> {
             try {
-                return make_fitting(name, in, s.plan_file);
+                return make_backend(in, name);
             } catch (const usage_error& e) {
                 absent.push_back({what, name, e.what()});
                 return nullptr;
@@ -116,9 +121,10 @@ struct outcome {
     std::vector<absence> absent;
 };
 
-void compare(const world& w, const conditions& under, memory& where, collective what, progress& shown, outcome& all) {
+void compare(const world& w, const conditions& under, memory& where, collective what,
+             std::vector<runner::named_backend> backends, progress& shown, outcome& all) {
     const settings& s = under.asked;
-    runner run(w, s, where, what, invite(under, what, all.absent));
+    runner run(w, s, where, what, std::move(backends));
     shown.clear();
     say(w, heading_text(under, what, all.absent));
     const std::size_t before = all.rows.size();
@@ -138,15 +144,23 @@ int compare(const world& w, const settings& s) {
     const std::unique_ptr<memory> where = device ? device_memory(*device) : host_memory();
     std::optional<bus_rates> bus;
     if (s.staging) bus = measure_bus(w, *device);
-    const yardstick against(p.get().machine, measure_goodput(w, p.get().machine, s.place), s.burst, bus);
+    const link_limits against(data_of(p).machine, measure_goodput(w, data_of(p).machine, s.place), s.burst, bus);
     const conditions under{w, s, p, against, now_text(), device.get()};
 
+    outcome all;
+    // A plan that does not fit these ranks is refused before anything is printed.
+    std::vector<runner::named_backend> backends = make_backends(under, s.collectives.front(), all.absent);
     say(w, header_text(under));
     progress shown(w.first(), s.progress);
-    outcome all;
-    for (const collective what : s.collectives) compare(w, under, *where, what, shown, all);
+    for (const collective what : s.collectives) {
+        if (what != s.collectives.front()) backends = make_backends(under, what, all.absent);
+        compare(w, under, *where, what, std::move(backends), shown, all);
+    }
     w.together([&] {
-        if (w.first() && !s.json_file.empty()) write_atomically(s.json_file, to_json(under, all.rows, all.absent));
+        if (!w.first()) return true;
+        if (!s.json_file.empty()) write_atomically(s.json_file, to_json(under, all.rows, all.absent));
+        if (!s.csv_file.empty()) write_atomically(s.csv_file, to_csv(under, all.rows));
+        if (!s.svg_file.empty()) write_atomically(s.svg_file, to_svg(under, all.rows));
         return true;
     });
     const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };
@@ -199,7 +213,10 @@ int report_links(const world& w, const links_settings& s, const topology& before
 
 int measure_links(const world& w, const links_settings& s) {
     const topology before = w.together([&] {
-        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
+        if (w.first() && !s.output_file.empty()) {
+            expect_writable(s.output_file, "-o");
+            expect_replaceable(s.output_file, {s.topology_file}, s.force);
+        }
         topology t = read_cluster(s.topology_file, read_node_in_child);
         expect_ranks(w, s, t.machine);
         return t;
@@ -214,7 +231,10 @@ int measure_links(const world& w, const links_settings& s) {
 
 int describe(const world& w, const detect_settings& s) {
     w.together([&] {
-        if (w.first() && !s.output_file.empty()) expect_writable(s.output_file, "-o");
+        if (w.first() && !s.output_file.empty()) {
+            expect_writable(s.output_file, "-o");
+            expect_replaceable(s.output_file, {}, s.force);
+        }
         return true;
     });
     progress shown(w.first(), s.progress);
@@ -276,10 +296,10 @@ int print_page(int argc, char** argv) {
 
 }  // namespace
 
-}  // namespace terrace::bench
+}  // namespace terrace::detail::bench
 
 int main(int argc, char** argv) {
-    using namespace terrace::bench;
+    using namespace terrace::detail::bench;
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
         if (asks_for_a_page(argc, argv)) return print_page(argc, argv);

@@ -9,8 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "base/index.hpp"
+#include "planner/policy.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -31,11 +32,11 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
 
 }  // namespace
 
-std::string key_of_places(std::span<const stage> stages) {
+std::string key_of_layout(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
         key += fmt::format("{}-{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, static_cast<int>(s.how),
-                           s.first, fmt::join(s.weights, ":"));
+                           s.route_share, fmt::join(s.shares, ":"));
     return key;
 }
 
@@ -56,9 +57,8 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
             kinds.push_back(kind_of(std::move(parts)));
         }
     }
-    constexpr std::size_t many = 100;
     sample(t.depth() - 1, 0, 1);
-    if (ranks_.size() <= many) return;
+    if (ranks_.size() <= policy.many_samples) return;
     takes_few_ = true;
     ranks_.clear(), weights_.clear();
     sample(t.depth() - 1, 0, 1);
@@ -96,7 +96,7 @@ void sampler::sample(int level, int domain, double weight) {
 }
 
 int sampler::child_begin(const layout& l, int height, int domain) const {
-    const layout::rung& r = l.rungs[at(height)];
+    const layout::tier& r = l.tiers[at(height)];
     return r.group > 0 ? domain * r.group : machine_.shape.first_child(r.level, domain);
 }
 
@@ -110,17 +110,16 @@ std::pair<int, int> sampler::positions_of(const layout& l, int domain) const {
 }
 
 int sampler::domain_at(const layout& l, int height, int rank) const {
-    if (height == static_cast<int>(l.rungs.size()) && l.rungs.back().group == 0)
-        return machine_.shape.domain_of(l.rungs.back().level, rank);
-    if (height == static_cast<int>(l.rungs.size())) return domain_at(l, height - 1, rank) / l.rungs.back().group;
-    const layout::rung& r = l.rungs[at(height)];
+    if (height == static_cast<int>(l.tiers.size()) && l.tiers.back().group == 0)
+        return machine_.shape.domain_of(l.tiers.back().level, rank);
+    if (height == static_cast<int>(l.tiers.size())) return domain_at(l, height - 1, rank) / l.tiers.back().group;
+    const layout::tier& r = l.tiers[at(height)];
     return machine_.shape.domain_of(r.level - 1, rank) / r.within;
 }
 
-std::vector<int> sampler::blocks(const layout& l) const {
-    constexpr int few = 256;
-    const place& any = l.places.front();
-    if (any.positions > few || domain_at(l, l.to, machine_.ranks() - 1) != 0) return {};
+std::vector<int> sampler::unequal_positions(const layout& l) const {
+    const sample_place& any = l.places.front();
+    if (any.positions > policy.unequal_positions || domain_at(l, l.to, machine_.ranks() - 1) != 0) return {};
     std::vector<int> ranks;
     for (int p = 0; p < any.positions; ++p) {
         const int end = p + 1 < any.positions ? first_rank(l, l.from, p + 1) : machine_.ranks();
@@ -131,13 +130,13 @@ std::vector<int> sampler::blocks(const layout& l) const {
 }
 
 int sampler::first_rank(const layout& l, int height, int domain) const {
-    const layout::rung& r = l.rungs[at(height)];
+    const layout::tier& r = l.tiers[at(height)];
     return machine_.shape.first_rank(r.level - 1, domain * r.within);
 }
 
 int sampler::kind_of(const layout& l, int height, int domain) {
-    const bool top = height == static_cast<int>(l.rungs.size());
-    const layout::rung& r = l.rungs[at(top ? height - 1 : height)];
+    const bool top = height == static_cast<int>(l.tiers.size());
+    const layout::tier& r = l.tiers[at(top ? height - 1 : height)];
     if (top ? r.group == 0 : r.within == 1) {
         const int level = top ? r.level : r.level - 1;
         return level < 0 ? 0 : kind_[at(level)][at(domain)];
@@ -148,37 +147,37 @@ int sampler::kind_of(const layout& l, int height, int domain) {
     return kind_of(std::move(children));
 }
 
-void sampler::add_rungs(layout& l, const stage& s) const {
-    const bool goes_on = !l.rungs.empty() && l.rungs.back().level == s.levels.front();
-    const int within = goes_on ? l.rungs.back().within * l.rungs.back().group : 1;
-    l.from = static_cast<int>(l.rungs.size());
-    if (is_split(machine_, s, within)) l.rungs.push_back({s.levels.front(), within, s.group});
+void sampler::add_tiers(layout& l, const stage& s) const {
+    const bool goes_on = !l.tiers.empty() && l.tiers.back().level == s.levels.front();
+    const int within = goes_on ? l.tiers.back().within * l.tiers.back().group : 1;
+    l.from = static_cast<int>(l.tiers.size());
+    if (is_split(machine_, s, within)) l.tiers.push_back({s.levels.front(), within, s.group});
     else
-        for (const int level : s.levels) l.rungs.push_back({level, 1, 0});
-    l.to = static_cast<int>(l.rungs.size());
+        for (const int level : s.levels) l.tiers.push_back({level, 1, 0});
+    l.to = static_cast<int>(l.tiers.size());
     l.how = s.how;
 }
 
 const layout& sampler::lay_out(std::span<const stage> stages) { return make(stages).what; }
 
 sampler::laid_out& sampler::make(std::span<const stage> stages) {
-    const auto [known, is_new] = known_.try_emplace(key_of_places(stages));
+    const auto [known, is_new] = known_.try_emplace(key_of_layout(stages));
     laid_out& made = known->second;
     if (!is_new) return made;
     if (stages.size() > 1) made.before = &make(stages.first(stages.size() - 1));
-    if (made.before != nullptr) made.what.rungs = made.before->what.rungs;
+    if (made.before != nullptr) made.what.tiers = made.before->what.tiers;
     made.what.innermost = made.before == nullptr;
-    add_rungs(made.what, stages.back());
+    add_tiers(made.what, stages.back());
     made.has_cuts = stages.back().how == mode::scatter || (made.before != nullptr && made.before->has_cuts);
     for (std::size_t i = 0; i < ranks_.size(); ++i) put(made, i);
     for (laid_out* l = &made; l != nullptr; l = l->before) l->forget_cuts();
     return made;
 }
 
-void sampler::put(laid_out& l, std::size_t sample) {
+sample_place sampler::stand(const laid_out& l, std::size_t sample) const {
     const int rank = ranks_[sample];
     const layout& w = l.what;
-    place p;
+    sample_place p;
     p.domain = domain_at(w, w.to, rank);
     const auto [begin, end] = positions_of(w, p.domain);
     p.first = begin;
@@ -191,46 +190,57 @@ void sampler::put(laid_out& l, std::size_t sample) {
     }
     p.below = l.before == nullptr ? std::vector{1.0} : l.before->weight[sample];
     p.share = p.below.front();
+    return p;
+}
 
-    // Cut what the rank holds where any sibling's owners change.
-    std::vector<std::pair<double, double>> held;
+// Cuts what the rank holds where the owners of any sibling's part change.
+std::vector<std::pair<double, double>> sampler::pieces_of(laid_out& l, std::size_t sample, const sample_place& p) {
     const cuts* others = p.share > 0 ? mixed_cuts(l, p.domain) : nullptr;
-    if (l.before == nullptr) held.emplace_back(0, 1);
-    else if (others == nullptr) held = l.before->held[sample];
-    else
-        for (auto [low, high] : l.before->held[sample]) {
-            for (auto cut = std::upper_bound(others->begin(), others->end(), low + same_place);
-                 cut != others->end() && *cut < high - same_place; ++cut) {
-                held.emplace_back(low, *cut);
-                low = *cut;
-            }
-            held.emplace_back(low, high);
+    if (l.before == nullptr) return {{0, 1}};
+    if (others == nullptr) return l.before->held[sample];
+    std::vector<std::pair<double, double>> held;
+    for (auto [low, high] : l.before->held[sample]) {
+        for (auto cut = std::upper_bound(others->begin(), others->end(), low + same_place);
+             cut != others->end() && *cut < high - same_place; ++cut) {
+            held.emplace_back(low, *cut);
+            low = *cut;
         }
-    p.pieces = static_cast<double>(held.size());
-    p.largest = 0;
-    for (const auto& [low, high] : held) p.largest = std::max(p.largest, high - low);
+        held.emplace_back(low, high);
+    }
+    return held;
+}
 
-    // What is left after the stage.
+// Returns the vectors that the rank's domain of each height holds after the stage.
+std::vector<double> sampler::weight_after(const layout& w, const sample_place& p) {
     std::vector<double> weight = p.below;
     const double whole = weight.back(), n = p.positions;
-    const bool first = p.position == 0;
-    for (double& each : weight) each = w.how == mode::scatter ? each / n : w.how == mode::root && !first ? 0 : each;
-    const auto add_block = [&](const place::block& b) {
+    const bool is_root = p.position == 0;
+    for (double& each : weight) each = w.how == mode::scatter ? each / n : w.how == mode::root && !is_root ? 0 : each;
+    const auto add_block = [&](const sample_place::block& b) {
         weight.push_back(w.how == mode::scatter ? whole * b.positions / n
                          : w.how == mode::root  ? (b.first == 0 ? whole : 0)
                                                 : whole * b.positions);
     };
-    for (const place::block& b : p.blocks) add_block(b);
+    for (const sample_place::block& b : p.blocks) add_block(b);
     add_block({0, p.positions});
-    if (w.how == mode::scatter)
+    return weight;
+}
+
+void sampler::put(laid_out& l, std::size_t sample) {
+    sample_place p = stand(l, sample);
+    std::vector<std::pair<double, double>> held = pieces_of(l, sample, p);
+    p.pieces = static_cast<double>(held.size());
+    p.largest = 0;
+    for (const auto& [low, high] : held) p.largest = std::max(p.largest, high - low);
+    if (l.what.how == mode::scatter)
         for (auto& [low, high] : held) {
-            const double part = (high - low) / n;
+            const double part = (high - low) / p.positions;
             low += part * p.position;
             high = low + part;
         }
-    if (w.how == mode::root && !first) held.clear();
+    if (l.what.how == mode::root && p.position > 0) held.clear();
     l.held.push_back(std::move(held));
-    l.weight.push_back(std::move(weight));
+    l.weight.push_back(weight_after(l.what, p));
     l.what.places.push_back(std::move(p));
 }
 
@@ -265,4 +275,4 @@ const sampler::cuts& sampler::cuts_after(laid_out& l, int domain) {
     return made;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

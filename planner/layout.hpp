@@ -7,64 +7,68 @@
 #include <utility>
 #include <vector>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
+#include "planner/policy.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Where a sampled rank stands in one stage: it holds a part of the vector, and in its domain it speaks for a position,
-/// one of those between which the stage moves data.
-struct place {
-    int domain = 0;     ///< of the stage, counted over the machine
-    int first = 0;      ///< position 0, counted over the machine
-    int positions = 1;  ///< of the domain
-    int position = 0;
-    double share = 1;           ///< of the vector, held when the stage begins; 0: the rank takes no part
-    double pieces = 1;          ///< consecutive parts with other owners elsewhere: groups that the rank is a member of
-    double largest = 1;         ///< of the pieces, of the vector
+/// Where a sampled rank stands in one stage: the domain that moves data among its positions, the position that the rank
+/// is in, and the part of the vector that it holds.
+struct sample_place {
+    int domain = 0;      ///< of the stage, counted over the machine
+    int first = 0;       ///< position 0 of the domain, counted over the machine
+    int positions = 1;   ///< of the domain
+    int position = 0;    ///< of the rank in the domain
+    double share = 1;    ///< of the vector, held when the stage begins; 0: the rank takes no part
+    double pieces = 1;   ///< consecutive parts of that with other owners elsewhere: groups that the rank is a member of
+    double largest = 1;  ///< of the pieces, of the vector
     std::vector<double> below;  ///< vectors held together by the rank's domain at each height up to its position's
+    /// Consecutive positions.
     struct block {
         int first = 0, positions = 1;
     };
-    std::vector<block> blocks;  ///< positions under the rank's domain, at each height above its position's
+    std::vector<block> blocks;  ///< positions under the rank's domain at each height above its position's
 };
 
-/// Stages over a machine, as far as prices depend on them: not on their algorithms. Heights count the nested domains
+/// Stages over a machine, as far as prices depend on them and not on their algorithms. Heights count the nested domains
 /// that the stages see, from the ranks (0) to the machine; the parts of a split level are among them.
 struct layout {
-    struct rung {
-        int level = 0;   ///< of the machine, that joins domains of this height
+    /// What joins domains of one height.
+    struct tier {
+        int level = 0;   ///< of the machine
         int within = 1;  ///< children of the level in one domain of this height: several between parts of a split level
         int group = 0;   ///< domains of this height in one of the next, where the level is split; else 0
         bool linked() const noexcept { return within == 1; }  ///< domains of this height have links of their own
     };
-    std::vector<rung> rungs;  ///< by height
+    std::vector<tier> tiers;  ///< by height
     int from = 0, to = 0;     ///< heights of the last stage's positions and of its domains
     mode how = mode::scatter;
     bool innermost = true;
-    std::vector<place> places;  ///< in the last stage, by sample
+    std::vector<sample_place> places;  ///< in the last stage, by sample
 };
 
-/// The same text for stages at the same places in the same modes, and for no others.
-std::string key_of_places(std::span<const stage> stages);
+/// Returns the same text for stages with the same layout, and for no others.
+std::string key_of_layout(std::span<const stage> stages);
 
 /// Ranks that stand for all others, and where stages put them. Domains of equal shape are alike, wherever they are: of
-/// the children of each domain the first and the last and, of every shape among them, one more stand for the others.
-/// Where these are many (levels are), all but the first domain of each shape are looked at by one rank alone.
+/// the children of each domain the first, the last and one more of every shape among them stand for the others. Where
+/// that makes many samples (planner_policy::many_samples), all but the first domain of each shape have one rank only.
 class sampler {
 public:
-    /// Of machines of up to `all_up_to` ranks, all are samples.
-    explicit sampler(const hierarchy& machine, int all_up_to = 64);
+    /// @param all_up_to all ranks of machines up to this size are samples
+    explicit sampler(const hierarchy& machine, int all_up_to = policy.sampled_whole);
 
     std::span<const int> ranks() const noexcept { return ranks_; }
     std::span<const double> weights() const noexcept { return weights_; }  ///< ranks that each stands for
-    /// Where the samples stand in the last of the stages.
+    /// Returns where the samples stand in the last of the stages.
     const layout& lay_out(std::span<const stage> stages);
 
-    /// Ranks of each position of a last stage whose positions have unequally many, but few enough to tell them apart.
-    std::vector<int> blocks(const layout& l) const;
-    /// The domain of a height that holds a rank, counted over the machine.
+    /// Returns the number of ranks in each position of a last stage that has one domain, if these numbers differ and
+    /// positions are few enough to be told apart (planner_policy::unequal_positions); else nothing.
+    std::vector<int> unequal_positions(const layout& l) const;
+    /// Returns the domain of a height that holds a rank, counted over the machine.
     int domain_at(const layout& l, int height, int rank) const;
-    /// The first rank of a domain of a height.
+    /// Returns the first rank of a domain of a height.
     int first_rank(const layout& l, int height, int domain) const;
 
 private:
@@ -76,7 +80,7 @@ private:
         std::vector<std::vector<std::pair<double, double>>> held;  // pieces, by sample
         std::vector<std::vector<double>> weight;                   // vectors, by sample and height
         std::map<int, cuts> after;                                 // by kind of domain
-        std::map<int, const cuts*> mixed;  // what cuts the positions of a domain, by domain; null where they are alike
+        std::map<int, const cuts*> mixed;  // cuts of the positions of a domain, by domain; null where they are alike
         std::map<int, cuts> joint;         // those, by kind of domain
         bool has_cuts = false;
 
@@ -85,8 +89,11 @@ private:
 
     void sample(int level, int domain, double weight);
     laid_out& make(std::span<const stage> stages);
-    void add_rungs(layout& l, const stage& s) const;
+    void add_tiers(layout& l, const stage& s) const;
     void put(laid_out& l, std::size_t sample);
+    sample_place stand(const laid_out& l, std::size_t sample) const;
+    std::vector<std::pair<double, double>> pieces_of(laid_out& l, std::size_t sample, const sample_place& p);
+    static std::vector<double> weight_after(const layout& w, const sample_place& p);
     int child_begin(const layout& l, int height, int domain) const;
     std::pair<int, int> positions_of(const layout& l, int domain) const;
     int kind_of(std::vector<int> children);
@@ -107,4 +114,4 @@ private:
     std::map<std::string, laid_out> known_;  // by stages, whatever their algorithms
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,40 +5,35 @@
 #include <optional>
 
 #include "base/partition.hpp"
+#include "planner/policy.hpp"
 #include "schedule/lower.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-// Groups beyond this size are not run position by position where three positions show that they all do the same.
-constexpr int large_group = 32;
-constexpr int huge_group = 1024;
-
-// Groups beyond this size are looked at only where few positions show what all do.
-constexpr int longest_look = 16384;
-
-// What one position sends, by step.
+// The messages that one position sends, by step.
 using sent = std::map<int, std::vector<exchange::message>>;
 
 class recorder {
 public:
-    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks) : emit_(emit), size_(size) {
+    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks)
+        : emit_(emit), size_(size), group_(group::numbered(size)) {
+        std::vector<range> shards;
         for (int i = 0; i < size; ++i) {
-            members_.push_back(i);
             constexpr int halves = 2;  // algorithms may cut a shard
-            shards_.push_back({count_, count_ + halves * (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
-            count_ = shards_.back().end;
+            shards.push_back({count_, count_ + halves * (blocks.empty() ? 1 : blocks[static_cast<std::size_t>(i)])});
+            count_ = shards.back().end;
         }
+        group_ = group_.with_shards(std::move(shards));
     }
 
     schedule program(int position) const {
         builder out(position, size_, collective::allreduce, count_);
-        emit_(out, {members_, shards_, {0, count_}, position, 0});
+        emit_(out, group_.seen_from(position));
         schedule made = out.finish();
-        const bool library =
-            std::any_of(made.groups.begin(), made.groups.end(), [](const stage_group& g) { return g.library; });
-        return library ? lower(made, {}) : made;
+        const bool by_mpi = std::ranges::find(made.instrs, provider::mpi, &instr::by) != made.instrs.end();
+        return by_mpi ? lower(made, {}) : made;
     }
 
     sent run(int position, double& reduced) const {
@@ -54,7 +49,7 @@ public:
 private:
     double share(const operand& o) const { return static_cast<double>(o.part.count()) / static_cast<double>(count_); }
 
-    // What goes to one peer in one step counts as one message.
+    // All that goes to one peer in one step is one message.
     static void add(std::vector<exchange::message>& step, int from, int to, double part) {
         if (!step.empty() && step.back().to == to) step.back().part += part;
         else step.push_back({from, to, part});
@@ -63,8 +58,7 @@ private:
     algorithm::generator emit_;
     int size_;
     std::int64_t count_ = 0;
-    std::vector<int> members_;
-    std::vector<range> shards_;
+    group group_;
 };
 
 sent turned(sent messages, int by, int size) {
@@ -86,7 +80,7 @@ bool looks_circulant(const recorder& run, int size) {
     return true;
 }
 
-// Steps that do not wait for one another become one exchange; equal ones in succession are counted.
+// Steps that do not wait for one another become one exchange. Equal steps in succession are counted.
 std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
     std::vector<exchange> result;
     const bool dependent = rounds >= static_cast<int>(messages.size());
@@ -104,9 +98,9 @@ pattern read_off(algorithm::generator emit, int size, int rounds, const std::vec
     const recorder run(emit, size, blocks);
     pattern made;
     const std::vector<instr> first = run.program(0).instrs;
-    made.native = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
+    made.by_provider = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
     made.reduced.resize(static_cast<std::size_t>(size));
-    made.circulant = size > large_group && looks_circulant(run, size);
+    made.circulant = size > policy.large_group && looks_circulant(run, size);
     sent messages;
     for (int position = 0; position < (made.circulant ? 1 : size); ++position)
         for (const auto& [step, list] : run.run(position, made.reduced[static_cast<std::size_t>(position)]))
@@ -116,14 +110,14 @@ pattern read_off(algorithm::generator emit, int size, int rounds, const std::vec
     return made;
 }
 
-// A ring: in each of n - 1 steps all positions send an n-th to the next one.
+// Returns the pattern of a ring: in each of n - 1 steps every position sends an n-th to the next one.
 pattern ring(int size, bool adds) {
     return {.exchanges = {{{{0, 1, 1.0 / size}}, size - 1, size - 1}},
             .reduced = std::vector(static_cast<std::size_t>(size), adds ? (size - 1.0) / size : 0),
             .circulant = true};
 }
 
-// A chain: everything goes from the first position to the last, or back.
+// Returns the pattern of a chain: everything goes from the first position to the last, or back.
 pattern chain(int size, bool adds) {
     pattern made;
     made.reduced.assign(static_cast<std::size_t>(size), adds ? 1 : 0);
@@ -142,22 +136,27 @@ bool same(const pattern& a, const pattern& b) {
            std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
 }
 
-// The pattern of a group too large to be run position by position, where smaller groups show what it is.
+// Returns the pattern of a group that is too large to be run position by position, if smaller groups show a ring or a
+// chain.
 std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
     for (const auto guess : {ring, chain}) {
         const auto holds = [&](int small) {
-            return same(read_off(down ? a.down(how) : a.up(how), small, a.rounds(small)), guess(small, !down));
+            return same(read_off(down ? a.down(how) : a.up(how), small, a.startups(small)), guess(small, !down));
         };
-        if (holds(large_group + 1) && holds(large_group + 2)) return guess(size, !down);
+        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !down);
     }
     return {};
 }
 
 }  // namespace
 
+bool crowds(const algorithm& a, int size) noexcept {
+    return size > policy.most_exchanges_at_once && a.graph == message_graph::all_at_once;
+}
+
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
-    if (size > crowd && a.name == "direct") return false;
-    return size <= longest_look || of(a, how, false, large_group + 1).circulant ||
+    if (crowds(a, size)) return false;
+    return size <= policy.largest_group || of(a, how, false, policy.large_group + 1).circulant ||
            extrapolated(a, how, false, size).has_value();
 }
 
@@ -166,9 +165,9 @@ const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int siz
     const algorithm::generator emit = down ? a.down(how) : a.up(how);
     if (!is_new || emit == nullptr) return page->second;
     std::optional<pattern> known;
-    if (size > huge_group) known = extrapolated(a, how, down, size);
-    page->second = known ? std::move(*known) : read_off(emit, size, a.rounds(size), blocks);
+    if (size > policy.huge_group) known = extrapolated(a, how, down, size);
+    page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), blocks);
     return page->second;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,9 +6,9 @@
 
 #include "schedule/registry.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Messages of one step, or of equal steps in succession. Positions are those of the group.
+/// The messages of one step, or of equal steps in succession, between positions of a group.
 struct exchange {
     struct message {
         int from = 0, to = 0;
@@ -17,39 +17,32 @@ struct exchange {
         friend bool operator==(const message&, const message&) = default;
     };
     std::vector<message> messages;
-    int times = 1;     ///< how many steps of these messages follow one another
-    int startups = 1;  ///< how many of them wait for one another: latencies paid
+    int times = 1;     ///< steps of these messages that follow one another
+    int startups = 1;  ///< of these, steps that wait for one another and cost a latency each
 
     friend bool operator==(const exchange&, const exchange&) = default;
 };
 
-/// What an algorithm sends over a group in one direction, read off its generator: the pattern is written nowhere else.
+/// The messages of an algorithm over a group in one direction, read off its generator: the pattern is written nowhere
+/// else.
 struct pattern {
     std::vector<exchange> exchanges;
-    std::vector<double>
-        reduced;  ///< by position: work of reducing, in segments added to others (two read, one written)
+    /// By position, the segments that it adds to others: each reads two and writes one. k inputs at once count (k+1)/3.
+    std::vector<double> reduced;
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;
-    bool native = false;  ///< handed to the transport: it has no exchanges of its own
-
-    template <class F>
-    void for_each_message(const exchange& e, F&& f) const {
-        const int size = static_cast<int>(reduced.size());
-        for (const exchange::message& m : e.messages) {
-            if (!circulant) f(m.from, m.to, m.part);
-            for (int i = 0; circulant && i < size; ++i) f(i, m.to + i < size ? m.to + i : m.to + i - size, m.part);
-        }
-    }
+    bool by_provider = false;  ///< handed over to a provider: it has no exchanges of its own
 };
 
-/// No rank exchanges messages with more others than this at a time.
-inline constexpr int crowd = 1024;
+/// Returns true if ranks of a group of this size would exchange messages with too many others at a time
+/// (planner_policy::most_exchanges_at_once).
+bool crowds(const algorithm& a, int size) noexcept;
 
 /// Patterns by algorithm, mode, direction, size and blocks, each made once; the root is position 0.
 class pattern_book {
 public:
-    /// Whether planners consider it for groups of this size.
+    /// Returns true if the planner considers an algorithm for groups of this size.
     bool worth_a_look(const algorithm& a, mode how, int size);
     /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
     const pattern& of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks = {});
@@ -58,4 +51,4 @@ private:
     std::map<std::tuple<std::string_view, mode, bool, int, std::vector<int>>, pattern> pages_;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

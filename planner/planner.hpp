@@ -1,14 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
+#include "planner/bound.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Where a time comes from: for `terrace explain`.
 struct stage_cost {
@@ -49,19 +49,13 @@ std::vector<candidate> candidates(const hierarchy& machine, collective what = co
 ///             | the roots                     | over the rest             |
 ///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
 ///
-/// What runs in the node is whatever is fastest at 1 MiB: native where ranks share memory.
+/// What runs in the node is whatever is fastest at 1 MiB: shared memory where ranks have it.
 /// @throws usage_error for other names
 candidate baseline(const hierarchy& machine, std::string_view name, collective what = collective::allreduce);
 
 /// Section 6 of the design: time of a call with `lanes` chunks of `chunk` bytes in flight (chunk 0: all).
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
                    std::int64_t chunk, collective what = collective::allreduce);
-
-/// The physical limit, point to point [s]; `rate(level)` [B/s] defaults to the levels' bandwidths, and `free_bytes`
-/// pass each link at no cost (the burst of a shaper).
-double limit(const hierarchy& machine, std::int64_t bytes, collective what = collective::allreduce);
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
-             collective what = collective::allreduce);
 
 /// The rule that runs `c` for messages around `bytes`: lanes and chunk by the one rule that all algorithms share.
 rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what = collective::allreduce);
@@ -79,6 +73,6 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
 std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what = collective::allreduce);
 
 /// A whole plan, with rules for every collective. Deterministic: same machine, same bytes out.
-recipe make_plan(const std::string& name, const hierarchy& machine);
+plan_data make_plan(const std::string& name, const hierarchy& machine);
 
-}  // namespace terrace
+}  // namespace terrace::detail

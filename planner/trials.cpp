@@ -5,28 +5,21 @@
 #include <fmt/format.h>
 
 #include "base/partition.hpp"
+#include "planner/policy.hpp"
 #include "planner/simulate/simulate.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-namespace {
-
-constexpr double most_messages = 8'000;     // of one simulation
-constexpr std::int64_t budget = 6'000'000;  // shares of all simulations for one collective
-constexpr std::int64_t of_message = 16;     // shares: what else a message takes
-constexpr int rounds = 6;                   // of all lanes, after which a chunk takes what later ones take
-
-}  // namespace
-
-bool takes_links(const hierarchy& machine) noexcept {
+bool moves_by_links(const hierarchy& machine) noexcept {
     return std::none_of(machine.levels.begin(), machine.levels.end(),
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
 
-trials::trials(const hierarchy& machine) : machine_(machine), left_(takes_links(machine) ? budget : 0) {}
+trials::trials(const hierarchy& machine)
+    : machine_(machine), left_(moves_by_links(machine) ? policy.simulated_shares : 0) {}
 
 std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
-    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = rounds * lanes;
+    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = policy.simulated_rounds * lanes;
     if (chunks <= some) return run(c, lanes, chunk, bytes);
     const auto first = run(c, lanes, chunk, some / 2 * chunk), all = run(c, lanes, chunk, some * chunk);
     if (!first || !all) return {};
@@ -37,11 +30,11 @@ std::optional<double> trials::run(const priced_candidate& c, int lanes, std::int
     const auto [known, is_new] =
         known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, bytes));
     if (!is_new) return known->second;
-    if (left_ <= 0 || c.cost.messages(static_cast<double>(bytes), chunk) > most_messages) return {};
+    if (left_ <= 0 || c.cost.messages(static_cast<double>(bytes), chunk) > policy.most_messages) return {};
     const rule how{.up_to = bytes, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const simulation made = simulate(machine_, how, c.cost.what(), bytes);
-    left_ -= made.shares + of_message * made.messages;
+    left_ -= made.shares + policy.shares_of_message * made.messages;
     return known->second = made.time;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

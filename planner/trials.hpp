@@ -7,28 +7,30 @@
 
 #include "planner/search.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// What NCCL and MPI take of devices' buffers is not what links take: simulations know links.
-bool takes_links(const hierarchy& machine) noexcept;
+/// Returns true if data moves at the rates of links, which is all that simulations know: false where the cluster file
+/// has rates of NCCL or MPI for buffers of devices.
+bool moves_by_links(const hierarchy& machine) noexcept;
 
-/// Calls tried by simulation, for what no closed form sees: stages of different chunks that meet on one link and from
-/// then on keep step, and ranks that wait for unequal siblings. Only on machines so small that this takes no time to
-/// speak of; that is counted in messages and shares of links, so that plans are the same everywhere.
+/// Simulated calls of one collective's candidates. Simulations see what no closed form does: stages of different chunks
+/// that meet on one link and from then on keep step, and ranks that wait for unequal siblings. Only small machines are
+/// simulated, in which that costs next to nothing (planner_policy::most_messages, simulated_shares).
 class trials {
 public:
     explicit trials(const hierarchy& machine);
 
-    /// Time of a call [s]; nothing where that would take too long. Of more than a few chunks in flight the first ones
-    /// are simulated, and the others take as long as the later of these do.
+    /// Returns the time of a call [s], or nothing where a simulation would be too long. Of many chunks the first ones
+    /// are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later of
+    /// these.
     std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
 private:
     std::optional<double> run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
     const hierarchy& machine_;
-    std::int64_t left_;  // simulation::shares, or as much work
+    std::int64_t left_;  // of planner_policy::simulated_shares
     std::map<std::string, std::optional<double>> known_;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

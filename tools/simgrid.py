@@ -29,7 +29,7 @@ def build():
     """bench/smpi, in a build folder of its own. Takes a few minutes the first time."""
     for tool in ("smpicxx", "smpirun", "meson", "ninja"):
         if not shutil.which(tool):
-            raise Failure(f"{tool} is not there: tools/install-deps --smpi", 2)
+            raise Failure(f"{tool} is not there: tools/install-deps", 2)
     compiler = str(ROOT / "bench/smpi/c++")
     environment = {**os.environ, "CXX": f"ccache {compiler}" if shutil.which("ccache") else compiler, "CXXFLAGS": "",
                    "SMPI_PRETEND_CC": "1"}  # programs that Meson tries must run by themselves

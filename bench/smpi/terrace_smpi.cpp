@@ -26,12 +26,15 @@
 #include <terrace/communicator.hpp>
 #include <terrace/error.hpp>
 #include <terrace/export.hpp>
-#include <terrace/mpi.hpp>
 #include <terrace/plan.hpp>
 
+#include "api/connect.hpp"
+#include "api/core.hpp"
 #include "base/units.hpp"
-#include "bench/plans.hpp"
-#include "plan/recipe.hpp"
+#include "bench/measure/plans.hpp"
+#include "bench/smpi/smpi_network.hpp"
+#include "plan/plan_access.hpp"
+#include "plan/plan_data.hpp"
 #include "planner/planner.hpp"
 
 namespace {
@@ -87,7 +90,7 @@ void operator delete[](void* memory) noexcept {
 }
 void operator delete[](void* memory, std::size_t) noexcept { operator delete[](memory); }
 
-namespace terrace::bench {
+namespace terrace::detail::bench {
 
 namespace {
 
@@ -154,7 +157,8 @@ outcome measure(const plan& p, std::int64_t bytes, bool check, int rank, int siz
     how.check = options::checking::off;
     how.timeout = {};
     how.shared_memory = false;
-    communicator comm = mpi::create(MPI_COMM_WORLD, p, how);
+    planned all = connect(join_smpi(MPI_COMM_WORLD), p, how);
+    communicator comm = make_communicator(all.by, std::move(all.net), rank, how);
     const auto memory = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(bytes / 4));
     const std::span data(memory.get(), static_cast<std::size_t>(bytes / 4));
     if (check) std::fill(data.begin(), data.end(), static_cast<float>(rank + 1));
@@ -170,7 +174,7 @@ outcome measure(const plan& p, std::int64_t bytes, bool check, int rank, int siz
 }
 
 // A line of JSON.
-std::string line_of(const arguments& a, const task& t, const recipe& plan, const outcome& found, double took) {
+std::string line_of(const arguments& a, const task& t, const plan_data& plan, const outcome& found, double took) {
     const rule& r = plan.choose(collective::allreduce, t.bytes);
     const double predicted = predict(plan.machine, r.stages, t.bytes, r.lanes, r.chunk, collective::allreduce).time;
     const bool cut = r.chunk > 0 && r.chunk < t.bytes;
@@ -192,7 +196,7 @@ int run(const arguments& a, int rank, int size) {
         wrong_tasks += found.wrong_ranks > 0;
         if (rank != 0) continue;
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - started;
-        fmt::print("{}", line_of(a, t, p.get(), found, took.count()));
+        fmt::print("{}", line_of(a, t, data_of(p), found, took.count()));
         std::fflush(stdout);
     }
     return wrong_tasks > 0 ? 1 : 0;
@@ -225,7 +229,7 @@ int run(int argc, char** argv, int rank, int size) {
 
 }  // namespace
 
-}  // namespace terrace::bench
+}  // namespace terrace::detail::bench
 
 // smpirun looks for it in the shared object.
 TERRACE_API int main(int argc, char** argv) {
@@ -234,7 +238,7 @@ TERRACE_API int main(int argc, char** argv) {
     int rank = 0, size = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const int status = terrace::bench::run(argc, argv, rank, size);
+    const int status = terrace::detail::bench::run(argc, argv, rank, size);
     MPI_Finalize();
     return status;
 }

@@ -1,13 +1,16 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 
+#include <terrace/buffer.hpp>
 #include <terrace/error.hpp>
-#include <terrace/export.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/request.hpp>
@@ -16,168 +19,253 @@
 
 namespace terrace {
 
-struct call_shape;
+namespace detail {
+struct communicator_access;
+class communicator_core;
+}  // namespace detail
 
-/// A set of ranks that run collectives by a plan. Move-only; a moved-from communicator may only be assigned to or
-/// destroyed. Created by `terrace::mpi::create`, `terrace::nccl::create` or `terrace::loopback::run`. Creation and
-/// destruction are collective; destroying a broken one is local. Belongs to one thread at a time. All ranks call the
-/// same collectives in the same order; options::check says when a difference is found.
+/// A set of ranks that run collectives by a plan. Created by `terrace::mpi::create`, `terrace::nccl::create` or
+/// `terrace::loopback::run`. Move-only; a moved-from communicator may only be assigned to or destroyed. Creation and
+/// destruction are collective; the destruction of a broken communicator is local. To be used by one thread at a time.
+///
+/// All collectives:
+///
+/// * All ranks make the same calls in the same order. options::check says when a difference is found.
+/// * All counts are numbers of elements, and the same on every rank unless a comment below says otherwise. Counts may
+/// be
+///   0. Type, op and root are the same on every rank.
+/// * A buffer is any contiguous range: std::span, std::vector, std::array, window, C array. On a communicator of
+///   terrace::nccl::create it may lie in the device's memory (pass a std::span of it).
+/// * Buffers belong to the caller. A call uses them until it returns, a call that is started until its request is
+///   complete; send buffers are only read.
+/// * The send and receive buffers of a call are the same (the call then works in place) or do not overlap. Where blocks
+///   are concerned, in place means that the shorter buffer is the rank's own block of the longer one.
+/// * A reduction has the same bits on all ranks that get it, and from run to run for the same plan and count.
+///
+/// All collectives throw
+///
+/// * usage_error where a call is wrong in itself, differs between ranks, or where an earlier call has failed,
+/// * plan_error where the plan has no rules for the collective,
+/// * timeout_error where other ranks did not make the call within options::timeout,
+/// * transport_error where a library below failed.
+///
+/// After a timeout_error, a transport_error, or a usage_error for calls that differ, the communicator is broken: each
+/// later call throws usage_error.
 class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
     communicator& operator=(communicator&&) noexcept;
     ~communicator();
 
-    /// This process's rank, the one it has in the communicator that this one was created from.
+    /// Returns the rank of this process: the one that it has in the communicator that this one was created from.
     int rank() const noexcept;
+    /// Returns the number of ranks.
     int size() const noexcept;
 
-    /// data[i] = reduction over all ranks of data[i]; `data` has the same count on every rank and may be empty.
-    /// Bitwise equal on all ranks, and from run to run for the same plan and count.
-    ///
-    /// All collectives throw usage_error where a call is wrong in itself or differs between ranks, plan_error where the
-    /// plan has no rules for them, timeout_error and transport_error.
-    template <element T>
-    void allreduce(std::span<T> data, reduce_op op = reduce_op::sum) {
-        allreduce(data.data(), data.data(), count_of(data), element_type_of<T>, op);
-    }
-    /// recv[i] = reduction over all ranks of send[i]. The buffers have the same count, and are the same or do not
-    /// overlap.
-    template <element T>
-    void allreduce(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
-        expect(send.size() == recv.size(), "allreduce", send.size(), recv.size());
-        allreduce(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
-    }
+    // ---- allreduce
 
-    /// recv[i] = reduction over all ranks of send[rank() * n + i], n = recv.size(), the same on every rank; send holds
-    /// size() * n elements. In place, recv is the rank's own block of send.
-    template <element T>
-    void reduce_scatter(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
-        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(),
-               recv.size());
-        reduce_scatter(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
+    /// Sets data[i] to the reduction of data[i] over all ranks.
+    template <mutable_element_buffer R>
+    void allreduce(R&& data, reduce_op op = reduce_op::sum) {
+        allreduce(at(data), at(data), count_of(data), type_of<R>(), op);
     }
-    /// The same for blocks of counts[r] elements, by rank; `counts` is the same on every rank.
-    template <element T>
-    void reduce_scatter(std::span<const T> send, std::span<T> recv, std::span<const std::int64_t> counts,
-                        reduce_op op = reduce_op::sum) {
-        expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
-        reduce_scatter(send.data(), recv.data(), counts, element_type_of<T>, op);
+    /// Starts the same.
+    template <mutable_element_buffer R>
+    request allreduce_async(R&& data, reduce_op op = reduce_op::sum) {
+        return allreduce_async(at(data), at(data), count_of(data), type_of<R>(), op);
     }
-
-    /// recv[r * n + i] = rank r's send[i], n = send.size(), the same on every rank; recv holds size() * n elements. In
-    /// place, send is the rank's own block of recv.
-    template <element T>
-    void allgather(std::span<const T> send, std::span<T> recv) {
-        expect(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather", send.size(), recv.size());
-        allgather(send.data(), recv.data(), count_of(send), element_type_of<T>);
+    /// Sets recv[i] to the reduction of send[i] over all ranks. Both buffers have the same count.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    void allreduce(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+        expect_equal("allreduce", count_of(send), count_of(recv));
+        allreduce(at(send), at(recv), count_of(send), type_of<S>(), op);
     }
-    /// The same for blocks of counts[r] elements, by rank; `counts` is the same on every rank.
-    template <element T>
-    void allgather(std::span<const T> send, std::span<T> recv, std::span<const std::int64_t> counts) {
-        expect_blocks("allgather", counts, count_of(recv), count_of(send));
-        allgather(send.data(), recv.data(), counts, element_type_of<T>);
+    /// Starts the same.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    request allreduce_async(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+        expect_equal("allreduce", count_of(send), count_of(recv));
+        return allreduce_async(at(send), at(recv), count_of(send), type_of<S>(), op);
     }
-
-    /// data[i] = the root's data[i]; the same count on every rank.
-    template <element T>
-    void broadcast(std::span<T> data, int root) {
-        broadcast(data.data(), count_of(data), element_type_of<T>, root);
-    }
-
-    /// On the root recv[i] = reduction over all ranks of send[i]; elsewhere recv is not touched and may be empty. The
-    /// root's buffers are the same or do not overlap.
-    template <element T>
-    void reduce(std::span<const T> send, std::span<T> recv, int root, reduce_op op = reduce_op::sum) {
-        expect(rank() != root || send.size() == recv.size(), "reduce", send.size(), recv.size());
-        reduce(send.data(), recv.data(), count_of(send), element_type_of<T>, root, op);
-    }
-
-    // The same, started: any number may be in flight, and complete in any order. Ranks start them in the same order.
-    // Calls move along while their communicator's thread is in Terrace: in any call, test() or wait().
-    template <element T>
-    request allreduce_async(std::span<T> data, reduce_op op = reduce_op::sum) {
-        return allreduce_async(data.data(), data.data(), count_of(data), element_type_of<T>, op);
-    }
-    template <element T>
-    request allreduce_async(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
-        expect(send.size() == recv.size(), "allreduce", send.size(), recv.size());
-        return allreduce_async(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
-    }
-    template <element T>
-    request reduce_scatter_async(std::span<const T> send, std::span<T> recv, reduce_op op = reduce_op::sum) {
-        expect(send.size() == recv.size() * static_cast<std::size_t>(size()), "reduce_scatter", send.size(),
-               recv.size());
-        return reduce_scatter_async(send.data(), recv.data(), count_of(recv), element_type_of<T>, op);
-    }
-    template <element T>
-    request allgather_async(std::span<const T> send, std::span<T> recv) {
-        expect(recv.size() == send.size() * static_cast<std::size_t>(size()), "allgather", send.size(), recv.size());
-        return allgather_async(send.data(), recv.data(), count_of(send), element_type_of<T>);
-    }
-    template <element T>
-    request broadcast_async(std::span<T> data, int root) {
-        return broadcast_async(data.data(), count_of(data), element_type_of<T>, root);
-    }
-    template <element T>
-    request reduce_async(std::span<const T> send, std::span<T> recv, int root, reduce_op op = reduce_op::sum) {
-        expect(rank() != root || send.size() == recv.size(), "reduce", send.size(), recv.size());
-        return reduce_async(send.data(), recv.data(), count_of(send), element_type_of<T>, root, op);
-    }
-
-    // The same by address, count (of a block, where there are blocks) and type.
+    /// Does the same by address. @param count elements of each buffer
     void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    /// Starts the same by address. @param count elements of each buffer
+    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+
+    // ---- reduce_scatter
+
+    /// Sets recv[i] to the reduction of send[rank() * n + i] over all ranks, where n is the count of recv. send holds
+    /// size() * n elements: block r is for rank r.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    void reduce_scatter(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+        expect_blocks("reduce_scatter", count_of(send), count_of(recv), {"send", "recv"});
+        reduce_scatter(at(send), at(recv), count_of(recv), type_of<S>(), op);
+    }
+    /// Starts the same.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    request reduce_scatter_async(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+        expect_blocks("reduce_scatter", count_of(send), count_of(recv), {"send", "recv"});
+        return reduce_scatter_async(at(send), at(recv), count_of(recv), type_of<S>(), op);
+    }
+    /// Does the same with blocks of counts[r] elements for rank r, one after the other in send. recv holds
+    /// counts[rank()] elements. `counts` has size() numbers, the same on every rank, and is read before this returns.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    void reduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> counts, reduce_op op = reduce_op::sum) {
+        expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
+        reduce_scatter(at(send), at(recv), counts, type_of<S>(), op);
+    }
+    /// Starts the same.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    request reduce_scatter_async(S&& send, R&& recv, std::span<const std::int64_t> counts,
+                                 reduce_op op = reduce_op::sum) {
+        expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
+        return reduce_scatter_async(at(send), at(recv), counts, type_of<S>(), op);
+    }
+    /// Does the same by address. @param count elements of one block
     void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    /// Starts the same by address. @param count elements of one block
+    request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    /// Does the same by address. @param counts elements of each block, by rank
     void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                         reduce_op op);
-    void allgather(const void* send, void* recv, std::int64_t count, element_type type);
-    void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
-    void broadcast(void* data, std::int64_t count, element_type type, int root);
-    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+    /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
+    request reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                                 reduce_op op);
 
-    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
-    request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    // ---- allgather
+
+    /// Sets recv[r * n + i] to send[i] of rank r, where n is the count of send. recv holds size() * n elements. The
+    /// elements may be bytes (char, unsigned char, std::byte).
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void allgather(S&& send, R&& recv) {
+        expect_blocks("allgather", count_of(recv), count_of(send), {"recv", "send"});
+        allgather(at(send), at(recv), count_of(send), type_of<S>());
+    }
+    /// Starts the same.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request allgather_async(S&& send, R&& recv) {
+        expect_blocks("allgather", count_of(recv), count_of(send), {"recv", "send"});
+        return allgather_async(at(send), at(recv), count_of(send), type_of<S>());
+    }
+    /// Does the same with blocks of counts[r] elements from rank r, one after the other in recv. send holds
+    /// counts[rank()] elements. `counts` has size() numbers, the same on every rank, and is read before this returns.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void allgather(S&& send, R&& recv, std::span<const std::int64_t> counts) {
+        expect_blocks("allgather", counts, count_of(recv), count_of(send));
+        allgather(at(send), at(recv), counts, type_of<S>());
+    }
+    /// Starts the same.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request allgather_async(S&& send, R&& recv, std::span<const std::int64_t> counts) {
+        expect_blocks("allgather", counts, count_of(recv), count_of(send));
+        return allgather_async(at(send), at(recv), counts, type_of<S>());
+    }
+    /// Does the same by address. @param count elements of one block
+    void allgather(const void* send, void* recv, std::int64_t count, element_type type);
+    /// Starts the same by address. @param count elements of one block
     request allgather_async(const void* send, void* recv, std::int64_t count, element_type type);
+    /// Does the same by address. @param counts elements of each block, by rank
+    void allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
+    /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
+    request allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
+
+    // ---- broadcast
+
+    /// Sets data[i] to data[i] of rank `root`. The elements may be bytes (char, unsigned char, std::byte).
+    template <mutable_data_buffer R>
+    void broadcast(R&& data, int root) {
+        broadcast(at(data), count_of(data), type_of<R>(), root);
+    }
+    /// Starts the same.
+    template <mutable_data_buffer R>
+    request broadcast_async(R&& data, int root) {
+        return broadcast_async(at(data), count_of(data), type_of<R>(), root);
+    }
+    /// Does the same by address. @param count elements of the buffer
+    void broadcast(void* data, std::int64_t count, element_type type, int root);
+    /// Starts the same by address. @param count elements of the buffer
     request broadcast_async(void* data, std::int64_t count, element_type type, int root);
+
+    // ---- reduce
+
+    /// Sets recv[i] on rank `root` to the reduction of send[i] over all ranks. recv has the count of send there; on
+    /// other ranks it is not used, and may be empty and overlap send.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    void reduce(S&& send, R&& recv, int root, reduce_op op = reduce_op::sum) {
+        if (rank() == root) expect_equal("reduce", count_of(send), count_of(recv));
+        reduce(at(send), at(recv), count_of(send), type_of<S>(), root, op);
+    }
+    /// Starts the same.
+    template <element_buffer S, mutable_buffer_like<S> R>
+    request reduce_async(S&& send, R&& recv, int root, reduce_op op = reduce_op::sum) {
+        if (rank() == root) expect_equal("reduce", count_of(send), count_of(recv));
+        return reduce_async(at(send), at(recv), count_of(send), type_of<S>(), root, op);
+    }
+    /// Does the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
+    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+    /// Starts the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
     request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
 
-    /// Memory for `count` elements, for buffers that calls need not copy inside a machine node. Collective; the same
-    /// count and type on every rank. Any memory will do for calls, which ranks need not choose alike. Calls that are in
-    /// flight are completed first. Where memory cannot be shared it is plain memory, and options::log gets a warning.
-    /// @throws usage_error where ranks differ, timeout_error, transport_error, std::bad_alloc
-    template <element T>
+    // Any number of calls may be in flight, and they complete in any order. Calls move along while their communicator's
+    // thread is in Terrace: in any call, test() or wait(); with options::progress_thread at any time.
+
+    // ---- windows and parts
+
+    /// Allocates memory of `count` elements for buffers that calls need not copy inside a machine node. Collective; the
+    /// same count and type on every rank. Calls accept any other memory too, and ranks need not choose alike. Completes
+    /// the calls in flight first. Where memory cannot be shared, the window is plain memory, and options::log receives
+    /// a warning.
+    /// @throws usage_error if ranks differ; timeout_error, transport_error; std::bad_alloc
+    template <data_element T>
     window<T> allocate(std::size_t count) {
         return {allocate_bytes(count, sizeof(T)), count};
     }
 
-    /// A communicator of the ranks that give the same color, numbered by ascending key and, where keys are equal, in
-    /// the order they have here; nothing where the color is negative. Collective over all ranks. A plan is made for the
-    /// part of this one's machine that the ranks of the new one are on, by one of them. The two are independent: either
-    /// may be destroyed first, and they may be used by turns, in the same order on all ranks. No call may be in flight.
+    /// Makes a communicator of the ranks that pass the same color, numbered by ascending key and, where keys are equal,
+    /// in the order that they have here. Returns nothing where the color is negative. Collective over all ranks.
+    ///
+    /// One rank of the new communicator makes its plan, for the part of the machine that its ranks run on. The two
+    /// communicators are independent: either may be destroyed first, and both may be used by turns, in the same order
+    /// on all ranks. No call may be in flight.
+    /// @throws plan_error if no plan can be made; usage_error, timeout_error, transport_error as the collectives
     std::optional<communicator> split(int color, int key = 0);
 
-    /// What an allreduce of `bytes` runs: stages innermost first, e.g. "node:4 scatter direct > core:2 scatter ring".
+    /// Makes a communicator of the ranks that run on the same machine node as this one, numbered as in split. A node is
+    /// what the transport finds, also where options::place is anywhere. Collective over all ranks. @throws as split
+    communicator split_by_node(int key = 0);
+
+    /// Describes the stages of an allreduce of `bytes`, the innermost first, for example
+    /// "node:4 scatter direct > core:2 scatter ring". @throws plan_error if the plan has no rules for allreduce
     std::string shape(std::int64_t bytes) const;
 
-    /// For Terrace's own parts.
-    class core;
-    explicit communicator(std::unique_ptr<core> c) noexcept;
-    core& inside() noexcept { return *core_; }
-
 private:
-    template <class T>
-    static std::int64_t count_of(std::span<T> data) noexcept {
-        return static_cast<std::int64_t>(data.size());
+    friend struct detail::communicator_access;
+    explicit communicator(std::unique_ptr<detail::communicator_core> core) noexcept;
+
+    template <class R>
+    static constexpr element_type type_of() noexcept {
+        return data_element_type_of<buffer_element_t<R>>;
     }
-    // Throw usage_error naming the counts.
-    static void expect(bool fits, const char* call, std::size_t send, std::size_t recv);
+    template <class R>
+    static auto at(R& buffer) noexcept {
+        return std::ranges::data(buffer);
+    }
+    template <class R>
+    static std::int64_t count_of(R& buffer) noexcept {
+        return static_cast<std::int64_t>(std::ranges::size(buffer));
+    }
+
+    // These throw usage_error that names the counts.
+    static void expect_equal(const char* call, std::int64_t send, std::int64_t recv);
+    struct block_names {
+        const char *all, *own;  // the names of the buffer of all blocks and of the one of the rank's own block
+    };
+    void expect_blocks(const char* call, std::int64_t all, std::int64_t own, const block_names& names) const;
     void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                        std::int64_t own) const;
 
     std::shared_ptr<std::byte> allocate_bytes(std::size_t count, std::size_t element);
-    request start(const call_shape& call, const void* send, void* recv);
 
-    std::unique_ptr<core> core_;
+    std::unique_ptr<detail::communicator_core> core_;
 };
 
 }  // namespace terrace

@@ -1,20 +1,20 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <stdexcept>
 #include <string>
 
-#include <terrace/export.hpp>
-
 namespace terrace {
 
-/// Base of every exception Terrace throws. what() says where, what and what to do next, in one line.
+/// The base of every exception that Terrace throws. what() says in one line what happened, where, and what to do.
 class TERRACE_API error : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// A file could not be read or says something invalid. what() begins with `file:line:column: `; line and column count
-/// from 1 and are 0 where the file as a whole is meant (they are then left out of what()).
+/// A file could not be read or says something invalid. what() begins with `file:line:column: `. Line and column count
+/// from 1; they are 0, and left out of what(), if the error is of the file as a whole.
 class TERRACE_API input_error : public error {
 public:
     input_error(std::string file, int line, int column, const std::string& message);
@@ -29,19 +29,21 @@ private:
     int column_;
 };
 
-/// A plan does not fit: the communicator, another rank's plan, or itself. Names the field and both values.
+/// A plan does not fit the communicator, differs from another rank's plan, or contradicts itself. what() names the
+/// field and both values.
 class TERRACE_API plan_error : public error {
 public:
     using error::error;
 };
 
-/// A call broke the contract of the function it called.
+/// A call broke the contract of the function that it called, or calls differ between ranks.
 class TERRACE_API usage_error : public error {
 public:
     using error::error;
 };
 
-/// A call ran past `options::timeout`. The communicator is broken from then on.
+/// A call was not complete after `options::timeout`. The communicator is broken from then on. what() names the ranks
+/// that this one was waiting for.
 class TERRACE_API timeout_error : public error {
 public:
     using error::error;
@@ -50,7 +52,7 @@ public:
 /// A library below Terrace reported an error. The communicator is broken from then on.
 class TERRACE_API transport_error : public error {
 public:
-    /// @param library "mpi", ...   @param call the failing function   @param code the library's own error code
+    /// @param library "mpi", "nccl", "cuda" ...   @param call the function that failed   @param code of the library
     transport_error(std::string library, std::string call, int code, const std::string& message);
 
     const std::string& library() const noexcept { return library_; }

@@ -1,4 +1,8 @@
 #pragma once
 
-/// Marks what the shared library shows; all else in it is hidden.
+#if __cplusplus < 202002L
+#    error "Terrace needs C++20: compile with -std=c++20 or a later standard"
+#endif
+
+/// Marks what the shared library exports; all other symbols are hidden.
 #define TERRACE_API [[gnu::visibility("default")]]

@@ -1,25 +1,61 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <mpi.h>
 
 #include <terrace/communicator.hpp>
+#include <terrace/mpi_world.hpp>
+
+#if !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION)
+#    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's"
+#endif
+
+// The library is linked to no MPI. What follows is compiled by the program, with the MPI that the program has.
+namespace terrace::detail {
+
+inline bool on_all_ranks_of(const void* comm, bool mine) {
+    int all = mine;
+    MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, *static_cast<const MPI_Comm*>(comm));
+    return all != 0;
+}
+
+/// @param world must outlive the result
+inline mpi_world world_of(const MPI_Comm& world) {
+#ifdef OMPI_MAJOR_VERSION
+    const char* library = "openmpi";
+#else
+    const char* library = "mpich";
+#endif
+    return {library, &world, reinterpret_cast<void (*)()>(&MPI_Comm_rank), &on_all_ranks_of};
+}
+
+}  // namespace terrace::detail
 
 namespace terrace::mpi {
 
-/// A communicator of all ranks of `world`, which it duplicates; MPI must outlive it. Collective over `world`. All ranks
-/// must pass the same plan and run the same version of Terrace: this is compared. The ranks of each machine node must
-/// be as many as the plan says. Where the plan names its hosts, each node is where the plan has its host, whatever the
-/// order of ranks; else nodes come in the order of their lowest rank.
-/// @throws plan_error if the plan does not fit `world` or differs between ranks: on every rank, naming field and
-/// values, or the host
-/// @throws input_error if the plan's file names an algorithm that there is not, or not for its mode: line and column
-/// @throws usage_error on every rank if a rank cannot begin the trace or its progress thread, naming the rank
-/// @throws transport_error if MPI reports an error
-TERRACE_API communicator create(MPI_Comm world, const plan& p, const options& o = {});
+/// Creates a communicator of all ranks of `world`, which it duplicates. MPI must outlive the communicator. Collective
+/// over `world`. All ranks must pass the same plan and run the same version of Terrace: this is compared. Each machine
+/// node must have as many ranks as in the plan. If the plan names its hosts, each node takes the place of its host in
+/// the plan, whatever the order of ranks; else nodes take places in the order of their lowest ranks. The module for the
+/// program's MPI, terrace-openmpi.so or terrace-mpich.so, is loaded when the first communicator is created.
+/// @throws plan_error on every rank if the plan does not fit `world` or differs between ranks, naming the field and
+/// both values, or the host
+/// @throws input_error if the plan's file names an unknown algorithm, or one that does not support its mode, with line
+/// and column
+/// @throws usage_error on every rank if a rank cannot begin the trace or start its progress thread, naming the rank
+/// @throws transport_error if MPI reports an error; on every rank if the module for MPI is missing on one
+inline communicator create(MPI_Comm world, const plan& p, const options& o = {}) {
+    return detail::create_over_mpi(detail::world_of(world), p, o);
+}
 
-/// The same by the plan in `o.plan_file`, which every rank reads. A rank that cannot read it throws input_error, and
-/// the others plan_error, naming it. Where that is empty on all ranks, the plan is made here: each node is described
-/// once, with ranks where they are bound, and rank 0 plans (docs/environment.md).
-TERRACE_API communicator create(MPI_Comm world, const options& o);
+/// Creates the same with the plan in `o.plan_file`, which every rank reads. If it is empty on all ranks, a plan is made
+/// for the job: each node is described once, with ranks where they are bound, and rank 0 plans
+/// (docs/reference/environment.md).
+/// @throws input_error on a rank that cannot read the file, and plan_error on the others, naming that rank; and as
+/// above
+inline communicator create(MPI_Comm world, const options& o = {}) {
+    return detail::create_over_mpi(detail::world_of(world), o);
+}
 
 }  // namespace terrace::mpi

@@ -1,36 +1,40 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <filesystem>
 #include <memory>
 #include <string>
 
-#include <terrace/export.hpp>
-
 namespace terrace {
 
-struct recipe;
+namespace detail {
+struct plan_access;
+struct plan_data;
+}  // namespace detail
 
-/// What a communicator acts on: the levels of a machine, and per collective and message size the stages to run. Made
-/// by `terrace plan`. Immutable; copies share one recipe, and any number of communicators and threads may use it.
+/// The instructions that a communicator follows: the levels of a machine, and per collective and message size the
+/// stages to run. Made by `terrace plan`. Immutable; copies share their data, and any number of communicators and
+/// threads may use one plan at a time.
 class TERRACE_API plan {
 public:
     /// Reads a plan file.
     /// @throws input_error if the file is missing, larger than 8 MiB, not a plan of this version, or inconsistent
     static plan load(const std::filesystem::path& file);
 
-    /// The name of the machine the plan was made for.
+    /// Returns the name of the machine that the plan was made for.
     const std::string& name() const noexcept;
-    /// Ranks a communicator must have to run the plan.
+    /// Returns the number of ranks that a communicator must have to run the plan.
     int ranks() const noexcept;
-    /// "xxh3:<16 hex digits>" over the whole plan in normalised form: equal for equal plans.
+    /// Returns "xxh3:<16 hex digits>", a hash (XXH3, 64 bits) of the whole plan in normalised form: equal for equal
+    /// plans.
     const std::string& id() const noexcept;
 
-    /// For Terrace's own parts.
-    explicit plan(std::shared_ptr<const recipe> r) noexcept : recipe_(std::move(r)) {}
-    const recipe& get() const noexcept { return *recipe_; }
-
 private:
-    std::shared_ptr<const recipe> recipe_;
+    friend struct detail::plan_access;
+    explicit plan(std::shared_ptr<const detail::plan_data> data) noexcept;
+
+    std::shared_ptr<const detail::plan_data> data_;
 };
 
 }  // namespace terrace

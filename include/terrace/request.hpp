@@ -1,57 +1,47 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
-
-#include <terrace/export.hpp>
 
 namespace terrace {
 
-/// The calls of a communicator that are in flight: for Terrace's own parts.
-class TERRACE_API calls_in_flight {
-public:
-    calls_in_flight(const calls_in_flight&) = delete;
-    virtual bool test(std::uint64_t call) = 0;
-    virtual void wait(std::uint64_t call) = 0;
-    /// Where they are; points to null once they are gone.
-    const std::shared_ptr<calls_in_flight*>& place() const noexcept { return place_; }
+namespace detail {
+class calls_in_flight;
+struct request_access;
+}  // namespace detail
 
-protected:
-    calls_in_flight() : place_(std::make_shared<calls_in_flight*>(this)) {}
-    ~calls_in_flight() { *place_ = nullptr; }
-
-private:
-    std::shared_ptr<calls_in_flight*> place_;
-};
-
-/// A collective that has been started. Its buffers belong to it until it is complete. Move-only; one that is
-/// default-constructed, moved from or waited for is complete. Used by the communicator's thread. Of one that outlives
-/// its communicator test() and wait() throw usage_error, and the destructor does nothing.
+/// A collective that has been started. Its buffers belong to the call until the request is complete. Move-only; a
+/// request that is default-constructed, moved from or waited for is complete. To be used by the communicator's thread.
+/// A request may outlive its communicator: test() and wait() then throw usage_error, and the destructor does nothing.
 class [[nodiscard]] TERRACE_API request {
 public:
+    /// Makes a complete request.
     request() noexcept = default;
     request(request&& other) noexcept = default;
+    /// Waits for the call that this request stood for, as the destructor does.
     request& operator=(request&& other) noexcept;
-    /// Waits, and drops the error if there is one: wait() reports it.
+    /// Waits for the call and drops its error, if it has one. Call wait() to get errors.
     ~request();
 
-    /// Moves all calls of the communicator along; whether this one is complete.
-    /// @throws as the call itself does; the request is then complete
+    /// Moves all calls of the communicator along. Returns true if this one is complete.
+    /// @throws usage_error, timeout_error, transport_error as the call itself does; the request is then complete
     bool test();
-    /// Returns once the call is complete. @throws likewise
+    /// Returns once the call is complete. @throws as test()
     void wait();
 
-    /// For Terrace's own parts.
-    request(const calls_in_flight& calls, std::uint64_t call) noexcept : calls_(calls.place()), call_(call) {}
-
 private:
-    std::shared_ptr<calls_in_flight*> calls_;  // null: complete
+    friend struct detail::request_access;
+    request(std::shared_ptr<detail::calls_in_flight*> calls, std::uint64_t call) noexcept;
+
+    std::shared_ptr<detail::calls_in_flight*> calls_;  // null: complete
     std::uint64_t call_ = 0;
 };
 
-/// Waits for all of them, in any order. @throws the first error, once the others are complete or broken as well
+/// Waits for all requests. They may complete in any order.
+/// @throws the first error, once all other requests are complete or have failed as well
 TERRACE_API void wait_all(std::span<request> requests);
 
 }  // namespace terrace

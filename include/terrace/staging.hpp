@@ -1,60 +1,83 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <memory>
 
-#include <terrace/nccl.hpp>
+#include <terrace/device.hpp>
+#include <terrace/options.hpp>
 
 namespace terrace {
 
-/// Collectives of device buffers over any communicator, through pinned memory of the host: for where NCCL is missing or
-/// MPI takes no pointers to devices. A vector goes in chunks, of which one is copied from the device, some are under
-/// way by the plan (reduced by the host), and one is copied back, all at once; no memory is allocated after the first
-/// call of a shape. Move-only. All ranks use the same chunk. Belongs to the communicator's thread.
+namespace detail {
+class stager;
+struct staging_access;
+}  // namespace detail
+
+/// Collectives of device buffers over any communicator, through pinned memory of the host: for machines without NCCL,
+/// or whose MPI does not accept addresses of devices. A vector is cut into chunks. At one time a chunk is copied from
+/// the device, some are reduced by the host by the plan, and one is copied back. After the first call of a shape no
+/// memory is allocated. Move-only. To be used by the communicator's thread.
 ///
-/// Every call begins when what is in `stream` is done, and returns when its result is on the device. It starts one call
-/// of the communicator per chunk. All throw as the communicator's calls do, and transport_error where CUDA fails, which
-/// leaves the communicator broken for the others, within its timeout.
+/// Each call below does what the member of `communicator` with its name does, on buffers of the device. It begins when
+/// the work that is in `stream` is done, and returns when its result is on the device. It starts one call of the
+/// communicator per chunk, so that all ranks must use chunks of one size. Blocks have one count; for blocks of several
+/// counts use terrace::nccl, or copy to the host.
+///
+/// All throw as the communicator's calls do, and transport_error if CUDA fails: the communicator is then broken for the
+/// other ranks, which learn of it within their timeout.
 class TERRACE_API staging {
 public:
     static constexpr std::size_t usual_chunk = std::size_t{4} << 20;  ///< [bytes]
 
-    /// @param comm must outlive this  @param device of this rank  @param o where the module is (options::gpu_module)
-    /// @throws transport_error where there is no usable device or CUDA, with the reason and what to do; usage_error
+    /// @param comm must outlive this   @param device of this rank   @param o says where the module is
+    /// (options::gpu_module)   @param chunk [bytes] of the longer buffer, the same on all ranks
+    /// @throws transport_error if there is no usable device or CUDA, with the reason and the remedy
     explicit staging(communicator& comm, int device, const options& o = {}, std::size_t chunk = usual_chunk);
     staging(staging&& other) noexcept;
     staging& operator=(staging&& other) noexcept;
     ~staging();
 
-    template <element T>
-    void allreduce(device_span<const T> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
-        allreduce(nccl::stream_call_of<T>(send, recv, stream), op);
+    /// Does communicator::allreduce. @throws usage_error if a chunk holds no element, and as above
+    template <class S, element T>
+    requires detail::sends<S, T>
+    void allreduce(device_span<S> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
+        allreduce(nccl::stream_call_of(send, recv, stream), op);
     }
+    /// Does communicator::allreduce in place. @throws as above
     template <element T>
     void allreduce(device_span<T> data, reduce_op op, CUstream_st* stream) {
-        allreduce(nccl::stream_call_of<T>(data, data, stream), op);
+        allreduce(nccl::stream_call_of(data, data, stream), op);
     }
-    template <element T>
-    void reduce_scatter(device_span<const T> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
-        reduce_scatter(nccl::stream_call_of<T>(send, recv, stream), op);
+    /// Does communicator::reduce_scatter of equal blocks. @throws usage_error if a chunk does not hold an element of
+    /// each block, and as above
+    template <class S, element T>
+    requires detail::sends<S, T>
+    void reduce_scatter(device_span<S> send, device_span<T> recv, reduce_op op, CUstream_st* stream) {
+        reduce_scatter(nccl::stream_call_of(send, recv, stream), op);
     }
-    template <element T>
-    void allgather(device_span<const T> send, device_span<T> recv, CUstream_st* stream) {
-        allgather(nccl::stream_call_of<T>(send, recv, stream));
+    /// Does communicator::allgather of equal blocks. @throws as reduce_scatter
+    template <class S, data_element T>
+    requires detail::sends<S, T>
+    void allgather(device_span<S> send, device_span<T> recv, CUstream_st* stream) {
+        allgather(nccl::stream_call_of(send, recv, stream));
     }
-    template <element T>
+    /// Does communicator::broadcast. @throws as allreduce
+    template <data_element T>
     void broadcast(device_span<T> data, int root, CUstream_st* stream) {
-        broadcast(nccl::stream_call_of<T>(data, data, stream), root);
+        broadcast(nccl::stream_call_of(data, data, stream), root);
     }
-    template <element T>
-    void reduce(device_span<const T> send, device_span<T> recv, int root, reduce_op op, CUstream_st* stream) {
-        reduce(nccl::stream_call_of<T>(send, recv, stream), root, op);
+    /// Does communicator::reduce. @throws as allreduce
+    template <class S, element T>
+    requires detail::sends<S, T>
+    void reduce(device_span<S> send, device_span<T> recv, int root, reduce_op op, CUstream_st* stream) {
+        reduce(nccl::stream_call_of(send, recv, stream), root, op);
     }
-
-    /// For Terrace's own parts.
-    class stager;
-    explicit staging(std::unique_ptr<stager> s) noexcept;
 
 private:
+    friend struct detail::staging_access;
+    explicit staging(std::unique_ptr<detail::stager> s) noexcept;
+
     using call = nccl::stream_call;
     void allreduce(const call& c, reduce_op op);
     void reduce_scatter(const call& c, reduce_op op);
@@ -62,7 +85,7 @@ private:
     void broadcast(const call& c, int root);
     void reduce(const call& c, int root, reduce_op op);
 
-    std::unique_ptr<stager> stager_;
+    std::unique_ptr<detail::stager> stager_;
 };
 
 }  // namespace terrace

@@ -1,10 +1,14 @@
 #pragma once
 
-// Everything that needs neither MPI nor CUDA.
+// All headers that need neither MPI nor CUDA.
+
+#include <terrace/buffer.hpp>
 #include <terrace/communicator.hpp>
 #include <terrace/error.hpp>
+#include <terrace/loopback.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
+#include <terrace/request.hpp>
 #include <terrace/types.hpp>
 #include <terrace/version.hpp>
 #include <terrace/window.hpp>

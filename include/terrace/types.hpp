@@ -1,5 +1,7 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -8,8 +10,8 @@
 
 namespace terrace {
 
-/// IEEE 754 binary16. Storage and conversion only: arithmetic is done in float. Conversion from float rounds to
-/// nearest, ties to even.
+/// IEEE 754 binary16. For storage and conversion only: arithmetic is done in float. Conversion from float rounds to
+/// nearest, ties to even; NaN becomes the canonical quiet NaN of the same sign.
 struct float16 {
     std::uint16_t bits = 0;
 
@@ -18,7 +20,8 @@ struct float16 {
     explicit constexpr operator float() const noexcept;
 };
 
-/// The upper half of a float. Conversion rounds as above.
+/// The upper half of an IEEE 754 binary32. Conversion rounds as that of float16; a NaN keeps its upper bits and is
+/// quiet.
 struct bfloat16 {
     std::uint16_t bits = 0;
 
@@ -27,82 +30,75 @@ struct bfloat16 {
     explicit constexpr operator float() const noexcept;
 };
 
-/// The type of one element of a buffer.
+/// The type of one element of a buffer. Every row of element_types.def is one.
 enum class element_type : std::uint8_t {
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-    float16,
-    bfloat16,
-    float32,
-    float64
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) name,
+#include <terrace/element_types.def>
 };
 
-/// How elements of different ranks are combined. NaN propagates in all of them; min and max order -0 below +0. Integers
-/// wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
-enum class reduce_op : std::uint8_t { sum, prod, min, max, avg };
+/// How elements of different ranks are combined. NaN propagates in all operations; min and max order -0 below +0.
+/// Integers wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
+/// Every row of reduce_ops.def is an operation.
+enum class reduce_op : std::uint8_t {
+#define TERRACE_REDUCE_OP(name, mpi, nccl) name,
+#include <terrace/reduce_ops.def>
+};
 
-/// A C++ type that stands for an element_type.
+/// A C++ type whose values can be reduced: one that stands for an element_type.
 template <class T>
-concept element = std::same_as<T, std::int8_t> || std::same_as<T, std::int16_t> || std::same_as<T, std::int32_t> ||
-    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t> || std::same_as<T, std::uint16_t> ||
-    std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t> || std::same_as<T, float16> ||
-    std::same_as<T, bfloat16> || std::same_as<T, float> || std::same_as<T, double>;
+concept element = false
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) || std::same_as<T, element>
+#include <terrace/element_types.def>
+    ;
+
+/// A C++ type whose values can be moved: an element, or a byte.
+template <class T>
+concept data_element = element<T> || std::same_as<T, char> || std::same_as<T, std::byte>;
 
 namespace detail {
 template <class T>
-inline constexpr element_type type_of{};
-template <>
-inline constexpr element_type type_of<std::int8_t> = element_type::int8;
-template <>
-inline constexpr element_type type_of<std::int16_t> = element_type::int16;
-template <>
-inline constexpr element_type type_of<std::int32_t> = element_type::int32;
-template <>
-inline constexpr element_type type_of<std::int64_t> = element_type::int64;
-template <>
-inline constexpr element_type type_of<std::uint8_t> = element_type::uint8;
-template <>
-inline constexpr element_type type_of<std::uint16_t> = element_type::uint16;
-template <>
-inline constexpr element_type type_of<std::uint32_t> = element_type::uint32;
-template <>
-inline constexpr element_type type_of<std::uint64_t> = element_type::uint64;
-template <>
-inline constexpr element_type type_of<float16> = element_type::float16;
-template <>
-inline constexpr element_type type_of<bfloat16> = element_type::bfloat16;
-template <>
-inline constexpr element_type type_of<float> = element_type::float32;
-template <>
-inline constexpr element_type type_of<double> = element_type::float64;
+inline constexpr element_type type_of = element_type::uint8;  // of bytes
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) \
+    template <>                                                     \
+    inline constexpr element_type type_of<element> = element_type::name;
+#include <terrace/element_types.def>
 }  // namespace detail
 
+/// The element_type of a C++ type.
 template <element T>
 inline constexpr element_type element_type_of = detail::type_of<T>;
 
-/// Bytes of one element.
+/// The element_type as which calls move values of a C++ type: bytes as uint8.
+template <data_element T>
+inline constexpr element_type data_element_type_of = detail::type_of<T>;
+
+/// Returns the size of one element in bytes.
 constexpr std::size_t size_of(element_type type) noexcept {
-    constexpr std::size_t sizes[] = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
+    constexpr std::size_t sizes[] = {
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) sizeof(element),
+#include <terrace/element_types.def>
+    };
     return sizes[static_cast<std::size_t>(type)];
 }
 
+/// Returns the name of the enumerator, for example "float32".
 constexpr std::string_view to_string(element_type type) noexcept {
-    constexpr std::string_view names[] = {"int8",   "int16",  "int32",   "int64",    "uint8",   "uint16",
-                                          "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
+    constexpr std::string_view names[] = {
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) #name,
+#include <terrace/element_types.def>
+    };
     return names[static_cast<std::size_t>(type)];
 }
+/// Returns the name of the enumerator, for example "sum".
 constexpr std::string_view to_string(reduce_op op) noexcept {
-    constexpr std::string_view names[] = {"sum", "prod", "min", "max", "avg"};
+    constexpr std::string_view names[] = {
+#define TERRACE_REDUCE_OP(name, mpi, nccl) #name,
+#include <terrace/reduce_ops.def>
+    };
     return names[static_cast<std::size_t>(op)];
 }
 
-// Without branches, so that loops over them vectorise.
+// The conversions have no branches, so that loops over them vectorise.
 
 constexpr float16::float16(float value) noexcept {
     const std::uint32_t whole = std::bit_cast<std::uint32_t>(value);

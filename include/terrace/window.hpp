@@ -1,5 +1,7 @@
 #pragma once
 
+#include <terrace/export.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -9,32 +11,40 @@
 
 namespace terrace {
 
-/// Memory for the buffers of a communicator's calls, zeroed, on a cache line; made by communicator::allocate. Where the
-/// ranks of a machine node share memory, their peers there reach it: a call both of whose buffers lie in windows (or
-/// whose one buffer does, in place) copies nothing inside the node, from 1 KiB on. Move-only. Freeing it is local; it
-/// may outlive the communicator, and no call may be in flight on it.
-template <element T>
+class communicator;
+
+/// Memory for buffers that ranks of the same machine node can reach; made by communicator::allocate, zeroed, aligned to
+/// a cache line. If every buffer of a call lies in a window, the call copies nothing inside the node, for vectors of
+/// 1 KiB or more. Move-only; owns its memory. Freeing a window is local. A window may outlive its communicator; it must
+/// not be freed while a call on it is in flight. Is a range, so that calls accept it as a buffer.
+template <data_element T>
 class window {
 public:
+    /// Makes an empty window.
     window() noexcept = default;
     window(window&& other) noexcept : memory_(std::move(other.memory_)), count_(std::exchange(other.count_, 0)) {}
+    /// Frees the memory that this window had.
     window& operator=(window&& other) noexcept {
         memory_ = std::move(other.memory_);
         count_ = std::exchange(other.count_, 0);
         return *this;
     }
 
+    /// Returns the address of the first element; null for an empty window.
     T* data() const noexcept { return reinterpret_cast<T*>(memory_.get()); }
+    /// Returns the number of elements.
     std::size_t size() const noexcept { return count_; }
     T* begin() const noexcept { return data(); }
     T* end() const noexcept { return data() + count_; }
+    /// Returns element i < size().
     T& operator[](std::size_t i) const noexcept { return data()[i]; }
+    /// Returns all elements as a span, valid as long as the window.
     std::span<T> span() const noexcept { return {data(), count_}; }
 
-    /// For Terrace's own parts.
+private:
+    friend class communicator;
     window(std::shared_ptr<std::byte> memory, std::size_t count) noexcept : memory_(std::move(memory)), count_(count) {}
 
-private:
     std::shared_ptr<std::byte> memory_;
     std::size_t count_ = 0;
 };

@@ -4,15 +4,15 @@
 
 #include <terrace/plan.hpp>
 
-#include "base/hierarchy.hpp"
-#include "executor/transport.hpp"
+#include "machine/hierarchy.hpp"
+#include "transport/team.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// A plan for some ranks of a plan's machine: made for what is left of the machine by rank 0 of `net`, which has
-/// exactly these ranks, and sent to the others. Collective over `net`.
+/// Makes a plan for some ranks of a plan's machine: rank 0 of `part`, which has exactly these ranks, plans for what is
+/// left of the machine, and sends the plan to the others. Collective over `part`.
 /// @param ranks by the numbering of `whole`, ascending   @throws plan_error on all ranks if there is none
-plan plan_part(const recipe& whole, std::span<const int> ranks, transport& net);
+plan plan_part(const plan_data& whole, std::span<const int> ranks, team& part);
 
 /// The machine that a job has, as its ranks find it.
 struct job {
@@ -20,13 +20,13 @@ struct job {
     int place = 0;      ///< of this rank in it
 };
 
-/// Describes all nodes of the ranks of `net`: hwloc runs once on each, equal nodes are told of once. Ranks that are
+/// Describes all nodes of the ranks: hwloc runs once on each, and equal nodes are described once. Ranks that are
 /// bound to cores of their own are where those are. Collective. @throws plan_error on all ranks if a node cannot be
 /// described, naming its lowest rank
-job describe_job(transport& net);
+job describe_job(team& ranks);
 
-/// A plan for the whole job, made by rank 0 of `net`, which has its ranks in their places. Collective.
+/// Makes a plan for the whole job, on rank 0 of the ranks in their places. Collective.
 /// @throws plan_error on all ranks if there is none
-plan plan_job(const job& found, transport& net);
+plan plan_job(const job& found, team& ranks);
 
-}  // namespace terrace
+}  // namespace terrace::detail

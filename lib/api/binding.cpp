@@ -5,7 +5,7 @@
 
 #include "schedule/compose.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 std::int64_t binding::elements_of(const call_shape& call) const { return vector_of(call, call.count); }
 
@@ -49,4 +49,4 @@ schedule binding::block_schedule(const call_shape& call, const rule& chosen, std
     return lower(generate(layout, call.what, rank, begins), can);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "api/signature.hpp"
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/slice.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What a rank of a communicator does in a call, by its plan: the same for every executor.
 struct binding {
-    const recipe& plan;
+    const plan_data& plan;
     int rank;                              ///< of the plan
     const std::vector<int>& callers_rank;  ///< by rank of the plan
 
@@ -34,4 +34,4 @@ private:
                             const capabilities& can) const;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -10,9 +10,9 @@
 
 #include "base/hash.hpp"
 #include "base/partition.hpp"
-#include "executor/agreement.hpp"
+#include "transport/agreement.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -29,7 +29,7 @@ struct testimony {
 
 }  // namespace
 
-call_check::call_check(transport& net, std::vector<int> callers_rank, options::checking level,
+call_check::call_check(endpoint& net, std::vector<int> callers_rank, options::checking level,
                        std::function<void()> progress, std::function<void()> watch)
     : net_(net),
       callers_rank_(std::move(callers_rank)),
@@ -83,7 +83,7 @@ void call_check::exchange(std::uint64_t low, std::uint64_t high) {
     std::uint64_t call = calls_, round = 0;
     since_ = std::chrono::steady_clock::now();
     for (int distance = 1; distance < net_.size(); distance *= 2, ++round) {
-        net_.send_note(wrap(net_.rank() + distance, net_.size()), {0, {comparisons_, round, call, low, high}});
+        net_.wire().send_note(wrap(net_.rank() + distance, net_.size()), {0, {comparisons_, round, call, low, high}});
         awaited_ = wrap(net_.rank() - distance, net_.size());
         const note n = wait_for_round(round);
         call = std::min(call, n.words[of_call]);
@@ -96,7 +96,7 @@ void call_check::exchange(std::uint64_t low, std::uint64_t high) {
 }
 
 note call_check::wait_for_round(std::uint64_t round) {
-    for (waiter w(net_);;) {
+    for (waiter w;;) {
         take_notes();
         const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
             return n.words[of_comparison] == comparisons_ && n.words[of_round] == round;
@@ -108,7 +108,7 @@ note call_check::wait_for_round(std::uint64_t round) {
         }
         progress_();
         check_fault(net_);
-        if (!w.tires(false)) continue;
+        if (!w.should_yield(false, net_.spin_limit())) continue;
         watch_();
         net_.idle();
     }
@@ -130,7 +130,7 @@ void call_check::add_waits(waiting& all) {
 }
 
 void call_check::take_notes() {
-    while (const std::optional<note> n = net_.take_note()) heard_.push_back(*n);
+    while (const std::optional<note> n = net_.wire().take_note()) heard_.push_back(*n);
 }
 
 std::string call_check::said(std::uint64_t call) {
@@ -144,7 +144,7 @@ void call_check::report(std::uint64_t call) {
     const std::string text = said(call);
     std::copy_n(text.begin(), std::min(text.size(), mine.text.size() - 1), mine.text.begin());
     std::vector<testimony> all(callers_rank_.size());
-    net_.gather_all(&mine, all.data(), sizeof mine);
+    net_.ranks().gather_all(&mine, all.data(), sizeof mine);
     std::vector<std::string> texts(all.size()), histories(all.size());
     for (std::size_t r = 0; r < all.size(); ++r) {
         texts[static_cast<std::size_t>(callers_rank_[r])] = all[r].text.data();
@@ -159,4 +159,4 @@ void call_check::report(std::uint64_t call) {
                     text, differences(histories)));
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -14,7 +14,7 @@
 #include "api/signature.hpp"
 #include "executor/engine.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Finds calls that differ between the ranks of a communicator before they run.
 ///
@@ -30,7 +30,7 @@ public:
     /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
     /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
     /// @param watch what whoever waits does where nothing moves, which may throw to end it
-    call_check(transport& net, std::vector<int> callers_rank, options::checking level, std::function<void()> progress,
+    call_check(endpoint& net, std::vector<int> callers_rank, options::checking level, std::function<void()> progress,
                std::function<void()> watch);
 
     /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and
@@ -68,7 +68,7 @@ private:
     std::string said(std::uint64_t call);
     [[noreturn]] void report(std::uint64_t call);
 
-    transport& net_;
+    endpoint& net_;
     std::vector<int> callers_rank_;
     options::checking level_;
     std::function<void()> progress_, watch_;
@@ -84,4 +84,4 @@ private:
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

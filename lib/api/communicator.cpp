@@ -8,7 +8,9 @@
 
 namespace terrace {
 
-communicator::communicator(std::unique_ptr<core> c) noexcept : core_(std::move(c)) {}
+using namespace detail;
+
+communicator::communicator(std::unique_ptr<communicator_core> core) noexcept : core_(std::move(core)) {}
 communicator::communicator(communicator&&) noexcept = default;
 communicator& communicator::operator=(communicator&&) noexcept = default;
 communicator::~communicator() = default;
@@ -26,8 +28,16 @@ call_shape reduce_scatter_of(std::int64_t count, element_type type, reduce_op op
     return {.what = collective::reduce_scatter, .count = count, .counts = {}, .type = type, .op = op};
 }
 
+call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduce_op op) {
+    return {.what = collective::reduce_scatter, .counts = {counts.begin(), counts.end()}, .type = type, .op = op};
+}
+
 call_shape allgather_of(std::int64_t count, element_type type) {
     return {.what = collective::allgather, .count = count, .counts = {}, .type = type};
+}
+
+call_shape allgather_of(std::span<const std::int64_t> counts, element_type type) {
+    return {.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type};
 }
 
 call_shape broadcast_of(std::int64_t count, element_type type, int root) {
@@ -40,48 +50,49 @@ call_shape reduce_of(std::int64_t count, element_type type, int root, reduce_op 
 
 }  // namespace
 
-std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::size_t element) {
-    return core_->allocate(count, element);
-}
-
-request communicator::start(const call_shape& call, const void* send, void* recv) {
-    return core_->start(call, send, recv);
-}
-
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
     core_->run(allreduce_of(count, type, op), send, recv);
 }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       reduce_op op) {
-    return start(allreduce_of(count, type, op), send, recv);
+    return core_->start(allreduce_of(count, type, op), send, recv);
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
     core_->run(reduce_scatter_of(count, type, op), send, recv);
 }
 
-void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                                  reduce_op op) {
-    core_->run({.what = collective::reduce_scatter, .counts = {counts.begin(), counts.end()}, .type = type, .op = op},
-               send, recv);
-}
-
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
                                            reduce_op op) {
-    return start(reduce_scatter_of(count, type, op), send, recv);
+    return core_->start(reduce_scatter_of(count, type, op), send, recv);
+}
+
+void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                                  reduce_op op) {
+    core_->run(reduce_scatter_of(counts, type, op), send, recv);
+}
+
+request communicator::reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
+                                           element_type type, reduce_op op) {
+    return core_->start(reduce_scatter_of(counts, type, op), send, recv);
 }
 
 void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
     core_->run(allgather_of(count, type), send, recv);
 }
 
-void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
-    core_->run({.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type}, send, recv);
+request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
+    return core_->start(allgather_of(count, type), send, recv);
 }
 
-request communicator::allgather_async(const void* send, void* recv, std::int64_t count, element_type type) {
-    return start(allgather_of(count, type), send, recv);
+void communicator::allgather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type) {
+    core_->run(allgather_of(counts, type), send, recv);
+}
+
+request communicator::allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
+                                      element_type type) {
+    return core_->start(allgather_of(counts, type), send, recv);
 }
 
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
@@ -89,7 +100,7 @@ void communicator::broadcast(void* data, std::int64_t count, element_type type, 
 }
 
 request communicator::broadcast_async(void* data, std::int64_t count, element_type type, int root) {
-    return start(broadcast_of(count, type, root), data, data);
+    return core_->start(broadcast_of(count, type, root), data, data);
 }
 
 void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op) {
@@ -98,32 +109,50 @@ void communicator::reduce(const void* send, void* recv, std::int64_t count, elem
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
                                    reduce_op op) {
-    return start(reduce_of(count, type, root, op), send, recv);
+    return core_->start(reduce_of(count, type, root, op), send, recv);
 }
 
-void communicator::expect(bool fits, const char* call, std::size_t send, std::size_t recv) {
-    if (!fits)
-        throw usage_error(fmt::format("{}: send has {} elements and recv {}; they do not fit", call, send, recv));
+void communicator::expect_equal(const char* call, std::int64_t send, std::int64_t recv) {
+    if (send != recv)
+        throw usage_error(
+            fmt::format("{}: send has {} elements and recv has {}; pass buffers of the same count", call, send, recv));
+}
+
+void communicator::expect_blocks(const char* call, std::int64_t all, std::int64_t own, const block_names& names) const {
+    if (all != own * size())
+        throw usage_error(
+            fmt::format("{0}: {1} has {2} elements and {3} has {4}; on {5} ranks {1} requires {5} times "
+                        "as many as {3}",
+                        call, names.all, all, names.own, own, size()));
 }
 
 void communicator::expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                                  std::int64_t own) const {
     if (counts.size() != static_cast<std::size_t>(size()))
-        throw usage_error(fmt::format("{}: {} counts for {} ranks", call, counts.size(), size()));
+        throw usage_error(
+            fmt::format("{}: there are {} counts for {} ranks; pass one for each rank", call, counts.size(), size()));
     for (std::int64_t count : counts)
-        if (count < 0) throw usage_error(fmt::format("{}: a count is {}; none may be negative", call, count));
+        if (count < 0) throw usage_error(fmt::format("{}: a count is {}; no count may be negative", call, count));
     const std::int64_t sum = std::reduce(counts.begin(), counts.end());
     const std::int64_t mine = counts[static_cast<std::size_t>(rank())];
     if (all != sum || own != mine)
-        throw usage_error(fmt::format("{}: counts add up to {} with {} for rank {}, but the buffers hold {} and {}",
-                                      call, sum, mine, rank(), all, own));
+        throw usage_error(
+            fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but the buffers have "
+                        "{} and {}",
+                        call, sum, mine, rank(), all, own));
+}
+
+std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::size_t element) {
+    return core_->allocate(count, element);
 }
 
 std::optional<communicator> communicator::split(int color, int key) {
-    std::unique_ptr<core> part = core_->split(color, key);
+    std::unique_ptr<communicator_core> part = core_->split(color, key);
     if (!part) return {};
     return communicator(std::move(part));
 }
+
+communicator communicator::split_by_node(int key) { return communicator(core_->split_by_node(key)); }
 
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
 

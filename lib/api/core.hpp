@@ -1,110 +1,115 @@
 #pragma once
 
-#include <exception>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <terrace/communicator.hpp>
-#include <terrace/request.hpp>
 
 #include "api/binding.hpp"
 #include "api/call_check.hpp"
+#include "api/calls_in_flight.hpp"
 #include "api/device_calls.hpp"
+#include "api/failure_state.hpp"
+#include "api/program_cache.hpp"
 #include "api/progress_thread.hpp"
+#include "api/wait_monitor.hpp"
 #include "executor/engine.hpp"
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// What is behind a communicator: a plan, a transport, programs bound so far, and those in flight.
-class [[gnu::visibility("hidden")]] communicator::core final : public calls_in_flight {
+/// The implementation of a communicator: its plan, its transport, and the calls in flight.
+class [[gnu::visibility("hidden")]] communicator_core final : public calls_in_flight {
 public:
-    /// `rank` is the caller's own numbering. All ranks have the same plan, which whoever made `net` has made sure of.
-    /// @param device for device buffers as well   @throws plan_error; with a device transport_error, timeout_error
-    core(const plan& p, std::unique_ptr<transport> net, int rank, options o, std::optional<device_setting> device = {});
+    /// @param p the same plan on all ranks, which the maker of `by` has made sure of
+    /// @param rank of this process, in the caller's numbering
+    /// @param device the device for device buffers, if there is one
+    /// @throws plan_error; with a device transport_error and timeout_error as well
+    communicator_core(const plan& p, connection by, int rank, options o, std::optional<device_setting> device = {});
+    ~communicator_core();
 
-    using shape_of_call = call_shape;
-
-    ~core();
-
-    /// Starts a call, wherever its buffers are. @returns nothing left to wait for if it is complete already
-    request start(const shape_of_call& call, const void* send, void* recv);
-    /// Puts a call whose buffers are on the device behind what is in `stream`, and returns.
-    void enqueue(const shape_of_call& call, const void* send, void* recv, CUstream_st* stream);
-    /// Waits for all that have been put in.
+    /// Starts a call, whose buffers may be on the host or on the device.
+    /// @returns a request that is complete if the call is complete already
+    request start(const call_shape& call, const void* send, void* recv);
+    /// Enqueues a call of device buffers behind the work in `stream`, and returns.
+    void enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
+    /// Waits for all calls that were enqueued.
     void synchronize();
-    void run(const shape_of_call& call, const void* send, void* recv);
+    /// Makes a call and waits for it.
+    void run(const call_shape& call, const void* send, void* recv);
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
+    /// Allocates memory for windows; null for a count of 0. Collective.
     std::shared_ptr<std::byte> allocate(std::size_t count, std::size_t element);
-    /// Null where the color is negative.
-    std::unique_ptr<core> split(int color, int key);
+    /// Returns the communicator of the ranks with this color; null where the color is negative. Collective.
+    std::unique_ptr<communicator_core> split(int color, int key);
+    /// Returns the communicator of the ranks on this rank's machine node. Collective.
+    std::unique_ptr<communicator_core> split_by_node(int key);
     std::string shape(std::int64_t bytes) const;
     std::string transports() const;
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return net_->size(); }
 
 private:
-    struct bound {
-        shape_of_call what;
-        std::uint64_t signature;
-        bool reachable;  // both buffers, to peers on the node
-        program run;
-        std::uint64_t call = 0;  // the last one that it ran
-    };
+    using programs = program_cache<program>;
 
-    slicing slice_call(const shape_of_call& call, const rule& chosen) const;
-    std::uint64_t start_on_device(const shape_of_call& call, const void* send, void* recv, CUstream_st* stream);
-    void prepare_library();
-    void share_memory();
-    int most_lanes() const;
-    int lane_slots() const;
-    void check_call(const shape_of_call& call, std::uint64_t signature, const void* send, const void* recv,
-                    std::string objection = {});
+    void gather_callers_ranks();
     std::unique_ptr<progress_thread> make_thread();
     progress_thread::lock hold();
-    void finish(std::uint64_t call);
-    bool progress();
-    void look_around();
-    void watch();
-    waiting waits() const;
-    [[noreturn]] void time_out() const;
-    [[noreturn]] void fail(std::exception_ptr why);
-    template <class Action>
-    void or_fail(Action what);
-    template <class Action>
-    void or_all_fail(Action what);
-    void keep_programs();
-    void dump() const;
-    void number_ranks();
-    bool reachable(const shape_of_call& call, const void* send, const void* recv) const noexcept;
-    bound* find_idle(const shape_of_call& call, bool reachable) noexcept;
-    bound& bind_new(const shape_of_call& call, std::uint64_t signature, bool reachable);
-    program bind(const shape_of_call& call, bool reachable);
+
+    std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
+    void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
+                    std::string objection = {});
     void expect_unbroken(std::string_view what) const;
     void end_calls_for(const std::string& what);
-    bool streams(const shape_of_call& call) const;
-    bool fits_slot(std::int64_t count, const shape_of_call& call) const;
+    std::unique_ptr<communicator_core> part_of(int color, int key);
+
+    bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
+    programs::entry* find_idle(const call_shape& call, bool reachable) noexcept;
+    programs::entry& bind_new(const call_shape& call, std::uint64_t signature, bool reachable);
+    program bind(const call_shape& call, bool reachable);
+    bool streams(const call_shape& call) const;
+    bool fits_slot(std::int64_t count, const call_shape& call) const;
+
+    bool progress();
+    void look_around();
+    void finish(std::uint64_t call);
+    template <class Action>
+    void or_fail(Action action);
 
     plan plan_;
     int rank_;
     std::vector<int> callers_rank_;  // by rank of the plan
     binding binding_;
     options options_;
-    std::list<bound> cache_;  // most recently used first; must outlive what the transport still has in flight
-    std::unique_ptr<transport> net_;
+    programs programs_;  // before net_, which may have messages of theirs in flight
+    std::unique_ptr<endpoint> net_;
     recorder events_;
     std::unique_ptr<engine> engine_;
     std::unique_ptr<call_check> check_;
+    std::unique_ptr<wait_monitor> monitor_;
     std::optional<device_setting> device_;
     std::unique_ptr<device_calls> device_calls_;
     std::unique_ptr<progress_thread> thread_;
-    unsigned dumps_seen_ = 0;
-    std::exception_ptr failure_;  // of a call: some ranks may have gone on, so that no later one can match
+    failure_state failure_;
 };
 
-}  // namespace terrace
+/// Lets Terrace's own parts make communicators and look into them.
+struct communicator_access {
+    static communicator make(std::unique_ptr<communicator_core> core) noexcept { return communicator(std::move(core)); }
+    static communicator_core& core(communicator& comm) noexcept { return *comm.core_; }
+};
+
+/// Makes a communicator; the arguments are those of communicator_core.
+template <class... Arguments>
+communicator make_communicator(Arguments&&... arguments) {
+    return communicator_access::make(std::make_unique<communicator_core>(std::forward<Arguments>(arguments)...));
+}
+
+/// Returns the implementation of a communicator.
+inline communicator_core& core_of(communicator& comm) noexcept { return communicator_access::core(comm); }
+
+}  // namespace terrace::detail

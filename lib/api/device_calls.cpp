@@ -7,25 +7,23 @@
 
 #include <terrace/error.hpp>
 
-#include "base/partition.hpp"
-#include "schedule/registry.hpp"
+#include "api/call_slicing.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/nccl/nccl_transport.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t device_programs = 32;  // cached
 constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
 
 }  // namespace
 
-device_calls::device_calls(const binding& b, const device_setting& on, transport& host, const options& o, int lanes)
+device_calls::device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes)
     : binding_(b),
       net_(make_nccl_transport(*on.gpu, host,
                                {.device = on.number,
-                                .rounds = native_groups(b.plan),
+                                .rounds = nccl_groups(b.plan),
                                 .ways = most_stages(b.plan),
                                 .queues = lanes,
                                 .timeout = o.timeout,
@@ -47,21 +45,21 @@ bool device_calls::holds(const call_shape& call, int callers_rank, const void* s
 }
 
 std::optional<std::uint64_t> device_calls::signature_of_known(const call_shape& call) const noexcept {
-    const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) { return b.what == call; });
-    if (found == cache_.end()) return {};
-    return found->signature;
+    const programs::entry* known = programs_.find(call);
+    if (known == nullptr) return {};
+    return known->signature;
 }
 
 std::uint64_t device_calls::enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
                                     CUstream_st* stream) {
     check();
     prepare_root(call, stream);
-    bound& b = find(call, signature);
-    net_->begin(stream, b.run.lanes());
-    b.run.enqueue(send, recv);
-    b.call = last_ = net_->end();
+    programs::entry& found = find(call, signature);
+    net_->begin(stream, found.run.lanes());
+    found.run.enqueue(send, recv);
+    found.last_call = last_ = net_->end();
     check();
-    return b.call;
+    return last_;
 }
 
 bool device_calls::test(std::uint64_t call) {
@@ -85,36 +83,32 @@ void device_calls::check() const {
     throw transport_error(f->library, f->call, f->code, f->message);
 }
 
-// Native stages of what has a root have other groups for other roots. All ranks meet a root in the same call, so that
-// it is then that the groups are made; a stream that is captured can do with messages.
+// Makes the groups of a root when a call first has it: NCCL's own collectives of broadcast and reduce have other groups
+// for each root, and all ranks meet a root in the same call. During a capture messages do instead.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
     if (!has_root(call.what) || roots_.size() == most_roots) return;
     const std::vector<int>& all = binding_.callers_rank;
     const auto root = static_cast<int>(std::find(all.begin(), all.end(), call.root) - all.begin());
     if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
     roots_.insert({call.what, root});
-    const std::vector<disjoint_groups> rounds = native_groups(binding_.plan, call.what, root);
+    const std::vector<disjoint_groups> rounds = nccl_groups(binding_.plan, call.what, root);
     if (rounds.empty()) return;
     wait_for_all();
     net_->prepare(rounds);
     check();
 }
 
-// Queues keep the calls of a program apart by themselves: it needs no second one.
-device_calls::bound& device_calls::find(const call_shape& call, std::uint64_t signature) {
-    const auto found = std::find_if(cache_.begin(), cache_.end(), [&](const bound& b) { return b.what == call; });
-    if (found != cache_.end()) {
-        cache_.splice(cache_.begin(), cache_, found);
-        return cache_.front();
-    }
-    cache_.push_front({call, signature, bind(call)});
-    if (cache_.size() > device_programs && net_->done(cache_.back().call)) cache_.pop_back();
-    return cache_.front();
+// One program serves all calls of a shape in flight: queues run them one after the other.
+device_calls::programs::entry& device_calls::find(const call_shape& call, std::uint64_t signature) {
+    if (programs::entry* known = programs_.use(call)) return *known;
+    return programs_.add({.shape = call, .signature = signature, .run = bind(call)},
+                         [&](std::uint64_t number) { return net_->done(number); });
 }
 
 stream_program device_calls::bind(const call_shape& call) const {
     const rule& chosen = binding_.rule_of(call);
-    const slicing chunks = slice_call(call, chosen);
+    // NCCL divides evenly or not at all.
+    const slicing chunks = slice_call(call, chosen, binding_.plan.machine.ranks(), {.divides_evenly = true});
     const capabilities can = net_->can(call.type, call.op);
     const auto schedule_of = [&](std::int64_t count) {
         return binding_.schedule_of(call, chosen, count, can, buffer::recv);
@@ -135,7 +129,7 @@ stream_program device_calls::bind(const call_shape& call) const {
 std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
     std::vector<std::string> all;
     for (const stage& s : chosen.stages)
-        all.push_back(s.over == carrier::mpi
+        all.push_back(s.provider == provider::mpi
                           ? fmt::format("{} of {}", all.size() + 1, describe(binding_.plan.machine, chosen.stages))
                           : "");
     return all;
@@ -144,26 +138,12 @@ std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
 std::string device_calls::objection_to(const call_shape& call, CUstream_st* stream) const {
     if (binding_.elements_of(call) == 0) return {};
     const std::vector<stage>& stages = binding_.rule_of(call).stages;
-    const auto found =
-        std::find_if(stages.begin(), stages.end(), [](const stage& s) { return s.over == carrier::mpi; });
+    const auto found = std::ranges::find(stages, provider::mpi, &stage::provider);
     if (found == stages.end() || !net_->captures(stream)) return {};
     return fmt::format(
         "the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
-        "a graph cannot hold; make the call outside of the capture, or plan all stages over nccl",
+        "a graph cannot hold; make the call outside of the capture, or plan without provider mpi",
         found - stages.begin() + 1, describe(binding_.plan.machine, stages));
 }
 
-// NCCL divides evenly or not at all: chunks are so long that every stage of an even machine does, and what is left over
-// is a last chunk of its own, shorter than a cache line for each rank.
-slicing device_calls::slice_call(const call_shape& call, const rule& chosen) const {
-    if (!call.counts.empty()) return {};
-    const std::size_t element = size_of(call.type);
-    const slicing plain = slice(call.count, element, chosen, has_blocks(call.what) ? binding_.plan.machine.ranks() : 1);
-    const std::int64_t even = quantum_of(element) * binding_.plan.machine.ranks();
-    if (!any_stage(chosen, &algorithm::native) || has_blocks(call.what) || call.count < even) return plain;
-    const std::int64_t chunk = std::max(even, round_down(plain.chunk, even));
-    const std::int64_t chunks = div_ceil(call.count, chunk);
-    return {.chunk = chunk, .chunks = chunks, .tail = call.count - (chunks - 1) * chunk};
-}
-
-}  // namespace terrace
+}  // namespace terrace::detail

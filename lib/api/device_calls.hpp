@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <exception>
-#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,13 +10,15 @@
 #include <vector>
 
 #include <terrace/options.hpp>
-#include <terrace/request.hpp>
 
 #include "api/binding.hpp"
+#include "api/calls_in_flight.hpp"
+#include "api/program_cache.hpp"
 #include "executor/stream_program.hpp"
 #include "transport/nccl/gpu_runtime.hpp"
+#include "transport/network.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// The device that a communicator's device buffers are on, and how to reach it.
 struct device_setting {
@@ -29,7 +30,7 @@ struct device_setting {
 class device_calls final : public calls_in_flight {
 public:
     /// Collective over `host`. @param b must outlive this, as `host` need not @throws transport_error, timeout_error
-    device_calls(const binding& b, const device_setting& on, transport& host, const options& o, int lanes);
+    device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes);
     ~device_calls();
 
     std::string_view name() const noexcept { return net_->name(); }
@@ -55,24 +56,18 @@ public:
     void abandon() noexcept { net_->abandon(); }
 
 private:
-    struct bound {
-        call_shape what;
-        std::uint64_t signature;
-        stream_program run;
-        std::uint64_t call = 0;  // the last one
-    };
+    using programs = program_cache<stream_program>;
 
     void prepare_root(const call_shape& call, CUstream_st* stream);
-    bound& find(const call_shape& call, std::uint64_t signature);
+    programs::entry& find(const call_shape& call, std::uint64_t signature);
     stream_program bind(const call_shape& call) const;
     std::vector<std::string> over_mpi(const rule& chosen) const;
-    slicing slice_call(const call_shape& call, const rule& chosen) const;
 
     const binding& binding_;
     std::unique_ptr<stream_transport> net_;
     std::set<std::pair<collective, int>> roots_;  // that have been prepared, of the plan's ranks
-    std::list<bound> cache_;                      // most recently used first
-    std::uint64_t last_ = 0;                      // call
+    programs programs_;
+    std::uint64_t last_ = 0;  // call
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -9,7 +9,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -38,4 +38,4 @@ void write_dump(const std::filesystem::path& file, int rank, const std::string& 
     if (!(out << json << std::flush)) throw input_error(name, 0, 0, "cannot be written; name another file");
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

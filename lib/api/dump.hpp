@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <string>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// From now on SIGUSR1 asks for a dump, unless the program has a handler of its own for it.
 /// @returns dumps_asked_for()
@@ -14,4 +14,4 @@ unsigned dumps_asked_for() noexcept;
 /// Writes FILE.RANK.json. @throws input_error
 void write_dump(const std::filesystem::path& file, int rank, const std::string& json);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -15,13 +15,13 @@
 
 #include "base/edit_distance.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
 constexpr std::string_view prefix = "TERRACE_";
 
-// An empty variable counts as not set, so that a script can switch one off.
+// Returns nothing for an empty variable, so that a script can switch one off.
 std::string_view value_of(std::string_view entry, std::string_view name) {
     const bool is_it = entry.starts_with(name) && entry.substr(name.size()).starts_with('=');
     return is_it ? entry.substr(name.size() + 1) : std::string_view{};
@@ -29,11 +29,12 @@ std::string_view value_of(std::string_view entry, std::string_view name) {
 
 void write_line(std::string_view level, std::string_view line) {
     const std::string text = fmt::format("terrace: {}: {}\n", level, line);
-    std::fwrite(text.data(), 1, text.size(), stderr);  // in one piece: ranks may share the terminal
+    std::fwrite(text.data(), 1, text.size(), stderr);  // in one write: ranks may share the terminal
 }
 
 constexpr std::array<std::string_view, 3> level_names{"warn", "info", "debug"};
 constexpr std::array<std::string_view, 3> check_names{"off", "first", "every"};
+constexpr std::array<std::string_view, 2> placement_names{"by-node", "anywhere"};
 
 template <std::size_t N>
 std::optional<int> index_in(const std::array<std::string_view, N>& names, std::string_view text) {
@@ -64,6 +65,11 @@ bool set_dump(options& o, std::string_view value) {
     return true;
 }
 
+bool set_mpi_module(options& o, std::string_view value) {
+    o.mpi_module = value;
+    return true;
+}
+
 bool set_gpu_module(options& o, std::string_view value) {
     o.gpu_module = value;
     return true;
@@ -88,6 +94,12 @@ bool set_check(options& o, std::string_view value) {
     return level.has_value();
 }
 
+bool set_placement(options& o, std::string_view value) {
+    const std::optional<int> where = index_in(placement_names, value);
+    if (where) o.place = static_cast<options::placement>(*where);
+    return where.has_value();
+}
+
 constexpr std::array variables{
     variable{"TERRACE_CHECK", "first", "off, first or every",
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
@@ -96,10 +108,14 @@ constexpr std::array variables{
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
              set_gpu_module},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
+    variable{"TERRACE_MPI_MODULE", "", "a file name", "the module for MPI, where it is not found by itself",
+             set_mpi_module},
+    variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",
+             "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
     variable{"TERRACE_PLAN", "", "a plan file",
              "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
-             "how long creating a communicator, and each call, may wait for other ranks", set_timeout},
+             "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
 };
 
@@ -109,8 +125,9 @@ std::string unknown(std::string_view name) {
             return edit_distance(name, a.name) < edit_distance(name, b.name);
         });
     const bool near = edit_distance(name, nearest->name) <= 3;
-    return fmt::format("{} is no variable of Terrace and does nothing{}", name,
-                       near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists them");
+    return fmt::format(
+        "{} is unknown to Terrace and has no effect{}", name,
+        near ? fmt::format("; did you mean {}?", nearest->name) : "; `terrace info` lists the variables");
 }
 
 }  // namespace
@@ -150,18 +167,32 @@ plan load_plan(const options& o) {
     return plan::load(o.plan_file);
 }
 
+bool is_first_rank(std::span<const std::string> environment) noexcept {
+    for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
+        if (const char* rank = value_in(environment, name)) return std::string_view(rank) == "0";
+    return true;
+}
+
 std::vector<std::string> process_environment() {
     std::vector<std::string> entries;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
-        if (std::string_view(*entry).starts_with(prefix)) entries.emplace_back(*entry);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);
     return entries;
 }
 
+}  // namespace terrace::detail
+
+namespace terrace {
+
+using namespace detail;
+
 options options::from_environment() {
     std::vector<std::string> warnings;
-    options o = options_from(process_environment(), warnings);
-    for (const std::string& warning : warnings)
-        if (o.log) o.log(log_level::warn, warning);
+    const std::vector<std::string> environment = process_environment();
+    options o = options_from(environment, warnings);
+    // All ranks of a job share their variables: one of them says what is wrong.
+    if (is_first_rank(environment))
+        for (const std::string& warning : warnings)
+            if (o.log) o.log(log_level::warn, warning);
     return o;
 }
 

@@ -6,9 +6,9 @@
 
 #include "base/units.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-std::string log_line(const recipe& plan, std::string_view transports) {
+std::string log_line(const plan_data& plan, std::string_view transports) {
     std::string line = fmt::format("terrace {}: plan {} \"{}\", {} ranks ({}), transport {}", version(), plan.id,
                                    plan.name, plan.machine.ranks(), shape_text(plan.machine.shape), transports);
     for (const auto& [what, rules] : plan.rules) {
@@ -31,4 +31,4 @@ std::string log_line(const recipe& plan, std::string_view transports) {
     return line;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -3,12 +3,12 @@
 #include <string>
 #include <string_view>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What a communicator is, in one line: version, plan, shape, transports, allreduce by size, and how many rules the
 /// other collectives have.
-std::string log_line(const recipe& plan, std::string_view transports);
+std::string log_line(const plan_data& plan, std::string_view transports);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,17 +7,20 @@
 
 #include "api/core.hpp"
 #include "api/environment.hpp"
+#include "plan/plan_access.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::loopback {
 
+using namespace detail;
+
 void run(const plan& p, const std::function<void(communicator&)>& body, const options& o) {
-    loopback_world world(p.get().machine.node_sizes());
+    loopback_world world(data_of(p).machine.node_sizes());
     std::mutex guard;
     std::exception_ptr first;
     const auto rank_main = [&](int rank) {
         try {
-            communicator comm(std::make_unique<communicator::core>(p, world.join(rank), rank, o));
+            communicator comm = make_communicator(p, world.join(rank), rank, o);
             body(comm);
         } catch (...) {
             {

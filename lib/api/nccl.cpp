@@ -1,16 +1,22 @@
-#include <terrace/nccl.hpp>
+#include <terrace/device.hpp>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "api/connect.hpp"
 #include "api/core.hpp"
 #include "api/environment.hpp"
-#include "api/mpi_world.hpp"
+#include "api/over_mpi.hpp"
 #include "api/stream_shape.hpp"
+#include "plan/plan_access.hpp"
 #include "schedule/stage_groups.hpp"
-#include "transport/mpi/mpi_transport.hpp"
 #include "transport/nccl/module.hpp"
 
-namespace terrace::nccl {
+namespace terrace::detail {
 
 namespace {
 
@@ -20,10 +26,10 @@ const gpu_runtime& need_runtime(const options& o) {
     return *m.runtime;
 }
 
-// The rank's own number among those of its node, around the devices.
-int device_of(transport& net, const gpu_runtime& gpu) {
-    const std::vector<int> nodes = net.nodes();
-    const auto me = nodes.begin() + net.rank();
+// Devices are dealt to the ranks of a node in turn.
+int device_of(team& ranks, const gpu_runtime& gpu) {
+    const std::vector<int> nodes = ranks.nodes();
+    const auto me = nodes.begin() + ranks.rank();
     int devices = 0;
     if (gpu.device_count(&devices) != 0 || devices == 0) return 0;  // which the transport finds out and reports
     return static_cast<int>(std::count(nodes.begin(), me, *me)) % devices;
@@ -31,44 +37,54 @@ int device_of(transport& net, const gpu_runtime& gpu) {
 
 constexpr std::string_view also = ", device buffers";
 
-// A thread takes what goes over MPI, beside those of the caller. All ranks have the plan, and know of the least level.
-void expect_threads(const plan& p, transport& net) {
-    if (!any_over_mpi(p.get())) return;
-    int mine = MPI_THREAD_MULTIPLE;
-    MPI_Query_thread(&mine);
-    std::vector<int> all(static_cast<std::size_t>(net.size()));
-    net.gather_all(&mine, all.data(), sizeof mine);
-    if (*std::min_element(all.begin(), all.end()) < MPI_THREAD_MULTIPLE)
-        throw usage_error(
-            "the plan has stages over mpi between devices, which a thread moves along: ask MPI_Init_thread "
-            "for MPI_THREAD_MULTIPLE, or plan all stages over nccl");
+// Stages over MPI between devices have a thread of their own, beside the caller's. All ranks have the plan, and learn
+// here if MPI does not allow it on one of them.
+void expect_threads(const plan& p, connection& net) {
+    if (!any_over_mpi(data_of(p))) return;
+    for (const std::string& one_thread : net.ranks.exchange(net.net->traits().one_thread))
+        if (!one_thread.empty())
+            throw usage_error(
+                fmt::format("the plan has stages of provider mpi, which a thread of Terrace runs between devices: {}, "
+                            "or plan without provider mpi",
+                            one_thread));
 }
 
-template <class Connect>
-communicator create_with(MPI_Comm world, int device, const options& o, Connect connect) {
+template <class... Plan>
+communicator create_by(connection all, int device, const options& o, const Plan&... p) {
     const gpu_runtime& gpu =
-        mpi::or_tell_others(world, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
-    mpi::planned with = connect();
-    expect_threads(with.by, *with.net);
-    const device_setting on{&gpu, device == device_by_rank ? device_of(*with.net, gpu) : device};
-    return communicator(std::make_unique<communicator::core>(with.by, std::move(with.net), mpi_rank(world), o, on));
-}
-
-void enqueue(communicator& comm, const call_shape& shape, const stream_call& c) {
-    comm.inside().enqueue(shape, c.send, c.recv, c.stream);
+        or_tell_others(all.ranks, "no GPU", [&]() -> const gpu_runtime& { return need_runtime(o); });
+    const int rank = all.ranks.rank();
+    planned with = connect(std::move(all), p..., o, also);
+    expect_threads(with.by, with.net);
+    const device_setting on{&gpu, device == nccl::device_by_rank ? device_of(with.net.ranks, gpu) : device};
+    return make_communicator(with.by, std::move(with.net), rank, o, on);
 }
 
 }  // namespace
 
-communicator create(MPI_Comm world, const plan& p, int device, const options& o) {
-    return create_with(world, device, o, [&] { return mpi::connect(world, p, o, also); });
+communicator create_over_mpi(const mpi_world& world, const plan& p, int device, const options& o) {
+    return create_by(over_mpi(world, o), device, o, p);
 }
 
-communicator create(MPI_Comm world, int device, const options& o) {
-    return create_with(world, device, o, [&] { return mpi::connect(world, o, also); });
+communicator create_over_mpi(const mpi_world& world, int device, const options& o) {
+    return create_by(over_mpi(world, o), device, o);
 }
 
-void synchronize(communicator& comm) { comm.inside().synchronize(); }
+}  // namespace terrace::detail
+
+namespace terrace::nccl {
+
+using namespace detail;
+
+namespace {
+
+void enqueue(communicator& comm, const call_shape& shape, const stream_call& c) {
+    core_of(comm).enqueue(shape, c.send, c.recv, c.stream);
+}
+
+}  // namespace
+
+void synchronize(communicator& comm) { core_of(comm).synchronize(); }
 
 void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
     enqueue(comm, shape_of(collective::allreduce, c, comm, op), c);
@@ -76,6 +92,14 @@ void allreduce(communicator& comm, const stream_call& c, reduce_op op) {
 
 void reduce_scatter(communicator& comm, const stream_call& c, reduce_op op) {
     enqueue(comm, shape_of(collective::reduce_scatter, c, comm, op), c);
+}
+
+void reduce_scatter(communicator& comm, const stream_call& c, std::span<const std::int64_t> counts, reduce_op op) {
+    enqueue(comm, shape_of(collective::reduce_scatter, c, comm, counts, op), c);
+}
+
+void allgather(communicator& comm, const stream_call& c, std::span<const std::int64_t> counts) {
+    enqueue(comm, shape_of(collective::allgather, c, comm, counts), c);
 }
 
 void allgather(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::allgather, c, comm), c); }

@@ -14,7 +14,7 @@
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -84,33 +84,24 @@ std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes,
     return places;
 }
 
-std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
-                                     options::placement place) {
-    if (net->size() != machine.ranks())
+team in_places(team ranks, const hierarchy& machine, options::placement place) {
+    if (ranks.size() != machine.ranks())
         throw plan_error(
             fmt::format("topology.levels: the plan is for {0} ranks ({1}), but the communicator has {2}; "
                         "start {0} ranks, or plan for this job (terrace plan --hosts, or no plan at all)",
-                        machine.ranks(), shape_text(machine.shape), net->size()));
-    if (place == options::placement::anywhere) return net;
-    const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(*net);
-    const int mine = places_of(machine, net->nodes(), hosts)[at(net->rank())];
-    return in_order(std::move(net), mine);
+                        machine.ranks(), shape_text(machine.shape), ranks.size()));
+    if (place == options::placement::anywhere) return ranks;
+    const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(ranks);
+    const int mine = places_of(machine, ranks.nodes(), hosts)[at(ranks.rank())];
+    return in_order(std::move(ranks), mine);
 }
 
-std::unique_ptr<transport> in_order(std::unique_ptr<transport> net, int place) {
-    std::vector<int> places(at(net->size()));
-    net->gather_all(&place, places.data(), sizeof place);
-    return std::is_sorted(places.begin(), places.end()) ? std::move(net) : net->split(0, place);
-}
+team in_order(team ranks, int place) { return *ranks.split(0, place); }
 
-std::vector<std::string> host_names(transport& net) {
+std::vector<std::string> host_names(team& ranks) {
     std::array<char, 65> own{};  // Linux has no longer ones
     if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
-    std::vector<std::array<char, 65>> all(at(net.size()));
-    net.gather_all(own.data(), all.data(), sizeof own);
-    std::vector<std::string> names;
-    for (const auto& name : all) names.emplace_back(name.data());
-    return names;
+    return ranks.exchange(own.data());
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

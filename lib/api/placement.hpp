@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,28 +7,27 @@
 
 #include <terrace/options.hpp>
 
-#include "base/hierarchy.hpp"
-#include "executor/transport.hpp"
+#include "machine/hierarchy.hpp"
+#include "transport/team.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// By rank its place in the plan. Where the plan names its nodes, a node is the one of its host's name (as host_index
-/// finds it), whatever the order MPI has them in; else nodes come in the order of their lowest rank.
-/// Ranks of a node stay in their own order.
-/// @param nodes by rank, its lowest fellow on its node
+/// Returns by rank its place in the plan. Where the plan names its nodes, a node is the one of its host's name (as
+/// host_index finds it), whatever the order MPI has them in; else nodes come in the order of their lowest rank. Ranks
+/// of a node stay in their own order.
+/// @param nodes by rank, the lowest rank on its node
 /// @param hosts by rank, the name of its host; empty where the plan names none
 /// @throws plan_error where the nodes are not the plan's, naming the host and both numbers
 std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts);
 
-/// `net` with its ranks in the plan's order. Collective. @throws plan_error as above, or where the plan is for another
+/// Returns the ranks in the plan's order. Collective. @throws plan_error as above, or where the plan is for another
 /// number of ranks
-std::unique_ptr<transport> in_places(std::unique_ptr<transport> net, const hierarchy& machine,
-                                     options::placement place);
+team in_places(team ranks, const hierarchy& machine, options::placement place);
 
-/// `net` with its ranks in the order of their places: itself where it has that already. Collective.
-std::unique_ptr<transport> in_order(std::unique_ptr<transport> net, int place);
+/// Returns the ranks in the order of their places. Collective.
+team in_order(team ranks, int place);
 
-/// By rank, the name of its host. Collective.
-std::vector<std::string> host_names(transport& net);
+/// Returns by rank the name of its host. Collective.
+std::vector<std::string> host_names(team& ranks);
 
-}  // namespace terrace
+}  // namespace terrace::detail

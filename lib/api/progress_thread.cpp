@@ -4,7 +4,7 @@
 
 #include "topology/bind.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 progress_thread::progress_thread(int core, work w)
     : work_(std::move(w)), thread_([this, core](const std::stop_token& stop) { run(stop, core); }) {}
@@ -33,4 +33,4 @@ void progress_thread::run(const std::stop_token& stop, int core) {
     }
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <thread>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A thread that moves the calls of a communicator along while there are any. Whoever else uses the communicator holds
 /// its lock meanwhile.
@@ -44,4 +44,4 @@ private:
     std::jthread thread_;  // last: it uses the others
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

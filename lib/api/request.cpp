@@ -1,25 +1,35 @@
 #include <terrace/request.hpp>
 
 #include <exception>
+#include <utility>
 
 #include <terrace/error.hpp>
 
+#include "api/calls_in_flight.hpp"
+
 namespace terrace {
+
+using namespace detail;
 
 namespace {
 
-calls_in_flight& still(const std::shared_ptr<calls_in_flight*>& calls) {
+calls_in_flight& existing(const std::shared_ptr<calls_in_flight*>& calls) {
     if (*calls != nullptr) return **calls;
-    throw usage_error("request: its communicator was destroyed before the call was complete; wait for it before");
+    throw usage_error(
+        "request: its communicator was destroyed before the call was complete; wait for requests before you destroy "
+        "their communicator");
 }
 
 }  // namespace
+
+request::request(std::shared_ptr<calls_in_flight*> calls, std::uint64_t call) noexcept
+    : calls_(std::move(calls)), call_(call) {}
 
 request::~request() {
     try {
         wait();
     } catch (...) {
-        // Who wants to know waits.
+        // wait() reports errors.
     }
 }
 
@@ -33,13 +43,13 @@ request& request::operator=(request&& other) noexcept {
 bool request::test() {
     if (calls_ == nullptr) return true;
     std::shared_ptr<calls_in_flight*> calls = std::move(calls_);  // complete if this throws
-    if (still(calls).test(call_)) return true;
+    if (existing(calls).test(call_)) return true;
     calls_ = std::move(calls);
     return false;
 }
 
 void request::wait() {
-    if (calls_ != nullptr) still(std::exchange(calls_, nullptr)).wait(call_);
+    if (calls_ != nullptr) existing(std::exchange(calls_, nullptr)).wait(call_);
 }
 
 void wait_all(std::span<request> requests) {

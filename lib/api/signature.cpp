@@ -10,7 +10,7 @@
 
 #include "base/hash.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -101,4 +101,4 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
     return overlap(call, rank, ranks, send, recv);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

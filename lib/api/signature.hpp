@@ -6,9 +6,9 @@
 
 #include <terrace/types.hpp>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A call, but for its addresses: what ranks must agree on.
 struct call_shape {
@@ -30,4 +30,4 @@ std::string describe(const call_shape& call);
 /// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);
 
-}  // namespace terrace
+}  // namespace terrace::detail

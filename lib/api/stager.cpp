@@ -12,10 +12,10 @@
 #include "base/partition.hpp"
 #include "transport/nccl/module.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 // One call: chunk k has elements k * chunk and on, of the vector or of every block.
-struct staging::stager::work {
+struct stager::work {
     const call_shape& call;
     traffic moves;
     const std::byte* send;
@@ -32,7 +32,7 @@ struct staging::stager::work {
     }
 };
 
-staging::stager::stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk)
+stager::stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk)
     : gpu_(gpu), comm_(comm), device_(device), bytes_(std::max<std::size_t>(chunk, 64)) {
     try {
         check(gpu_.use_device(device_), "cudaSetDevice");
@@ -52,12 +52,12 @@ staging::stager::stager(const gpu_runtime& gpu, communicator& comm, int device, 
     }
 }
 
-staging::stager::~stager() {
+stager::~stager() {
     settle();
     release();
 }
 
-staging::stager::traffic staging::stager::traffic_of(const call_shape& call) const {
+stager::traffic stager::traffic_of(const call_shape& call) const {
     const bool root = call.root == comm_.rank();
     switch (call.what) {
         case collective::allreduce: return {.in_place = true};
@@ -69,7 +69,7 @@ staging::stager::traffic staging::stager::traffic_of(const call_shape& call) con
     return {};
 }
 
-void staging::stager::run(const call_shape& call, const nccl::stream_call& c) {
+void stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
     const int blocks = has_blocks(call.what) ? comm_.size() : 1;
     const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);
@@ -103,7 +103,7 @@ void staging::stager::run(const call_shape& call, const nccl::stream_call& c) {
     }
 }
 
-void staging::stager::copy_in(const work& w, std::int64_t chunk) {
+void stager::copy_in(const work& w, std::int64_t chunk) {
     slot& s = slot_of(chunk);
     for (int b = 0; b < w.moves.in; ++b)
         check(gpu_.copy(s.in + static_cast<std::size_t>(b) * w.bytes(chunk), w.send + w.place(chunk, b), w.bytes(chunk),
@@ -112,14 +112,14 @@ void staging::stager::copy_in(const work& w, std::int64_t chunk) {
     check(gpu_.record(s.came, in_), "cudaEventRecord");
 }
 
-void staging::stager::begin(const work& w, std::int64_t chunk) {
+void stager::begin(const work& w, std::int64_t chunk) {
     slot& s = slot_of(chunk);
     call_shape part = w.call;
     part.count = w.count(chunk);
-    s.under_way = comm_.inside().start(part, s.in, w.moves.in_place ? s.in : s.out);
+    s.under_way = core_of(comm_).start(part, s.in, w.moves.in_place ? s.in : s.out);
 }
 
-void staging::stager::copy_out(const work& w, std::int64_t chunk) {
+void stager::copy_out(const work& w, std::int64_t chunk) {
     slot& s = slot_of(chunk);
     s.under_way = {};
     const std::byte* from = w.moves.in_place ? s.in : s.out;
@@ -130,20 +130,20 @@ void staging::stager::copy_out(const work& w, std::int64_t chunk) {
     check(gpu_.record(s.left, out_), "cudaEventRecord");
 }
 
-bool staging::stager::done(gpu_event event) const {
+bool stager::done(gpu_event event) const {
     bool is = false;
     check(gpu_.event_done(event, &is), "cudaEventQuery");
     return is;
 }
 
 // Requests wait when they go; copies are short.
-void staging::stager::settle() noexcept {
+void stager::settle() noexcept {
     for (slot& s : slots_) s.under_way = {};
     for (const gpu_stream s : {in_, out_})
         for (bool is = false; s != nullptr && gpu_.stream_done(s, &is) == 0 && !is;) std::this_thread::yield();
 }
 
-void staging::stager::release() noexcept {
+void stager::release() noexcept {
     for (slot& s : slots_)
         for (gpu_event* e : {&s.came, &s.left})
             if (*e != nullptr) gpu_.drop_event(std::exchange(*e, nullptr));
@@ -153,12 +153,15 @@ void staging::stager::release() noexcept {
     if (memory_ != nullptr) gpu_.release_pinned(std::exchange(memory_, nullptr));
 }
 
-void staging::stager::check(int code, const char* what) const {
+void stager::check(int code, const char* what) const {
     if (code != 0) throw transport_error("cuda", what, code, gpu_.cuda_error(code));
 }
 
-// ---- the public class
-// ------------------------------------------------------------------------------------------------
+}  // namespace terrace::detail
+
+namespace terrace {
+
+using namespace detail;
 
 namespace {
 

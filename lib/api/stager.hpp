@@ -3,20 +3,22 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include <terrace/staging.hpp>
 
 #include "api/signature.hpp"
 #include "transport/nccl/gpu_runtime.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A call's chunks through slots of pinned memory, each in one of these states, in the order of the chunks:
 ///
 ///     free -> coming (from the device) -> under way (a call of the communicator) -> leaving (to the device) -> free
 ///
 /// The host drives it. Copies in and out have streams of their own, so that both directions of the bus are used.
-class [[gnu::visibility("hidden")]] staging::stager {
+class [[gnu::visibility("hidden")]] stager {
 public:
     /// @param gpu, comm must outlive this  @param chunk bytes  @throws transport_error
     stager(const gpu_runtime& gpu, communicator& comm, int device, std::size_t chunk);
@@ -60,4 +62,9 @@ private:
     std::array<slot, slots> slots_;
 };
 
-}  // namespace terrace
+/// Lets tests make a staging over another runtime.
+struct staging_access {
+    static staging make(std::unique_ptr<stager> s) noexcept { return staging(std::move(s)); }
+};
+
+}  // namespace terrace::detail

@@ -1,13 +1,22 @@
 #pragma once
 
-#include <terrace/nccl.hpp>
+#include <cstdint>
+#include <span>
+
+#include <terrace/device.hpp>
 
 #include "api/signature.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// The shape of a call on a stream, of a rank of `comm`. @throws usage_error where its buffers do not fit each other
+/// Returns the shape of a call on a stream, of a rank of `comm`.
+/// @throws usage_error where the counts of its buffers contradict each other
 call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
                     reduce_op op = reduce_op::sum, int root = 0);
 
-}  // namespace terrace
+/// Returns the shape of a call with blocks of the given counts, by rank.
+/// @throws usage_error where the counts of its buffers contradict them
+call_shape shape_of(collective what, const nccl::stream_call& c, const communicator& comm,
+                    std::span<const std::int64_t> counts, reduce_op op = reduce_op::sum);
+
+}  // namespace terrace::detail

@@ -7,7 +7,7 @@
 #    include <emmintrin.h>
 #endif
 
-namespace terrace {
+namespace terrace::detail {
 
 void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept {
 #ifdef __SSE2__
@@ -35,4 +35,4 @@ void end_streams() noexcept {
 #endif
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// memcpy. One that streams writes past the caches, for what nobody reads soon; nobody is to be told that it is there
 /// before end_streams().
@@ -11,4 +11,4 @@ void copy(void* to, const void* from, std::size_t bytes, bool streams) noexcept;
 /// Orders all that copies have streamed before all that is written after this.
 void end_streams() noexcept;
 
-}  // namespace terrace
+}  // namespace terrace::detail

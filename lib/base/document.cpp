@@ -26,14 +26,14 @@
 #include <terrace/error.hpp>
 #include <terrace/version.hpp>
 
+#include "base/edit_distance.hpp"
 #include "base/letters.hpp"
 #include "base/units.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t max_bytes = 8 << 20;
 constexpr std::size_t max_depth = 64;
 constexpr std::size_t max_values = 500'000;  // of which the worst take 150 MiB and 1.2 s
 
@@ -89,7 +89,18 @@ std::string_view name_of(document::kind k) {
     return "";
 }
 
-// What to do about an error of yaml-cpp's, which only says what is wrong.
+// True if the line holds a list of hosts as Slurm writes it, without quotes: YAML ends a value in a list or map at '['.
+bool has_bare_host_list(std::string_view text, int line) {
+    for (; line > 0 && !text.empty(); --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    text = text.substr(0, text.find('\n'));
+    for (std::size_t i = 1; i + 1 < text.size(); ++i)
+        if (text[i] == '[' && is_digit(text[i + 1]) &&
+            (is_letter(text[i - 1]) || is_digit(text[i - 1]) || text[i - 1] == '-'))
+            return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '"') % 2 == 0;
+    return false;
+}
+
+// Returns what to do about an error of yaml-cpp's, which only says what is wrong.
 std::string_view advice_on(std::string_view message) {
     struct row {
         std::string_view part, advice;
@@ -175,6 +186,8 @@ struct document_builder final : YAML::EventHandler {
             YAML::Parser parser(stream);
             while (parser.HandleNextDocument(builder)) {}
         } catch (const YAML::Exception& e) {
+            if (has_bare_host_list(text, e.mark.line))
+                builder.fail(e.mark, "a list of hosts must stand in quotes here, as in hosts: \"node[01-32]\"");
             builder.fail(e.mark, fmt::format("{}: {}", e.msg, advice_on(e.msg)));
         }
         if (!builder.root) throw input_error(name, 0, 0, "the file is empty");
@@ -346,11 +359,12 @@ std::vector<std::pair<std::string, document>> document::entries() const {
     return result;
 }
 
-void document::allow_only(std::initializer_list<std::string_view> known) const {
+void document::allow_only(std::span<const std::string_view> known) const {
     value_->expect(kind::map);
     for (const value::entry& e : value_->entries)
         if (std::find(known.begin(), known.end(), e.key) == known.end())
-            value_->fail(e.at, fmt::format("unknown key \"{}\"; known here: {}", e.key, fmt::join(known, ", ")));
+            value_->fail(e.at, fmt::format("unknown key \"{}\"{}; known here: {}", e.key, did_you_mean(e.key, known),
+                                           fmt::join(known, ", ")));
 }
 
 void document::fail(const std::string& message) const { value_->fail(value_->at, message); }
@@ -500,4 +514,4 @@ void write_atomically(const std::filesystem::path& file, std::string_view conten
     temporary.move_to_target();
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,18 +5,21 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A value in a YAML file that knows where it stands. Reading is strict: what is missing, of another kind, unknown or
 /// there twice throws input_error with file, line and column. Copies share one document.
 class document {
 public:
     enum class kind { scalar, sequence, map };
+
+    static constexpr std::size_t max_bytes = 8 << 20;  ///< of a file
 
     /// Parses one YAML document. @throws input_error on a missing or oversized (8 MiB) file, bytes that are not UTF-8,
     /// control characters, bad syntax, duplicate keys, empty values, anchors, aliases, tags, a second document, nesting
@@ -44,7 +47,10 @@ public:
     document at(std::string_view key) const;
     std::vector<std::pair<std::string, document>> entries() const;
     /// Throws at the first key that is not among `known`, naming them.
-    void allow_only(std::initializer_list<std::string_view> known) const;
+    void allow_only(std::span<const std::string_view> known) const;
+    void allow_only(std::initializer_list<std::string_view> known) const {
+        allow_only(std::span<const std::string_view>(known.begin(), known.size()));
+    }
 
     /// Throws input_error at this value's place.
     [[noreturn]] void fail(const std::string& message) const;
@@ -84,4 +90,4 @@ void check_text(std::string_view text, const std::string& file);
 /// to. @throws input_error
 void write_atomically(const std::filesystem::path& file, std::string_view content);
 
-}  // namespace terrace
+}  // namespace terrace::detail

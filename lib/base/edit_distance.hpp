@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Insertions, deletions and replacements that make one text of the other, at least (Levenshtein).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -24,4 +25,33 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-}  // namespace terrace
+/// Returns the name nearest to a mistyped word, whatever the case of letters, or an empty text if none is near: at most
+/// half of the word's letters may differ. Leading dashes of options do not count.
+template <class Names>
+std::string_view nearest_name(std::string_view word, const Names& names) {
+    const auto lower = [](std::string_view text) {
+        std::string made(text);
+        for (char& c : made)
+            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        return made;
+    };
+    const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+    std::string_view nearest;
+    std::size_t least = letters / 2 + 1;
+    for (const auto& name : names) {
+        const std::size_t distance = edit_distance(lower(word), lower(name));
+        if (distance >= least) continue;
+        least = distance;
+        nearest = name;
+    }
+    return nearest;
+}
+
+/// Returns "; did you mean NAME?" for the nearest of `names`, or an empty text.
+template <class Names>
+std::string did_you_mean(std::string_view word, const Names& names) {
+    const std::string_view nearest = nearest_name(word, names);
+    return nearest.empty() ? "" : "; did you mean " + std::string(nearest) + "?";
+}
+
+}  // namespace terrace::detail

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 std::string fingerprint_of(std::string_view bytes) {
     return fmt::format("xxh3:{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
@@ -13,4 +13,4 @@ std::uint64_t hash_of(const void* data, std::size_t bytes, std::uint64_t seed) n
     return XXH3_64bits_withSeed(data, bytes, seed);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -11,7 +11,7 @@
 
 #include "base/letters.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -203,4 +203,4 @@ std::size_t host_index::find(std::string_view name) const {
         fmt::format("host \"{}\" may be any of {} {}; write its name in full", name, owner_, some(meant)));
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

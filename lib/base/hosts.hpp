@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace terrace {
+namespace terrace::detail {
 
 inline constexpr std::size_t max_hosts = 250'000;
 
@@ -35,4 +35,4 @@ private:
     std::unordered_multimap<std::string_view, std::size_t> by_short_name_;  // of those that have a domain
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,9 +2,9 @@
 
 #include <cstddef>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A rank, level or other number that is never negative, as an index of the standard library's containers.
 constexpr std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Of ASCII, whatever the locale.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -15,4 +15,4 @@ constexpr bool same_word(std::string_view a, std::string_view b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

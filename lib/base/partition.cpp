@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -20,4 +20,4 @@ range partition(range whole, int parts, int i, std::int64_t quantum) noexcept {
     return {cut(whole, parts, i, quantum), cut(whole, parts, i + 1, quantum)};
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,7 +6,7 @@
 
 #include "base/range.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Part i of `whole` cut into `parts` consecutive parts whose counts differ by at most one quantum. Cuts lie on
 /// multiples of `quantum` from element 0 (not from whole.begin) where they fall inside `whole`, so that cuts of nested
@@ -45,4 +45,4 @@ constexpr int ceil_log2(int n) noexcept {
     return bits;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

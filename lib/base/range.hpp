@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Elements begin, ..., end - 1 of a vector. begin <= end.
 struct range {
@@ -19,4 +19,4 @@ struct range {
     friend constexpr bool operator==(range, range) = default;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -55,8 +55,8 @@ std::optional<double> parse_bandwidth(std::string_view text) {
     const double factor = take_prefix(parsed->unit);
     const double rate = parsed->number * factor;
     if (!std::isfinite(rate)) return {};
-    if (parsed->unit == "B/s") return rate;
-    if (parsed->unit == "bit/s") return rate / 8;
+    if (parsed->unit == "B/s" || parsed->unit == "Bps") return rate;
+    if (parsed->unit == "bit/s" || parsed->unit == "bps") return rate / 8;
     return {};
 }
 
@@ -79,6 +79,7 @@ std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_lette
         if (letter == 'K' || letter == 'k') factor = 1024.0;
         else if (letter == 'M') factor = 1024.0 * 1024;
         else if (letter == 'G') factor = 1024.0 * 1024 * 1024;
+        else if (letter == 'T') factor = 1024.0 * 1024 * 1024 * 1024;
         else return {};
     } else {
         factor = take_prefix(parsed->unit);
@@ -125,4 +126,4 @@ std::string format_bytes(std::int64_t bytes) {
     return fmt::format("{} B", bytes);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

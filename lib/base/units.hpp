@@ -5,15 +5,15 @@
 #include <string>
 #include <string_view>
 
-namespace terrace {
+namespace terrace::detail {
 
-/// "10 GB/s", "1 Gbit/s", "500 MiB/s": bytes per second. k M G T are decimal, Ki Mi Gi binary. Nothing if it is not a
-/// rate, not positive or not finite.
+/// "10 GB/s", "1 Gbit/s", "1 Gbps", "500 MiB/s": bytes per second; k M G T are decimal, Ki Mi Gi
+/// binary. Nothing if it is not a rate, not positive or not finite.
 std::optional<double> parse_bandwidth(std::string_view text);
 /// "30 us": seconds; ns, us, ms, s. Zero is allowed.
 std::optional<double> parse_duration(std::string_view text);
 /// "64MiB", "32 KiB", "4096", "10 MB": bytes; B may be left out after a number, and where `binary_letters` a bare K M G
-/// is binary, as in nccl-tests.
+/// T is binary, as in nccl-tests.
 std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_letters = false);
 
 /// "1 Gbit/s", "10 GB/s": to 6 digits.
@@ -23,4 +23,4 @@ std::string format_duration(double seconds);
 /// Exact: binary units where they divide, else plain bytes.
 std::string format_bytes(std::int64_t bytes);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Transports cut longer messages into pieces of at most this many bytes, and the cost model counts the pieces (but not
 /// between GPUs over NVLink or PCIe). Open MPI's TCP turns to a rendezvous at 64 KiB (less a header), and then carries
@@ -12,4 +12,4 @@ inline constexpr std::size_t wire_segment = 48 * 1024;
 /// So many of them a lane has under way each way: enough to keep a link busy.
 inline constexpr int slots_each_way = 8;
 
-}  // namespace terrace
+}  // namespace terrace::detail

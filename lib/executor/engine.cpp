@@ -4,84 +4,83 @@
 
 #include <fmt/format.h>
 
-#include <terrace/error.hpp>
-
+#include "base/index.hpp"
 #include "base/partition.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-engine::engine(transport& net, int lanes, recorder& events)
+engine::engine(endpoint& net, int lanes, recorder& events)
     : net_(net),
       events_(events),
-      berth_slots_(program::slots(lanes)),
-      berths_(most_running),
-      turns_(static_cast<std::size_t>(net.can().slots)),
+      block_size_(program::request_slots(lanes)),
+      request_blocks_(most_running),
+      turns_(at(net.can().slots)),
       taken_(turns_.size()) {
-    net_.reserve(berth_slots_ * most_running);
-    flights_.reserve(4 * most_running);
+    calls_.reserve(4 * most_running);
 }
 
-// Every rank gives the same slots to the same call, whether or not it has a use for them.
+// Every rank gives the same lane slots to the same call, whether or not the call has work for them on that rank.
 std::uint64_t engine::issue(program& p, const void* send, void* recv) {
     for (int l = 0; l < p.placed_lanes(); ++l) {
-        std::uint64_t& turn = turns_[static_cast<std::size_t>(next_slot_)];
+        std::uint64_t& turn = turns_[at(next_slot_)];
         p.place_lane(l, {next_slot_, turn});
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
         next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
     }
-    flights_.push_back({++calls_, &p, send, recv});
-    return calls_;
+    calls_.push_back({++issued_, &p, send, recv});
+    return issued_;
 }
 
 std::chrono::duration<double> engine::age() noexcept {
-    if (flights_.empty()) return {};
+    if (calls_.empty()) return {};
     const auto now = std::chrono::steady_clock::now();
-    auto& since = flights_.front().since;
+    auto& since = calls_.front().since;
     if (since == std::chrono::steady_clock::time_point{}) since = now;
     return now - since;
 }
 
 bool engine::done(std::uint64_t call) const noexcept {
-    return std::none_of(flights_.begin(), flights_.end(), [&](const flight& f) { return f.call == call; });
+    return std::none_of(calls_.begin(), calls_.end(), [&](const pending_call& c) { return c.number == call; });
 }
 
 bool engine::beginning() const noexcept {
-    return std::any_of(flights_.begin(), flights_.end(),
-                       [](const flight& f) { return f.berth >= 0 && f.run->beginning(); });
+    return std::any_of(calls_.begin(), calls_.end(),
+                       [](const pending_call& c) { return c.request_block >= 0 && c.run->beginning(); });
 }
 
-// Messages of calls that are most_running apart have the same tags.
-bool engine::may_begin(const flight& f) const noexcept {
-    if (f.call - flights_.front().call >= most_running) return false;
-    for (int l = 0; l < f.run->placed_lanes(); ++l)
-        if (taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)]) return false;
+// Messages of calls whose numbers differ by most_running have the same tags.
+bool engine::may_begin(const pending_call& c) const noexcept {
+    if (c.number - calls_.front().number >= most_running) return false;
+    for (int l = 0; l < c.run->placed_lanes(); ++l)
+        if (taken_[at(c.run->slot_of(l).number)]) return false;
     return true;
 }
 
-void engine::begin(flight& f) noexcept {
-    f.berth = static_cast<int>(std::find(berths_.begin(), berths_.end(), nullptr) - berths_.begin());
-    berths_[static_cast<std::size_t>(f.berth)] = f.run;
-    for (int l = 0; l < f.run->placed_lanes(); ++l) taken_[static_cast<std::size_t>(f.run->lane_place(l).slot)] = true;
-    f.run->start(f.send, f.recv,
-                 {.call = f.call,
-                  .through = flights_.front().call - 1,
-                  .window = most_running,
-                  .first_slot = f.berth * berth_slots_},
+void engine::begin(pending_call& c) noexcept {
+    const auto unused = std::find(request_blocks_.begin(), request_blocks_.end(), nullptr);
+    *unused = c.run;
+    c.request_block = static_cast<int>(unused - request_blocks_.begin());
+    for (int l = 0; l < c.run->placed_lanes(); ++l) taken_[at(c.run->slot_of(l).number)] = true;
+    c.run->start(c.send, c.recv,
+                 {.number = c.number,
+                  .through = calls_.front().number - 1,
+                  .most_in_flight = most_running,
+                  .first_request = c.request_block * block_size_},
                  events_);
 }
 
 bool engine::progress() noexcept {
     bool moved = false;
-    for (flight& f : flights_) {
-        if (f.berth < 0) {
-            if (!may_begin(f)) break;  // those behind it come later, too
-            begin(f);
+    for (pending_call& c : calls_) {
+        if (c.request_block < 0) {
+            if (!may_begin(c)) break;  // those behind it begin later
+            begin(c);
             moved = true;
         }
-        moved |= f.run->advance();
+        moved |= c.run->advance();
     }
     for (int slot : net_.poll()) {
-        berths_[static_cast<std::size_t>(slot / berth_slots_)]->complete_slot(slot);
+        request_blocks_[at(slot / block_size_)]->complete_request(slot);
         moved = true;
     }
     finish();
@@ -89,45 +88,30 @@ bool engine::progress() noexcept {
 }
 
 void engine::finish() noexcept {
-    for (auto f = flights_.begin(); f != flights_.end();) {
-        if (f->berth < 0 || !f->run->done()) {
-            ++f;
+    for (auto c = calls_.begin(); c != calls_.end();) {
+        if (c->request_block < 0 || !c->run->done()) {
+            ++c;
             continue;
         }
-        berths_[static_cast<std::size_t>(f->berth)] = nullptr;
-        for (int l = 0; l < f->run->placed_lanes(); ++l)
-            taken_[static_cast<std::size_t>(f->run->lane_place(l).slot)] = false;
-        f = flights_.erase(f);
-    }
-}
-
-void check_fault(const transport& net) {
-    if (const auto& f = net.fault()) throw transport_error(f->library, f->call, f->code, f->message);
-}
-
-void run_alone(program& p, transport& net, const void* send, void* recv) {
-    recorder events(false);
-    engine e(net, p.lanes(), events);
-    e.issue(p, send, recv);
-    while (!e.idle()) {
-        if (!e.progress()) net.idle();
-        check_fault(net);
+        request_blocks_[at(c->request_block)] = nullptr;
+        for (int l = 0; l < c->run->placed_lanes(); ++l) taken_[at(c->run->slot_of(l).number)] = false;
+        c = calls_.erase(c);
     }
 }
 
 void engine::add_waits(const std::vector<int>& callers_rank, waiting& all) const {
-    for (const flight& f : flights_) {
-        if (f.berth < 0) {
-            all.lines.push_back(fmt::format("call {}: begins after those before it", f.call));
+    for (const pending_call& c : calls_) {
+        if (c.request_block < 0) {
+            all.lines.push_back(fmt::format("call {}: waiting for earlier calls", c.number));
             continue;
         }
-        for (const program::wait& w : f.run->waits()) {
-            const int peer = callers_rank[static_cast<std::size_t>(w.peer)];
+        for (const program::wait& w : c.run->waits()) {
+            const int peer = callers_rank[at(w.peer)];
             all.ranks.insert(peer);
-            all.lines.push_back(fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", f.call, w.stage,
+            all.lines.push_back(fmt::format("call {}: stage {} {}, step {}, chunk {}: {} rank {}", c.number, w.stage,
                                             w.down ? "down" : "up", w.step, w.chunk, w.what, peer));
         }
     }
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -9,71 +9,70 @@
 #include "executor/program.hpp"
 #include "executor/recorder.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// What a rank waits for, by the callers' numbering.
+/// What a rank is waiting for, in the caller's rank numbering.
 struct waiting {
-    std::vector<std::string> lines;  ///< one each: the call, and where in it
+    std::vector<std::string> lines;  ///< one each: the call, where in it, the operation and the rank
     std::set<int> ranks;
 };
 
-/// Runs the programs of one communicator: any number of calls in flight, all moved along together. Every rank issues
-/// the same calls in the same order; they may complete in any order. A call whose slots an earlier one still uses
-/// begins when that is through. Issuing and running allocate nothing while few calls are in flight.
+/// Runs the programs of one communicator. Any number of calls may be in flight, and each pass moves all of them along.
+/// Every rank issues the same calls in the same order; they may complete in any order. A call begins when the lane
+/// slots that it uses are free and fewer than most_running calls separate it from the oldest one in flight. Issuing and
+/// running allocate nothing while few calls are in flight.
 class engine {
 public:
-    /// @param lanes the most that any program has   @param events may be shared by nobody else
-    engine(transport& net, int lanes, recorder& events);
+    /// @param lanes the most that any program has   @param events used by this engine alone
+    engine(endpoint& net, int lanes, recorder& events);
 
-    /// Transport slots in flight at once, for transport::reserve.
+    /// Calls that may run at once. Later ones wait.
     static constexpr int most_running = 16;
+    /// Returns the request slots of an endpoint for programs of up to so many lanes.
+    static int request_slots(int lanes) noexcept { return program::request_slots(lanes) * most_running; }
 
-    /// The program must be idle, and stay where it is until the call is done.
+    /// Adds a call. The program must be idle, and must stay where it is until the call is done.
     /// @returns the number of the call, from 1
     std::uint64_t issue(program& p, const void* send, void* recv);
     bool done(std::uint64_t call) const noexcept;
-    bool idle() const noexcept { return flights_.empty(); }
-    /// Whether a call that has begun has lanes that have not: some more of progress(), and all of them are under way.
+    bool idle() const noexcept { return calls_.empty(); }
+    /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
     bool beginning() const noexcept;
-    /// Of the calls in flight.
-    std::uint64_t oldest() const noexcept { return flights_.front().call; }
-    /// How long ago this was first asked of the oldest call in flight: whoever waits asks all the time.
+    /// Returns the number of the oldest call in flight. The engine must not be idle.
+    std::uint64_t oldest() const noexcept { return calls_.front().number; }
+    /// Returns the time since this was first asked of the oldest call in flight. A rank that waits asks all the time.
     std::chrono::duration<double> age() noexcept;
 
-    /// Moves all calls along. True if anything happened. Does nothing once the transport has failed.
+    /// Moves all calls along. Returns true if anything happened. Does nothing once the transport has failed.
     bool progress() noexcept;
 
-    /// What calls in flight wait for: stage, step and rank.
-    /// @param callers_rank by rank
+    /// Adds what the calls in flight are waiting for.
+    /// @param callers_rank by rank of the plan: the caller's number of it
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
 
 private:
-    struct flight {
-        std::uint64_t call = 0;
+    struct pending_call {
+        std::uint64_t number = 0;
         program* run = nullptr;
         const void* send = nullptr;
         void* recv = nullptr;
-        int berth = -1;                                 // -1: has not begun
-        std::chrono::steady_clock::time_point since{};  // when it was first asked for its age
+        int request_block = -1;                         // -1: the call has not begun
+        std::chrono::steady_clock::time_point since{};  // when age() was first asked
     };
 
-    bool may_begin(const flight& f) const noexcept;
-    void begin(flight& f) noexcept;
+    bool may_begin(const pending_call& c) const noexcept;
+    void begin(pending_call& c) noexcept;
     void finish() noexcept;
 
-    transport& net_;
+    endpoint& net_;
     recorder& events_;
-    int berth_slots_;                   // transport slots of one berth
-    std::vector<program*> berths_;      // who uses them; null: nobody
-    std::vector<std::uint64_t> turns_;  // chunks issued so far by lane slot: equal on all ranks
-    std::vector<bool> taken_;           // lane slots whose program runs
-    int next_slot_ = 0;
-    std::uint64_t calls_ = 0;
-    std::vector<flight> flights_;  // in the order of issue
+    int block_size_;                        // request slots of one block: as many as a program can use
+    std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none
+    std::vector<std::uint64_t> turns_;      // by lane slot: chunks issued so far, equal on all ranks
+    std::vector<bool> taken_;               // by lane slot: a running program occupies it
+    int next_slot_ = 0;                     // the lane slot for the next lane that takes one
+    std::uint64_t issued_ = 0;              // calls
+    std::vector<pending_call> calls_;       // in the order of issue
 };
 
-/// Runs a program, which uses no lane slots, from begin to end on a transport with nothing else in flight. Set-up.
-/// @throws transport_error
-void run_alone(program& p, transport& net, const void* send, void* recv);
-
-}  // namespace terrace
+}  // namespace terrace::detail

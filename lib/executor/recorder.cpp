@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -18,12 +20,12 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t ring = 1024;
-constexpr std::size_t most = 4'000'000;  // events of a trace: 256 MB
+constexpr std::size_t ring_size = 1024;         // events
+constexpr std::size_t most_traced = 4'000'000;  // events: 256 MB
 
 double clock_micros() {
     return std::chrono::duration<double, std::micro>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -34,16 +36,15 @@ double clock_micros() {
                       fmt::format("{}: {}; name a file that can be written", what, std::strerror(errno)));
 }
 
-// A device or a pipe would take the text and never be a trace.
+// Returns the path unless something else than a regular file is there: a device or a pipe never becomes a trace.
 const std::filesystem::path& regular(const std::filesystem::path& path) {
     std::error_code none;
     if (const auto is = std::filesystem::status(path, none); exists(is) && !is_regular_file(is))
-        throw input_error(path.string(), 0, 0,
-                          "a trace cannot be written there, since it is no regular file; name one");
+        throw input_error(path.string(), 0, 0, "not a regular file; a trace needs one");
     return path;
 }
 
-// A file open for one writer at a time.
+// A file that is open to one writer at a time.
 class locked_file {
 public:
     explicit locked_file(const std::filesystem::path& path)
@@ -74,14 +75,26 @@ constexpr std::string_view trace_end = "\n]\n";
 
 }  // namespace
 
-recorder::recorder(bool everything)
-    : last_(ring), keeps_all_(everything), first_ticks_(now()), first_micros_(clock_micros()) {}
+recorder::recorder(bool everything, int rank)
+    : last_(ring_size),
+      keeps_all_(everything),
+      rank_(rank),
+      process_([rank] {
+          static thread_local int first = rank;
+          return first;
+      }()),
+      communicator_([] {
+          static std::atomic<int> communicators = 0;
+          return ++communicators;
+      }()),
+      first_ticks_(now()),
+      first_micros_(clock_micros()) {}
 
 void recorder::keep(const event& e) noexcept {
-    if (all_.size() < most) all_.push_back(e);
+    if (all_.size() < most_traced) all_.push_back(e);
 }
 
-// The length of a tick is measured over the recorder's life.
+// Returns the length of a tick, measured over the life of the recorder.
 double recorder::micros_per_tick() const noexcept {
     return (clock_micros() - first_micros_) / static_cast<double>(std::max<std::uint64_t>(1, now() - first_ticks_));
 }
@@ -90,8 +103,13 @@ double recorder::micros(std::uint64_t ticks, double per_tick) const noexcept {
     return first_micros_ + static_cast<double>(ticks - first_ticks_) * per_tick;
 }
 
-std::string recorder::dump(int rank, const std::vector<std::string>& waits) const {
-    std::string text = fmt::format("{{\n  \"rank\": {},\n  \"waits_for\": [", rank);
+std::string recorder::dump(const std::vector<std::string>& waits) const {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    std::string text = fmt::format(
+        "{{\n  \"rank\": {},\n  \"host\": \"{}\",\n  \"pid\": {},\n  \"communicator\": {},\n  \"time_us\": {:.0f},\n"
+        "  \"waits_for\": [",
+        rank_, host.data(), ::getpid(), communicator_, clock_micros());
     for (std::size_t i = 0; i < waits.size(); ++i) text += fmt::format("{}\n    \"{}\"", i == 0 ? "" : ",", waits[i]);
     text += "\n  ],\n  \"events\": [";
     const std::uint64_t n = std::min<std::uint64_t>(written_, last_.size());
@@ -107,34 +125,67 @@ std::string recorder::dump(int rank, const std::vector<std::string>& waits) cons
     return text + "\n  ]\n}\n";
 }
 
-void recorder::write_trace(const std::filesystem::path& file, int rank, const std::string& name) const {
+void recorder::describe(const traced_call& call) {
+    if (keeps_all_ && calls_.size() < most_traced) calls_.push_back(call);
+}
+
+void recorder::write_trace(const std::filesystem::path& file, const std::string& name) const {
     struct slice {
         std::uint64_t begin = ~std::uint64_t{0}, end = 0;
     };
-    std::map<std::tuple<int, bool, int, std::uint64_t, std::int64_t>, slice> slices;
-    std::set<std::tuple<int, bool, int>> tracks;
+    const auto extend = [](slice& s, std::uint64_t ticks) {
+        s.begin = std::min(s.begin, ticks);
+        s.end = std::max(s.end, ticks);
+    };
+    std::map<std::tuple<std::uint64_t, int, bool, int, std::int64_t>, slice> slices;
+    std::map<std::uint64_t, slice> calls;
     for (const event& e : all_) {
-        slice& s = slices[{e.stage, e.down, e.lane, e.call, e.chunk}];
-        s.begin = std::min(s.begin, e.ticks);
-        s.end = std::max(s.end, e.ticks);
-        tracks.insert({e.stage, e.down, e.lane});
+        extend(slices[{e.call, e.stage, e.down, e.lane, e.chunk}], e.ticks);
+        extend(calls[e.call], e.ticks);
     }
-    const auto track = [](int stage, bool down, int lane) { return (2 * stage + down) * 64 + lane; };
+    // Calls that are in flight together need tracks of their own: each gets the first set that is free again.
+    std::map<std::uint64_t, int> set_of_call;
+    std::vector<std::uint64_t> busy_until;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> by_begin;  // begin, call
+    for (const auto& [call, s] : calls) by_begin.emplace_back(s.begin, call);
+    std::sort(by_begin.begin(), by_begin.end());
+    for (const auto& [begin, call] : by_begin) {
+        const auto free = std::find_if(busy_until.begin(), busy_until.end(),
+                                       [begin = begin](std::uint64_t end) { return end < begin; });
+        set_of_call[call] = static_cast<int>(free - busy_until.begin());
+        if (free == busy_until.end()) busy_until.push_back(calls[call].end);
+        else *free = calls[call].end;
+    }
+
     std::string text = fmt::format(
-        "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {}, \"args\": {{\"name\": \"rank {}\"}}}}", rank, rank);
-    for (const auto& [stage, down, lane] : tracks)
-        text += fmt::format(
-            ",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
-            "{{\"name\": \"{}: stage {} {}, lane {}\"}}}}",
-            rank, track(stage, down, lane), name, stage, down ? "down" : "up", lane);
+        "{{\"ph\": \"M\", \"name\": \"process_name\", \"pid\": {0}, \"args\": {{\"name\": \"rank {0}\"}}}}", process_);
+    std::map<std::tuple<int, int, bool, int>, int> tracks;  // set, stage, down, lane
     const double per_tick = micros_per_tick();
     for (const auto& [key, s] : slices) {
-        const auto& [stage, down, lane, call, chunk] = key;
+        const auto& [call, stage, down, lane, chunk] = key;
+        constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
+        const int set = set_of_call[call];
+        const auto [track, is_new] =
+            tracks.try_emplace({set, stage, down, lane}, communicator_ * most_tracks + static_cast<int>(tracks.size()));
+        if (is_new)
+            text += fmt::format(
+                ",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": "
+                "{{\"name\": \"{}, communicator {} (rank {}): stage {} {}, lane {}{}\"}}}}",
+                process_, track->second, name, communicator_, rank_, stage, down ? "down" : "up", lane,
+                set == 0 ? "" : fmt::format(", concurrent call {}", set + 1));
+        const auto known =
+            std::lower_bound(calls_.begin(), calls_.end(), call,
+                             [](const traced_call& c, std::uint64_t number) { return c.number < number; });
+        const bool is_known = known != calls_.end() && known->number == call;
+        const std::string about = is_known ? fmt::format(", \"collective\": \"{}\", \"bytes\": {}, \"type\": \"{}\"",
+                                                         to_string(known->what), known->bytes, to_string(known->type))
+                                           : "";
         const double begin = micros(s.begin, per_tick);
         text += fmt::format(
-            ",\n{{\"ph\": \"X\", \"name\": \"chunk {}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, "
-            "\"dur\": {:.3f}, \"args\": {{\"call\": {}}}}}",
-            chunk, rank, track(stage, down, lane), begin, micros(s.end, per_tick) - begin, call);
+            ",\n{{\"ph\": \"X\", \"name\": \"{}chunk {}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, "
+            "\"dur\": {:.3f}, \"args\": {{\"communicator\": {}, \"call\": {}{}}}}}",
+            is_known ? fmt::format("{} ", to_string(known->what)) : "", chunk, process_, track->second, begin,
+            micros(s.end, per_tick) - begin, communicator_, call, about);
     }
     const locked_file out(file);
     const off_t size = out.size();
@@ -152,4 +203,4 @@ void begin_trace(const std::filesystem::path& file) {
     begun.insert(file);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,17 +6,19 @@
 #include <string>
 #include <vector>
 
+#include <terrace/types.hpp>
+
 #include "schedule/schedule.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Something that began or ended.
+/// The begin or the end of an instruction.
 struct event {
     std::uint64_t ticks = 0;  ///< recorder::now()
     std::uint64_t call = 0;   ///< number of the call on its communicator, from 1
     std::int64_t chunk = 0;
     std::int32_t step = 0;
-    std::int32_t peer = -1;  ///< rank, of messages
+    std::int32_t peer = -1;  ///< rank at the other end of a message; -1 for anything else
     std::int16_t stage = 0;  ///< of the plan's rule
     std::int16_t lane = 0;
     action what = action::copy;
@@ -24,12 +26,21 @@ struct event {
     bool ends = false;
 };
 
-/// Remembers the last things that the executor did, in a ring: recording allocates nothing and costs a few nanoseconds.
-/// For a trace it remembers everything, up to a limit.
+/// A call as a trace shows it.
+struct traced_call {
+    std::uint64_t number = 0;  ///< of the call on its communicator, from 1
+    collective what = collective::allreduce;
+    element_type type = element_type::float32;
+    std::int64_t bytes = 0;  ///< of the vector, or of all blocks together
+};
+
+/// Keeps the last 1,024 events of a rank in a ring buffer. To record one allocates nothing and costs a few nanoseconds.
+/// For a trace it keeps all events, up to four million.
 class recorder {
 public:
     /// @param everything keeps all events, for write_trace
-    explicit recorder(bool everything);
+    /// @param rank of the communicator
+    explicit recorder(bool everything, int rank = 0);
 
     static std::uint64_t now() noexcept {
 #if defined(__x86_64__)
@@ -39,7 +50,8 @@ public:
 #endif
     }
     bool keeps_everything() const noexcept { return keeps_all_; }
-    /// What `fill` makes of an event: in place, since a copy of so many small fields costs more than they do.
+    /// Records an event that fill(event&) completes. It is filled in place, since to copy so many small fields costs
+    /// more than to write them.
     template <class Fill>
     void record(Fill fill) noexcept {
         event& e = last_[written_++ & (last_.size() - 1)];
@@ -48,30 +60,40 @@ public:
         if (keeps_all_) keep(e);
     }
 
-    /// The last events as JSON, oldest first, with what the rank waits for.
-    /// @param waits one line each
-    std::string dump(int rank, const std::vector<std::string>& waits) const;
+    /// Says what a call is that events will name. Does nothing unless all events are kept.
+    void describe(const traced_call& call);
 
-    /// Appends all events to a Chrome trace (chrome://tracing, ui.perfetto.dev): a process for the rank, a track for
-    /// each stage, direction and lane, a slice for each chunk. The file is valid JSON after each rank.
+    /// Returns the last events as JSON, oldest first, with host, process, time and what the rank is waiting for.
+    /// @param waits lines of `waiting`
+    std::string dump(const std::vector<std::string>& waits) const;
+
+    /// Appends all events to a Chrome trace (chrome://tracing, ui.perfetto.dev): a process for each rank, numbered as
+    /// in the first communicator that the calling thread created, and a slice for each chunk in each stage. A track
+    /// holds one lane of one stage in one direction, of one communicator, of calls that are not in flight together: so
+    /// slices of a track never overlap. The file is valid JSON after each rank. Processes may append to one file at the
+    /// same time.
     /// @throws input_error if it cannot be written
-    void write_trace(const std::filesystem::path& file, int rank, const std::string& name) const;
+    void write_trace(const std::filesystem::path& file, const std::string& name) const;
 
 private:
     void keep(const event& e) noexcept;
     double micros_per_tick() const noexcept;
     double micros(std::uint64_t ticks, double per_tick) const noexcept;  // since 1970
 
-    std::vector<event> last_;  // a power of two
-    std::uint64_t written_ = 0;
+    std::vector<event> last_;    // ring buffer; its size is a power of two
+    std::uint64_t written_ = 0;  // events so far
     bool keeps_all_;
+    int rank_;
+    int process_;       // rank in the first communicator of the creating thread
+    int communicator_;  // number among those of this process, from 1
     std::vector<event> all_;
-    std::uint64_t first_ticks_;
+    std::vector<traced_call> calls_;  // ascending
+    std::uint64_t first_ticks_;       // a moment by both clocks
     double first_micros_;
 };
 
-/// Empties a trace file that this process has not begun yet. For one rank, before the others write.
-/// @throws input_error
+/// Empties a trace file, unless this process has done so before. Called by one rank, before any rank appends to it.
+/// @throws input_error if the file cannot be written, or is not a regular file
 void begin_trace(const std::filesystem::path& file);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,27 +6,28 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "kernels/gpu_reduce.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-constexpr int line = 64;  // elements, and bytes: staged messages begin on cache lines
+constexpr int line = 64;  // elements, so that staged messages begin on cache lines whatever the type
 
 bool communicates(action a) { return a != action::copy && a != action::reduce; }
 
-// Of the pipeline: up from the innermost stage, then down to it.
+// Returns the pipeline slot of a phase: up from the innermost stage, then down to it.
 int slot_of(const phase& p, int stages) { return p.down ? 2 * stages - 1 - p.stage : p.stage; }
 
-place place_of(const schedule& s, const instr& i, std::int64_t chunk) {
+call_position position_of(const schedule& s, const instr& i, std::int64_t chunk) {
     const phase& p = s.phases[i.phase];
     return {.stage = p.stage, .down = p.down, .step = i.step, .chunk = chunk};
 }
 
-// Which route the first message of a step takes may differ between ranks: for all of them the stages of routes, which
-// run side by side, are the innermost of these.
+// Gives all stages of routes, which run side by side, the number of the innermost of them: which route the first
+// message of a step takes may differ between ranks.
 std::vector<phase> without_routes(std::vector<phase> phases) {
     std::vector<phase*> side_by_side;
     for (phase& p : phases)
@@ -37,7 +38,7 @@ std::vector<phase> without_routes(std::vector<phase> phases) {
     return phases;
 }
 
-// Which instructions wait for something that this step's messages bring.
+// Returns by instruction whether it waits for something that the messages of its own step bring.
 std::vector<bool> followers(const schedule& s) {
     std::vector<bool> after(s.instrs.size());
     for (std::size_t n = 0; n < s.instrs.size(); ++n) {
@@ -130,25 +131,25 @@ stream_program::stream_program(schedule full, schedule tail, const shape& s, str
 void stream_program::enqueue(const void* send, void* recv) noexcept {
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
-    const std::int64_t chunks = shape_.chunks.chunks, slots = 2 * shape_.stages();
-    const auto begun = [&](std::int64_t chunk) -> std::int64_t& {
-        return begun_[static_cast<std::size_t>(chunk % shape_.lanes)];
-    };
+    const chunk_order order{shape_.chunks.chunks, shape_.lanes};
+    const std::int64_t slots = 2 * shape_.stages();
+    const auto begun = [&](std::int64_t chunk) -> std::int64_t& { return begun_[at(order.lane_of(chunk))]; };
     std::int64_t oldest = 0, next = 0;
-    for (std::int64_t wave = 0; oldest < chunks; ++wave) {
-        if (next < chunks && next - oldest < shape_.lanes) begun(next++) = wave;
+    for (std::int64_t wave = 0; order.exists(oldest); ++wave) {
+        if (order.exists(next) && next - oldest < shape_.lanes) begun(next++) = wave;
         for (std::int64_t chunk = oldest; chunk < next; ++chunk) run_slot(chunk, static_cast<int>(wave - begun(chunk)));
         if (wave - begun(oldest) == slots - 1) ++oldest;
     }
 }
 
-void stream_program::run_slot(std::int64_t chunk, int slot) noexcept {
-    const queued& q = chunk == shape_.chunks.chunks - 1 ? tail_ : full_;
+void stream_program::run_slot(std::int64_t chunk, int pipeline_slot) noexcept {
+    const chunk_order order{shape_.chunks.chunks, shape_.lanes};
+    const queued& q = order.is_tail(chunk) ? tail_ : full_;
     const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * element_;
     base_[static_cast<int>(buffer::send)] = send_ + begin;
     base_[static_cast<int>(buffer::recv)] = recv_ + begin;
-    const int queue = static_cast<int>(chunk % shape_.lanes);
-    for (std::size_t e = q.first[static_cast<std::size_t>(slot)]; e < q.first[static_cast<std::size_t>(slot) + 1]; ++e)
+    const int queue = order.lane_of(chunk);
+    for (std::size_t e = q.first[at(pipeline_slot)]; e < q.first[at(pipeline_slot) + 1]; ++e)
         run(q, q.entries[e], chunk, queue);
 }
 
@@ -160,8 +161,8 @@ void stream_program::run(const queued& q, const queued::entry& e, std::int64_t c
                     shape_.op, divisor);
     };
     switch (e.what) {
-        case queued::kind::open: return open(place_of(q.code, i, chunk), queue);
-        case queued::kind::close: return net_.close();
+        case queued::kind::open: return open(position_of(q.code, i, chunk), queue);
+        case queued::kind::close: return open_->close();
         case queued::kind::message: return run_message(q, e, queue);
         case queued::kind::stage: return run_stage(q, i, chunk, queue);
         case queued::kind::received:
@@ -180,22 +181,22 @@ void stream_program::run(const queued& q, const queued::entry& e, std::int64_t c
     reduce(k);
 }
 
-void stream_program::open(const place& where, int queue) noexcept {
+void stream_program::open(const call_position& where, int queue) noexcept {
     const std::string& over_mpi = shape_.over_mpi[static_cast<std::size_t>(where.stage)];
-    if (over_mpi.empty()) return net_.open(queue, where);
-    net_.open_mpi(queue, over_mpi, host_ ? host_.get() + host_bytes_ * static_cast<std::size_t>(queue) : nullptr);
+    open_ = over_mpi.empty() ? &net_.over_nccl() : &net_.over_mpi();
+    open_->open(queue, where, over_mpi, host_ ? host_.get() + host_bytes_ * static_cast<std::size_t>(queue) : nullptr);
 }
 
 void stream_program::run_message(const queued& q, const queued::entry& e, int queue) noexcept {
     const instr& i = q.code.instrs[e.instruction];
-    if (i.what == action::send) return net_.send(i.peer, address(i.src, queue), bytes_of(i.src.part));
-    net_.recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue), bytes_of(i.dst.part));
+    if (i.what == action::send) return open_->send(i.peer, address(i.src, queue), bytes_of(i.src.part));
+    open_->recv(i.peer, i.what == action::recv ? address(i.dst, queue) : staging(e, queue), bytes_of(i.dst.part));
 }
 
 void stream_program::run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept {
     const auto first = [&](buffer where) { return address({where, {0, 0}}, queue); };
     const buffer own = i.sources > 0 ? q.code.sources_of(i).front().where : i.src.where;
-    net_.stage(queue, place_of(q.code, i, chunk),
+    net_.stage(queue, position_of(q.code, i, chunk),
                {.what = i.what,
                 .group = &q.code.groups[static_cast<std::size_t>(i.peer)],
                 .src = first(i.src.where),
@@ -218,4 +219,4 @@ std::byte* stream_program::staging(const queued::entry& e, int queue) const noex
     return memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue) + scratch_bytes_ + e.staging * element_;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,14 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "executor/stream_transport.hpp"
+#include "schedule/chunk_order.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/slice.hpp"
+#include "transport/stream_transport.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// A schedule as queues take it: step by step what comes before the step's messages, these as one group, what they
-/// bring, and what comes after. Within a queue that order is all the order there is, so dependencies need no more.
+/// A schedule in the order in which it goes into a queue. Each step is: local instructions that precede its messages,
+/// the messages as one group, reductions of what they bring, the stages that the network runs, and local instructions
+/// that follow. A queue runs its entries in order, which satisfies all dependencies.
 struct queued {
     enum class kind : std::uint8_t { local, open, message, close, stage, received };
     struct entry {
@@ -21,22 +23,22 @@ struct queued {
         std::size_t staging = 0;  ///< elements into the lane's staging memory, of recv_reduce
     };
 
-    /// @param over_mpi by stage: in words, if it goes over MPI; else empty
+    /// @param over_mpi by stage: its name, if it goes over MPI; else empty
     queued(schedule s, const std::vector<std::string>& over_mpi);
 
     schedule code;
     std::vector<entry> entries;
-    std::vector<std::size_t> first;  ///< by slot of the pipeline, up then down: its first entry; and the end
-    std::int64_t staging = 0;        ///< elements
-    std::int64_t hosted = 0;         ///< elements of messages of one step over MPI
+    std::vector<std::size_t> first;  ///< by pipeline slot (stages up, then down): its first entry; and the end
+    std::int64_t staging = 0;        ///< elements of staging memory
+    std::int64_t hosted = 0;         ///< elements of host memory, for the messages of one step over MPI
 };
 
-/// One call's shape in the enqueuing form: made once, put into queues many times.
+/// One call's shape, for buffers of a device: made once, put into the device's queues many times.
 ///
-/// Chunk k goes through queue k mod lanes, one slot of the pipeline after the other: stages up, then down. Over all
-/// queues the order is by waves: in each, every chunk under way takes one slot, older ones first, and one more begins
-/// if there is a lane for it. It depends on nothing but the numbers of chunks, lanes and stages, so that all ranks, and
-/// with them all communicators below, have the same.
+/// A lane is a queue, and runs the chunks that chunk_order gives it. A chunk passes its pipeline slots in order: stages
+/// up, then down. Over all queues the order of issue is by waves. In each wave every chunk in flight advances by one
+/// slot, older chunks first, and one more chunk begins if a lane is free. This order depends on the numbers of chunks,
+/// lanes and stages alone, so it is the same on all ranks, and for all communicators of the libraries below.
 class stream_program {
 public:
     struct shape {
@@ -58,21 +60,22 @@ public:
     void enqueue(const void* send, void* recv) noexcept;
 
 private:
-    void run_slot(std::int64_t chunk, int slot) noexcept;
+    void run_slot(std::int64_t chunk, int pipeline_slot) noexcept;
     void run(const queued& q, const queued::entry& e, std::int64_t chunk, int queue) noexcept;
     void run_message(const queued& q, const queued::entry& e, int queue) noexcept;
     void run_stage(const queued& q, const instr& i, std::int64_t chunk, int queue) noexcept;
     std::byte* address(const operand& o, int queue) const noexcept;
     std::byte* staging(const queued::entry& e, int queue) const noexcept;
-    void open(const place& where, int queue) noexcept;
+    void open(const call_position& where, int queue) noexcept;
     std::size_t bytes_of(range part) const noexcept { return static_cast<std::size_t>(part.count()) * element_; }
 
     stream_transport& net_;
+    stream_messages* open_ = nullptr;  // of the step that is being put in
     shape shape_;
     std::size_t element_;
     queued full_, tail_;
-    std::size_t lane_bytes_, scratch_bytes_;  // of a lane's memory, and of the scratch that it begins with
-    std::size_t host_bytes_;                  // of a lane's part of the host's
+    std::size_t lane_bytes_, scratch_bytes_;  // a lane's memory, and the scratch at its begin
+    std::size_t host_bytes_;                  // a lane's host memory
     std::shared_ptr<std::byte> memory_, host_;
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began
@@ -81,4 +84,4 @@ private:
     std::byte* recv_ = nullptr;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

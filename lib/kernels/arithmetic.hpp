@@ -7,28 +7,17 @@
 
 #include <terrace/types.hpp>
 
-// What two elements make: one text for processors and for GPUs, so that both have the same bits. All of it is
-// constexpr, which nvcc takes for code of either side.
+#include "base/element_types.hpp"
 
-namespace terrace::arithmetic {
+// The operations on two elements: one text for processors and for GPUs, so that both have the same bits. All of it is
+// constexpr, which nvcc compiles for either side. Each row of reduce_ops.def is a struct here.
 
-// What values are combined in: wide enough that a k-input reduction of a short float rounds once, and unsigned for
-// integers, so that overflow wraps.
+namespace terrace::detail::arithmetic {
+
+// The type that values are combined in: wide enough that a reduction of many short floats rounds once.
 template <class T>
-struct wide {
-    using type = T;
-};
-template <>
-struct wide<float16> {
-    using type = float;
-};
-template <>
-struct wide<bfloat16> {
-    using type = float;
-};
-template <class T>
-using wide_t = typename wide<T>::type;
-// What results of avg are divided by: the number of ranks, which a short integer may not hold.
+using wide_t = accumulator_t<T>;
+// The type of the divisor of avg: the number of ranks, which a short integer may not hold.
 template <class T>
 using divisor_t = std::common_type_t<wide_t<T>, int>;
 
@@ -96,4 +85,4 @@ constexpr wide_t<T> finished(wide_t<T> x, divisor_t<T> divisor) noexcept {
     return canonical(x);
 }
 
-}  // namespace terrace::arithmetic
+}  // namespace terrace::detail::arithmetic

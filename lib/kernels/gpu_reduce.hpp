@@ -6,7 +6,7 @@
 
 struct CUstream_st;
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Most sources of one reduction on a GPU: their addresses travel with the launch.
 inline constexpr int most_gpu_sources = 256;
@@ -23,4 +23,4 @@ using gpu_reduce_kernel = int (*)(void* dst, const void* const* sources, int k, 
 int reduce_on_gpu(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op,
                   int divisor, CUstream_st* stream) noexcept;
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,12 +6,13 @@
 
 #include <terrace/types.hpp>
 
+#include "base/element_types.hpp"
 #include "kernels/arithmetic.hpp"
 #include "kernels/gpu_reduce.hpp"
 
 // Which kernels there are for GPUs: types x operations x shapes, and no more than it takes.
 
-namespace terrace::gpu {
+namespace terrace::detail::gpu {
 
 inline constexpr int threads = 256;  // of a block
 
@@ -54,21 +55,7 @@ auto with_op(reduce_op op, int k, const Call& call) {
 /// call.run<T, Op, Shape>() of the kernel for these.
 template <class Call>
 auto with_kernel(element_type type, reduce_op op, int k, const Call& call) {
-    switch (type) {
-        case element_type::int8: return with_op<std::int8_t>(op, k, call);
-        case element_type::int16: return with_op<std::int16_t>(op, k, call);
-        case element_type::int32: return with_op<std::int32_t>(op, k, call);
-        case element_type::int64: return with_op<std::int64_t>(op, k, call);
-        case element_type::uint8: return with_op<std::uint8_t>(op, k, call);
-        case element_type::uint16: return with_op<std::uint16_t>(op, k, call);
-        case element_type::uint32: return with_op<std::uint32_t>(op, k, call);
-        case element_type::uint64: return with_op<std::uint64_t>(op, k, call);
-        case element_type::float16: return with_op<float16>(op, k, call);
-        case element_type::bfloat16: return with_op<bfloat16>(op, k, call);
-        case element_type::float32: return with_op<float>(op, k, call);
-        case element_type::float64: break;
-    }
-    return with_op<double>(op, k, call);
+    return with_type(type, [&]<class T>(std::type_identity<T>) { return with_op<T>(op, k, call); });
 }
 
-}  // namespace terrace::gpu
+}  // namespace terrace::detail::gpu

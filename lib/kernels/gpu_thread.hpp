@@ -33,7 +33,7 @@
 // put together from the two aligned ones that it lies in; head and tail are longer by one vector, so that these lie
 // inside the source.
 
-namespace terrace::gpu {
+namespace terrace::detail::gpu {
 
 struct alignas(16) vector {
     std::uint32_t words[4];
@@ -51,8 +51,8 @@ struct task {
     int k, divisor;
 };
 
-/// One thread of a launch: `block` of `blocks`, and in each `thread` of `threads`.
-struct place {
+/// The position of a thread in a launch: `block` of `blocks`, and in each block `thread` of `threads`.
+struct thread_position {
     std::int64_t block, blocks;
     int thread, threads;
 };
@@ -270,7 +270,7 @@ TERRACE_EITHER_SIDE inline void combine_one(const task& t, const void* const* so
 /// One thread's share. Op is sum for avg, too. Every element is read and written by one thread alone, so dst may be a
 /// source.
 template <class T, class Op, int Batch, int Unrolled>
-TERRACE_EITHER_SIDE inline void reduce(const task& t, const void* const* sources, const place& at) noexcept {
+TERRACE_EITHER_SIDE inline void reduce(const task& t, const void* const* sources, const thread_position& at) noexcept {
     const std::int64_t tile = std::int64_t{at.threads} * Unrolled, threads = at.blocks * at.threads;
     const std::int64_t thread = at.block * at.threads + at.thread;
     TERRACE_ROLLED
@@ -285,7 +285,7 @@ TERRACE_EITHER_SIDE inline void reduce(const task& t, const void* const* sources
         combine_one<T, Op, Batch>(t, sources, i < t.head ? i : i + inside);
 }
 
-}  // namespace terrace::gpu
+}  // namespace terrace::detail::gpu
 
 #undef TERRACE_EITHER_SIDE
 #undef TERRACE_UNROLLED

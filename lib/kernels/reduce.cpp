@@ -8,9 +8,10 @@
 #include <array>
 #include <type_traits>
 
+#include "base/element_types.hpp"
 #include "kernels/arithmetic.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -133,11 +134,11 @@ template <class T>
 reduce_kernel find_op(reduce_op op, vectors v) noexcept {
     const auto compiled = [v](reduce_kernel plain, reduce_kernel wide) { return v == vectors::wide ? wide : plain; };
     switch (op) {
-        case reduce_op::sum: return compiled(combine_plain<sum, T>, combine_wide<sum, T>);
-        case reduce_op::prod: return compiled(combine_plain<prod, T>, combine_wide<prod, T>);
-        case reduce_op::min: return compiled(combine_plain<min, T>, combine_wide<min, T>);
-        case reduce_op::max: return compiled(combine_plain<max, T>, combine_wide<max, T>);
-        case reduce_op::avg: return compiled(combine_plain<avg, T>, combine_wide<avg, T>);
+// clang-format off
+#define TERRACE_REDUCE_OP(name, mpi, nccl) \
+        case reduce_op::name: return compiled(combine_plain<name, T>, combine_wide<name, T>);
+#include <terrace/reduce_ops.def>
+        // clang-format on
     }
     return nullptr;
 }
@@ -147,21 +148,7 @@ reduce_kernel find_op(reduce_op op, vectors v) noexcept {
 vectors widest_vectors() noexcept { return has_wide_vectors() ? vectors::wide : vectors::plain; }
 
 reduce_kernel find_reduce(element_type type, reduce_op op, vectors v) noexcept {
-    switch (type) {
-        case element_type::int8: return find_op<std::int8_t>(op, v);
-        case element_type::int16: return find_op<std::int16_t>(op, v);
-        case element_type::int32: return find_op<std::int32_t>(op, v);
-        case element_type::int64: return find_op<std::int64_t>(op, v);
-        case element_type::uint8: return find_op<std::uint8_t>(op, v);
-        case element_type::uint16: return find_op<std::uint16_t>(op, v);
-        case element_type::uint32: return find_op<std::uint32_t>(op, v);
-        case element_type::uint64: return find_op<std::uint64_t>(op, v);
-        case element_type::float16: return find_op<float16>(op, v);
-        case element_type::bfloat16: return find_op<bfloat16>(op, v);
-        case element_type::float32: return find_op<float>(op, v);
-        case element_type::float64: return find_op<double>(op, v);
-    }
-    return nullptr;
+    return with_type(type, [&]<class T>(std::type_identity<T>) { return find_op<T>(op, v); });
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,7 +7,7 @@
 #include "kernels/gpu_shapes.hpp"
 #include "kernels/gpu_thread.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -55,4 +55,4 @@ int reduce_on_gpu(void* dst, const void* const* sources, int k, std::int64_t cou
     return gpu::with_kernel(type, op, k, launch{dst, sources, k, count, divisor, multiprocessors, stream});
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

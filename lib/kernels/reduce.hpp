@@ -4,7 +4,7 @@
 
 #include <terrace/types.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// dst[i] = sources[0][i] op ... op sources[k-1][i] for i < count, combined in this order; float16 and bfloat16 in
 /// float, rounded once. A NaN result is the one canonical quiet NaN, so that all ranks have the same bits whatever the
@@ -20,4 +20,4 @@ vectors widest_vectors() noexcept;
 
 reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors()) noexcept;
 
-}  // namespace terrace
+}  // namespace terrace::detail

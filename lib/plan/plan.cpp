@@ -1,13 +1,17 @@
 #include <terrace/plan.hpp>
 
+#include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
 
 namespace terrace {
 
-plan plan::load(const std::filesystem::path& file) { return plan(std::make_shared<const recipe>(read_plan(file))); }
+using namespace detail;
 
-const std::string& plan::name() const noexcept { return recipe_->name; }
-int plan::ranks() const noexcept { return recipe_->machine.ranks(); }
-const std::string& plan::id() const noexcept { return recipe_->id; }
+plan::plan(std::shared_ptr<const plan_data> data) noexcept : data_(std::move(data)) {}
+plan plan::load(const std::filesystem::path& file) { return to_plan(read_plan(file)); }
+
+const std::string& plan::name() const noexcept { return data_->name; }
+int plan::ranks() const noexcept { return data_->machine.ranks(); }
+const std::string& plan::id() const noexcept { return data_->id; }
 
 }  // namespace terrace

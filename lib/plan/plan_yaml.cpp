@@ -12,25 +12,25 @@
 
 #include "base/document.hpp"
 #include "base/hash.hpp"
-#include "base/hierarchy_yaml.hpp"
 #include "base/units.hpp"
+#include "machine/hierarchy_yaml.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
 constexpr std::int64_t max_lanes = 64;
-constexpr std::int64_t max_weight = 1000;
+constexpr std::int64_t max_share = 1000;
 constexpr std::string_view any_size = "max";
 
-// What a plan was made for, in one form: whoever changes it by hand gets a plan that no longer fits its own numbers.
-std::string topology_fingerprint(const recipe& r) {
+// Returns the fingerprint of the topology section. It no longer matches once somebody edits that section by hand.
+std::string topology_fingerprint(const plan_data& r) {
     return fingerprint_of(yaml_scalar(r.name) + "\n" + write_hierarchy(r.machine, 0));
 }
 
 // ---- writing -------------------------------------------------------------------------------------------------------
 
-// Predictions are good to a few percent; three digits also keep the file equal where compilers round differently.
+// Writes three digits: predictions are good to a few percent, and files stay equal where compilers round differently.
 std::string rounded_duration(double seconds) {
     if (seconds <= 0) return format_duration(0);
     const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);
@@ -46,14 +46,16 @@ std::string group_text(const std::vector<int>& sizes) {
 std::string write_stage(const hierarchy& machine, const stage& s, const std::vector<int>& sizes) {
     std::vector<std::string> names;
     for (const int l : s.levels) names.push_back(yaml_scalar(machine.levels[static_cast<std::size_t>(l)].name));
-    const std::string weights = s.weights.empty() ? "" : fmt::format(", weights: [{}]", fmt::join(s.weights, ", "));
-    const std::string over = s.over == carrier::nccl ? "" : fmt::format(", over: {}", to_string(s.over));
-    const std::string first = s.first == 0 ? "" : fmt::format(", first: {}", s.first);
-    return fmt::format("{{levels: [{}], group: {}, mode: {}, algorithm: {}{}{}{}}}", fmt::join(names, ", "),
-                       group_text(sizes), to_string(s.how), yaml_scalar(s.algorithm), weights, over, first);
+    std::string text =
+        fmt::format("{{levels: [{}], group: {}, mode: {}", fmt::join(names, ", "), group_text(sizes), to_string(s.how));
+    if (s.provider != provider::messages) text += fmt::format(", provider: {}", to_string(s.provider));
+    if (s.sends()) text += fmt::format(", algorithm: {}", yaml_scalar(s.algorithm));
+    if (!s.shares.empty()) text += fmt::format(", shares: [{}]", fmt::join(s.shares, ", "));
+    if (s.route_share > 0) text += fmt::format(", route_share: {}", s.route_share);
+    return text + "}";
 }
 
-// One line for what holds of the whole rule, then one per stage.
+// Writes one line for the rule as a whole, then one line per stage.
 std::string write_rule(const hierarchy& machine, const rule& r) {
     const bool last = r.up_to == rule::no_bound;
     std::string text = fmt::format("    - {{up_to: {}, ", last ? std::string(any_size) : format_bytes(r.up_to));
@@ -74,7 +76,13 @@ std::string write_rule(const hierarchy& machine, const rule& r) {
 // ---- reading -------------------------------------------------------------------------------------------------------
 
 void check_version(const document& map) {
-    expect_format(map.at("terrace_plan"), plan_format, "update Terrace, or plan again with this version");
+    if (map.is_map() && map.has("terrace_topology") && !map.has("terrace_plan"))
+        map.fail(fmt::format("{0} is a cluster file; make a plan of it first: terrace plan {0}", map.file()));
+    const document version = map.at("terrace_plan");
+    expect_format(version, plan_format, "update Terrace, or plan again with this version");
+    if (version.integer(1, plan_format) < plan_format)
+        version.fail(fmt::format("format {} is no longer read, only format {}; plan again: terrace plan CLUSTER -o {}",
+                                 version.text(), plan_format, map.file()));
 }
 
 std::vector<int> read_levels(const document& list, const hierarchy& machine) {
@@ -98,35 +106,50 @@ mode read_mode(const document& value) {
     return *how;
 }
 
-std::vector<int> read_weights(const document& list) {
-    std::vector<int> weights;
-    for (const document& item : list.items()) weights.push_back(static_cast<int>(item.integer(0, max_weight)));
-    if (weights.empty()) list.fail("an empty list of weights; leave it out where all are equal");
-    return weights;
+std::vector<int> read_shares(const document& list) {
+    std::vector<int> shares;
+    for (const document& item : list.items()) shares.push_back(static_cast<int>(item.integer(0, max_share)));
+    if (shares.empty()) list.fail("an empty list of shares; remove it if all siblings own the same");
+    return shares;
 }
 
-carrier read_carrier(const document& map) {
-    if (!map.has("over")) return carrier::nccl;
-    const document value = map.at("over");
-    const auto over = parse_carrier(value.text());
-    if (!over) value.fail(fmt::format("a stage cannot go over \"{}\"; it goes over nccl or mpi", value.text()));
-    if (over == carrier::mpi && map.at("algorithm").text() == "native")
-        value.fail("native is NCCL's own collective between devices; over mpi go ring, halving, direct and the others");
-    return *over;
+provider read_provider(const document& map) {
+    if (!map.has("provider")) return provider::messages;
+    const document value = map.at("provider");
+    const auto named = parse_provider(value.text());
+    if (!named)
+        value.fail(fmt::format("unknown provider \"{}\"; the providers are {}", value.text(), provider_names()));
+    return *named;
+}
+
+// Returns the algorithm's name; empty if the provider runs the stage as a collective of its own.
+std::string read_algorithm(const document& map, provider by) {
+    if (!map.has("algorithm")) {
+        if (by == provider::messages)
+            map.fail("the stage has neither an algorithm nor a provider that runs it (shared_memory, nccl or mpi)");
+        return {};
+    }
+    const document value = map.at("algorithm");
+    if (parse_provider(value.text()))
+        value.fail(fmt::format("{} is a provider, not an algorithm; write \"provider: {}\" instead", value.text(),
+                               value.text()));
+    if (value.text().empty()) value.fail("the name of an algorithm is missing");
+    return value.text();
 }
 
 stage read_stage(const document& map, const hierarchy& machine) {
-    map.allow_only({"levels", "group", "mode", "algorithm", "weights", "over", "first"});
+    map.allow_only({"levels", "group", "mode", "provider", "algorithm", "shares", "route_share"});
     const document group = map.at("group");
     const bool uneven = group.text().find("..") != std::string::npos;  // compared with the topology afterwards
+    const provider by = read_provider(map);
     return {.levels = read_levels(map.at("levels"), machine),
             .group = uneven ? 0 : static_cast<int>(group.integer(1, max_ranks)),
             .how = read_mode(map.at("mode")),
-            .algorithm = map.at("algorithm").text(),
-            .weights = map.has("weights") ? read_weights(map.at("weights")) : std::vector<int>{},
-            .over = read_carrier(map),
-            .first = map.has("first") ? static_cast<int>(map.at("first").integer(1, max_weight)) : 0,
-            .written = {map.line(), map.column()}};
+            .algorithm = read_algorithm(map, by),
+            .provider = by,
+            .shares = map.has("shares") ? read_shares(map.at("shares")) : std::vector<int>{},
+            .route_share = map.has("route_share") ? static_cast<int>(map.at("route_share").integer(1, max_share)) : 0,
+            .source = {map.line(), map.column()}};
 }
 
 std::vector<stage> read_stages(const document& list, const hierarchy& machine, collective what) {
@@ -137,10 +160,10 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
             item.at("mode").fail(fmt::format("mode is {}, but stages of {} have mode {}", to_string(stages.back().how),
                                              to_string(what), to_string(has_root(what) ? mode::root : mode::scatter)));
     }
-    if (stages.empty()) list.fail("a rule has at least one stage");
+    if (stages.empty()) list.fail("a rule needs at least one stage");
     for (std::size_t s = 0; s < stages.size(); ++s)
-        if (!stages[s].weights.empty() && (what != collective::allreduce || s + 1 < stages.size()))
-            list.items()[s].at("weights").fail("weights are for the outermost stage of allreduce");
+        if (!stages[s].shares.empty() && (what != collective::allreduce || s + 1 < stages.size()))
+            list.items()[s].at("shares").fail("shares belong to the outermost stage of allreduce");
     try {
         const tree shape = stage_tree(machine, stages);
         for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -169,7 +192,8 @@ rule read_rule(const document& map, const hierarchy& machine, collective what) {
     const document up_to = map.at("up_to");
     if (up_to.text() != any_size) {
         r.at = r.up_to = read_positive_bytes(up_to);
-        if (map.has("at")) map.at("at").fail("only the rule with up_to: max says what size its predictions are for");
+        if (map.has("at"))
+            map.at("at").fail("only the rule with up_to: max has the size of its predictions; remove it");
     } else {
         r.at = read_positive_bytes(map.at("at"));
     }
@@ -199,7 +223,7 @@ std::vector<rule> read_rules(const document& section, const hierarchy& machine, 
     return rules;
 }
 
-void read_topology(const document& map, recipe& r) {
+void read_topology(const document& map, plan_data& r) {
     map.allow_only({"name", "fingerprint", "levels", "tree", "reduction", "cores"});
     r.name = map.at("name").text();
     r.machine = read_hierarchy(map);
@@ -207,16 +231,16 @@ void read_topology(const document& map, recipe& r) {
     const std::string expected = topology_fingerprint(r);
     if (fingerprint.text() != expected)
         fingerprint.fail(
-            fmt::format("the fingerprint is {}, but that of this section is {}: the topology section was "
+            fmt::format("the fingerprint is {}, but this section has {}: the topology section was "
                         "changed by hand; change the cluster file and plan again",
                         fingerprint.text(), expected));
 }
 
-recipe read(const document& map) {
+plan_data read(const document& map) {
     check_version(map);
     map.allow_only({"terrace_plan", "made_by", "topology", "verified", "allreduce", "reduce_scatter", "allgather",
                     "broadcast", "reduce"});
-    recipe r;
+    plan_data r;
     r.file = map.file();
     r.made_by = map.at("made_by").text();
     read_topology(map.at("topology"), r);
@@ -229,13 +253,21 @@ recipe read(const document& map) {
 
 }  // namespace
 
-recipe read_plan(const std::filesystem::path& file) { return read(document::read_file(file)); }
+plan_data read_plan(const std::filesystem::path& file) {
+    const std::string text = read_text(file, document::max_bytes);
+    // XML fails as YAML at some odd place, which would not say what is wrong.
+    if (text.starts_with('<'))
+        throw input_error(
+            file.string(), 0, 0,
+            "this is XML (a picture, or the description of a node), not a plan; terrace plan makes plans");
+    return parse_plan(text, file.string());
+}
 
-recipe parse_plan(std::string_view text, const std::string& file_name) {
+plan_data parse_plan(std::string_view text, const std::string& file_name) {
     return read(document::parse(text, file_name));
 }
 
-std::string write_plan(const recipe& r) {
+std::string write_plan(const plan_data& r) {
     std::string text = fmt::format("terrace_plan: {}\nmade_by: {}\n", plan_format, yaml_scalar(r.made_by));
     text += fmt::format("topology:\n  name: {}\n  fingerprint: \"{}\"\n", yaml_scalar(r.name), topology_fingerprint(r));
     text += write_hierarchy(r.machine, 2);
@@ -247,10 +279,10 @@ std::string write_plan(const recipe& r) {
     return text;
 }
 
-recipe finished(recipe r) {
+plan_data finished(plan_data r) {
     r.text = write_plan(r);
     r.id = fingerprint_of(r.text);
     return r;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

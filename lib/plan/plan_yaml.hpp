@@ -4,21 +4,22 @@
 #include <string>
 #include <string_view>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// The plan file format this version reads and writes.
-inline constexpr int plan_format = 1;
+/// Format of plan files, the only one that this version reads and writes.
+inline constexpr int plan_format = 2;
 
-/// @throws input_error; checks the version, the topology's fingerprint, and that the stages of every rule fit
-recipe read_plan(const std::filesystem::path& file);
-recipe parse_plan(std::string_view text, const std::string& file_name);
+/// Read a plan and check its format, the fingerprint of the topology, and that the stages of every rule fit.
+/// @throws input_error
+plan_data read_plan(const std::filesystem::path& file);
+plan_data parse_plan(std::string_view text, const std::string& file_name);
 
-/// The normalised file: equal recipes give equal bytes. Ignores `text` and `id`.
-std::string write_plan(const recipe& r);
+/// Returns the normalised file: equal plan_data give equal bytes. Ignores `text` and `id`.
+std::string write_plan(const plan_data& r);
 
-/// Fills in `text` and `id` of a recipe made in memory.
-recipe finished(recipe r);
+/// Fills in `text` and `id` of a plan_data made in memory.
+plan_data finished(plan_data r);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,10 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "base/partition.hpp"
 #include "schedule/interval_map.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -26,18 +25,6 @@ constexpr std::array<std::string_view, 10> action_names{"send",
 }  // namespace
 
 std::string_view to_string(action a) noexcept { return action_names[static_cast<std::size_t>(a)]; }
-
-int group::wrapped(int i) const noexcept { return wrap(i, size()); }
-
-std::array<range, 2> group::shards_from(int first, int n) const noexcept {
-    const int begin = wrapped(first), end = std::min(begin + n, size());
-    const auto join = [&](int from, int to) {
-        return from == to
-                   ? range{whole.begin, whole.begin}
-                   : range{shards[static_cast<std::size_t>(from)].begin, shards[static_cast<std::size_t>(to - 1)].end};
-    };
-    return {join(begin, end), join(0, begin + n - end)};
-}
 
 builder::builder(int rank, int ranks, collective what, std::int64_t count, vector_home home) {
     out_.rank = rank;
@@ -107,29 +94,33 @@ void builder::add_sources(instr& i, std::span<const place> sources) {
     for (const place& p : sources) out_.sources.push_back(at(p));
 }
 
-void builder::native(action stage, const group& g) { hand_over(stage, g, false); }
-void builder::library(action stage, const group& g) { hand_over(stage, g, true); }
-
-void builder::hand_over(action stage, const group& g, bool library) {
-    if (g.whole.empty() || g.size() < 2) return;
-    const range own = g.shard(g.position), nothing{g.whole.begin, g.whole.begin};
-    const bool is_root = g.position == g.root, delivers = g.delivers && out_.home.where == buffer::scratch;
+void builder::hand_over(provider by, action stage, const group& g) {
+    if (g.whole().empty() || g.size() < 2) return;
+    const range whole = g.whole(), own = g.own_shard(), nothing{whole.begin, whole.begin};
+    const bool is_root = g.is_root(), delivers = role_.delivers && out_.home.where == buffer::scratch;
     const bool to_one = stage == action::stage_reduce, from_one = stage == action::stage_broadcast;
-    const range gives = stage == action::stage_allgather ? own : from_one && !is_root ? nothing : g.whole;
+    const range gives = stage == action::stage_allgather ? own : from_one && !is_root ? nothing : whole;
     const range gets = stage == action::stage_reduce_scatter                        ? own
                        : (to_one && !is_root) || (from_one && is_root && !delivers) ? nothing
-                                                                                    : g.whole;
+                                                                                    : whole;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
     i.src = at(gives);
     i.dst = at(gets);
     if (delivers) i.dst.where = buffer::recv;
-    i.completes = stage == action::stage_allreduce && g.outermost;
-    if (stage == action::stage_allreduce && g.sharded) add_sources(i, std::array{place(own)});
-    if (!library && (stage == action::stage_reduce_scatter || (to_one && is_root)))
+    i.completes = stage == action::stage_allreduce && role_.outermost;
+    if (stage == action::stage_allreduce && role_.by_shards) add_sources(i, std::array{place(own)});
+    if (follows_buffers(by) && (stage == action::stage_reduce_scatter || (to_one && is_root)))
         add_sources(i, std::array{place(gets)});
-    i.channel = turn_ << 14 | g.ordinal;
-    out_.groups.push_back(
-        {{g.members.begin(), g.members.end()}, {g.shards.begin(), g.shards.end()}, g.position, g.root, library});
+    i.channel = turn_ << 14 | g.ordinal();
+    i.by = by;
+    out_.groups.push_back(g);
+}
+
+// Joins neighbouring parts: one reduction may complete both. So it is where routes end in different parts and their
+// stages join nothing, since each of these dimensions has one node.
+void builder::owns(range part) {
+    if (!out_.owned.empty() && out_.owned.back().end == part.begin) out_.owned.back().end = part.end;
+    else out_.owned.push_back(part);
 }
 
 void builder::deliver() {
@@ -165,6 +156,7 @@ void builder::repeat(const schedule& from, const instr& i) {
         made.peer = static_cast<int>(out_.groups.size());
         made.channel = i.channel;
         made.completes = i.completes;
+        made.by = i.by;
         out_.groups.push_back(from.groups[static_cast<std::size_t>(i.peer)]);
     }
 }
@@ -313,4 +305,4 @@ void builder::number_channels() {
     }
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

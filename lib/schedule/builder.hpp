@@ -7,29 +7,13 @@
 
 #include "schedule/schedule.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// The ranks that run one algorithm together, as one of them sees it, and how the vector is divided among them.
-struct group {
-    std::span<const int> members;   ///< ranks by position
-    std::span<const range> shards;  ///< consecutive; shards[i] belongs to position i; may be empty
-    range whole;                    ///< all shards together
-    int position = 0;               ///< this rank's
-    int root = 0;                   ///< the position that ends up with (or starts from) everything in root mode
-    int ordinal = 0;                ///< tells apart the groups that a rank belongs to in one stage
-    bool outermost = false;         ///< of all stages: what it reduces is complete
-    bool sharded = false;           ///< each rank reduces its shard, in an allreduce as well
-    bool delivers = false;          ///< what the group's ranks get is the result: nothing more is done to it
-
-    int size() const noexcept { return static_cast<int>(members.size()); }
-    /// Any integer names a position, counted around the group.
-    int wrapped(int position) const noexcept;
-    int rank(int position) const noexcept { return members[static_cast<std::size_t>(wrapped(position))]; }
-    range shard(int position) const noexcept { return shards[static_cast<std::size_t>(wrapped(position))]; }
-    /// The shards of `n` <= size() successive positions: at most two ranges, the second one beyond the group's end.
-    std::array<range, 2> shards_from(int position, int n) const noexcept;
-    int next() const noexcept { return rank(this->position + 1); }
-    int prev() const noexcept { return rank(this->position - 1); }
+/// What a stage of a group is to the whole call.
+struct stage_role {
+    bool outermost = false;  ///< no stage is further out: what it reduces is reduced over all ranks
+    bool by_shards = false;  ///< each member reduces its own shard, in an allreduce as well
+    bool delivers = false;   ///< what members get is the result of the call: nothing more is done to it
 };
 
 /// Writes the program of one rank. Generators say what moves in which step; the builder orders instructions whose
@@ -55,6 +39,8 @@ public:
     void go_to_step(int step) noexcept { step_ = step; }
     /// Instructions from here on are of this phase, again where it has begun before.
     void begin_phase(phase p);
+    /// Stages that are handed over from here on have this role.
+    void begin_role(stage_role r) noexcept { role_ = r; }
 
     void send(int peer, place src);
     void recv(int peer, place dst);
@@ -66,16 +52,14 @@ public:
     void reduce(place dst, std::initializer_list<place> sources) {
         reduce(dst, std::span<const place>(sources.begin(), sources.size()));
     }
-    /// Hands a stage over `g` to the transport. Where the group delivers, the result goes straight to recv.
-    void native(action stage, const group& g);
-    /// Hands it to the network's library.
-    void library(action stage, const group& g);
+    /// Hands a stage of a group over to a provider. If the stage delivers, its result goes straight to recv.
+    void hand_over(provider by, action stage, const group& g);
     /// Copies to recv what is not there yet of a vector that is at home in scratch.
     void deliver();
     /// Fresh scratch, one element after the other.
     operand scratch(std::int64_t count);
-    /// After the way up, this part of the vector is reduced over all ranks here.
-    void owns(range part) { out_.owned.push_back(part); }
+    /// Says that after the way up this part of the vector is reduced over all ranks here.
+    void owns(range part);
     /// Re-emits an instruction of a finished schedule at the current step.
     void repeat(const schedule& from, const instr& i);
 
@@ -85,7 +69,6 @@ public:
 
 private:
     instr& emit(action what, int peer);
-    void hand_over(action stage, const group& g, bool library);
     void add_sources(instr& i, std::span<const place> sources);
     operand at(const place& p) const noexcept;
     bool in_vector(const operand& o) const noexcept;
@@ -101,6 +84,7 @@ private:
     int step_ = 0;
     std::size_t phase_ = 0;
     int turn_ = 0;  // of the phase, those of all routes counted as one
+    stage_role role_;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -12,11 +12,11 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "base/likeness.hpp"
 #include "base/partition.hpp"
+#include "machine/likeness.hpp"
 #include "plan/routes.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -57,14 +57,8 @@ bool contains(const std::vector<int>& ranks, int rank) {
 // How many steps a generator takes, the same for every position.
 int steps_of(algorithm::generator g, int size) {
     if (g == nullptr) return 0;
-    std::vector<int> members(at(size));
-    std::vector<range> shards(at(size));
-    for (int i = 0; i < size; ++i) {
-        members[at(i)] = i;
-        shards[at(i)] = {i, i + 1};
-    }
     builder out(0, size, collective::allreduce, size);
-    g(out, {.members = members, .shards = shards, .whole = {0, size}});
+    g(out, group::numbered(size));
     return out.step();
 }
 
@@ -87,7 +81,7 @@ std::vector<range> weighted(range segment, const std::vector<int>& weights, std:
 // from the domain's first.
 class composer {
 public:
-    /// @param rank whose cohorts are wanted; -1: everybody's
+    /// @param rank whose groups are wanted; -1: everybody's
     composer(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
              int root, int rank)
         : whole_(stage_tree(machine, stages)),
@@ -198,24 +192,18 @@ private:
         const stage& s = now();
         composed_stage& made = result_.stages.emplace_back();
         made.how = s.how;
-        made.by = find_algorithm(s.algorithm);
+        made.by = find_algorithm(s);
         made.number = number();
         made.route = route_;
-        if (made.by == nullptr)
-            fail(fmt::format("there is no algorithm \"{}\"; for mode {}: {}", s.algorithm, to_string(s.how),
-                             algorithm_names(s.how)));
-        if (!made.by->supports(s.how))
-            fail(fmt::format("algorithm {} does not do mode {}; these do: {}", s.algorithm, to_string(s.how),
-                             algorithm_names(s.how)));
-        if (route_ > 0 && !made.by->sends())
+        if (const std::string fault = fault_of(s); !fault.empty()) fail(fault);
+        if (route_ > 0 && !s.sends())
             fail(
-                fmt::format("algorithm {} leaves the stage to the transport, of which a lane has one at a time; where "
-                            "dimensions take "
-                            "turns at coming first, each sends messages",
-                            s.algorithm));
+                fmt::format("provider {} runs one collective of a lane at a time, but stages with a route_share run "
+                            "side by side; name an algorithm",
+                            to_string(s.provider)));
     }
 
-    // One domain's stage: a cohort per segment and replica. `after`, unless null: who owns what afterwards; of the
+    // One domain's stage: a group per segment and replica. `after`, unless null: who owns what afterwards; of the
     // outermost stage only where the rank takes part, if it is for one.
     void combine(int domain, ownership* after) {
         const int first = shape_.first_child(level_, domain), children = shape_.children(level_, domain);
@@ -237,15 +225,15 @@ private:
             const bool is_member =
                 mine >= 0 && contains(*owners[at(mine - first)], me_ - shape_.first_rank(level_ - 1, mine));
             if (for_all() || is_member || (after != nullptr && !partly))
-                add_cohorts(domain, segment, owners, ordinal, number, partly && !is_member ? nullptr : after);
+                add_groups(domain, segment, owners, ordinal, number, partly && !is_member ? nullptr : after);
             ++ordinal;
             number += replicas;
         });
     }
 
     // Replicas of a segment run the same stage side by side, each among themselves, and stay replicas.
-    void add_cohorts(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal,
-                     int number, ownership* after) {
+    void add_groups(int domain, range segment, const std::vector<const std::vector<int>*>& owners, int ordinal,
+                    int number, ownership* after) {
         composed_stage& stage = result_.stages.back();
         const int size = static_cast<int>(owners.size()), child = shape_.first_child(level_, domain);
         std::vector<std::vector<int>> members(owners.front()->size());
@@ -254,9 +242,9 @@ private:
                 members[replica].push_back(shape_.first_rank(level_ - 1, child + i) + (*owners[at(i)])[replica]);
         const int root = root_position(members.front(), ordinal);
         std::vector<range> shards;
-        const std::vector<int>& weights = now().weights;
-        if (!weights.empty()) shards = weighted(segment, weights, quantum_);
-        for (int i = 0; i < size && weights.empty(); ++i) shards.push_back(partition(segment, size, i, quantum_));
+        const std::vector<int>& shares = now().shares;
+        if (!shares.empty()) shards = weighted(segment, shares, quantum_);
+        for (int i = 0; i < size && shares.empty(); ++i) shards.push_back(partition(segment, size, i, quantum_));
 
         if (after != nullptr) {
             const int first = shape_.first_rank(level_, domain);
@@ -273,7 +261,7 @@ private:
         for (std::vector<int>& replica : members) {
             for (int& member : replica) member = name_of(member);
             if (for_all() || contains(replica, rank_))
-                stage.cohorts.push_back({segment, std::move(replica), shards, root, number});
+                stage.groups.emplace_back(std::move(replica), shards, root, number);
             ++number;
         }
     }
@@ -289,9 +277,9 @@ private:
         composed_stage& stage = result_.stages.back();
         stage.first_rank = for_all() ? 0 : rank_;
         stage.of_rank.resize(for_all() ? at(result_.ranks) : 1);
-        for (int c = 0; c < static_cast<int>(stage.cohorts.size()); ++c)
-            for (const int rank : stage.cohorts[at(c)].members)
-                if (for_all() || rank == rank_) stage.of_rank[at(rank - stage.first_rank)].push_back(c);
+        for (int g = 0; g < static_cast<int>(stage.groups.size()); ++g)
+            for (const int rank : stage.groups[at(g)].members())
+                if (for_all() || rank == rank_) stage.of_rank[at(rank - stage.first_rank)].push_back(g);
         if (result_.count == 0) return;
         const std::vector<int>& sizes = shape_.children()[at(level_)];
         for (const int size : std::set(sizes.begin(), sizes.end())) {
@@ -341,7 +329,7 @@ std::vector<range> block_layout::block_of(int rank) const {
     return parts;
 }
 
-void check_runnable(const recipe& r) {
+void check_runnable(const plan_data& r) {
     for (const auto& [what, rules] : r.rules)
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
@@ -349,8 +337,8 @@ void check_runnable(const recipe& r) {
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);
-                const origin written = rules[i].stages[at(e.number())].written;
-                throw input_error(r.file, written.line, written.column, message);
+                const source_location at_stage = rules[i].stages[at(e.number())].source;
+                throw input_error(r.file, at_stage.line, at_stage.column, message);
             }
         }
 }
@@ -392,13 +380,14 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
     };
     const auto coarse = [&](range& r) { r = {cut(r.begin), cut(r.end)}; };
     for (composed_stage& stage : c.stages)
-        for (cohort& k : stage.cohorts) {
-            coarse(k.segment);
-            for (range& shard : k.shards) coarse(shard);
+        for (group& g : stage.groups) {
+            std::vector<range> shards = g.shards();
+            for (range& shard : shards) coarse(shard);
+            g = g.with_shards(std::move(shards));
         }
     for (owned& o : c.owners) coarse(o.part);
     c.count = total;
     return result;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

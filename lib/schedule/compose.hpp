@@ -4,35 +4,27 @@
 #include <span>
 #include <vector>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/registry.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// One group of one stage: the owners, one per sibling domain, of one segment of the vector.
-struct cohort {
-    range segment;
-    std::vector<int> members;   ///< ranks by position: one per sibling
-    std::vector<range> shards;  ///< of the segment, by position
-    int root = 0;               ///< position that keeps the segment in mode root
-    int ordinal = 0;            ///< among the groups of its domain
-};
-
-/// All groups of one stage. Cohorts with no ranks in common run side by side.
+/// All groups of one stage. Each consists of the owners, one per sibling domain, of one segment of the vector. Groups
+/// with no ranks in common run side by side.
 struct composed_stage {
     mode how = mode::scatter;
     const algorithm* by = nullptr;
-    int steps_up = 0, steps_down = 0;  ///< of the largest cohort
+    int steps_up = 0, steps_down = 0;  ///< of the largest group
     int largest = 0;                   ///< members of that; 0 where nobody meets
-    std::vector<cohort> cohorts;       ///< in an order that all ranks agree on
+    std::vector<group> groups;         ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
     int number = 0;  ///< among the plan's stages
     int route = 0;   ///< which of the composition's it is on, from 1; 0: on all
 
     /// Those that a rank is a member of, ascending.
-    const std::vector<int>& cohorts_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
+    const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
 };
 
 /// A part of the vector and who ends up with its reduced value: one rank, or after replicate several, each all of it.
@@ -59,20 +51,20 @@ struct composition {
 /// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
 /// where the domain has it; else (and for root -1) successive segments take successive siblings.
 /// @throws stage_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
-/// siblings. Where dimensions of a torus take turns at coming first (stage::first), what each rank owns after the
+/// siblings. Where dimensions of a torus take turns at coming first (stage::route_share), what each rank owns after the
 /// stages inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in
 /// that order.
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
 
-/// What one rank needs of it: the same stages and steps, the cohorts that the rank is a member of, and the parts that
-/// it owns. Takes far less: the time of the rank's own cohorts, and of one domain of each kind.
+/// What one rank needs of it: the same stages and steps, the groups that the rank is a member of, and the parts that
+/// it owns. Costs far less: the time of the rank's own groups, and of one domain of each kind.
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
                         std::int64_t quantum, int root = -1);
 
 /// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
-/// recipe was read from, plan_error if it was made in memory
-void check_runnable(const recipe& r);
+/// plan_data was read from, plan_error if it was made in memory
+void check_runnable(const plan_data& r);
 
 /// A vector made of one block per rank, such that the composition's owner of block r is rank r.
 struct block_layout {
@@ -94,8 +86,8 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
 bool runs_natively(const composition& c, int rank, const capabilities& can);
 
 /// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode
-/// root), from and to the rank that owns the vector after the last stage. Stages of algorithm `native` are not lowered
-/// yet.
+/// root), from and to the rank that owns the vector after the last stage. Collectives of providers are not
+/// lowered yet.
 /// @param can what the transport runs by itself: up and down of an outermost stage are then one allreduce
 /// @param home of the vector: recv, or scratch where peers look for it there
 schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},
@@ -108,4 +100,4 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
 /// Programs of all ranks.
 std::vector<schedule> generate_all(const composition& c, collective what);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -8,7 +8,7 @@
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -40,7 +40,7 @@ public:
         for (stage_ = 0; stage_ < composition_.stages.size(); ++stage_) {
             std::vector<std::vector<sum>> made(has_.size());
             const composed_stage& s = composition_.stages[stage_];
-            for (const cohort& k : s.cohorts) combine(s, k, made);
+            for (const group& g : s.groups) combine(s, g, made);
             for (std::size_t r = 0; r < has_.size(); ++r) {
                 made[r].insert(made[r].end(), has_[r].begin(), has_[r].end());
                 has_[r] = joined(std::move(made[r]));
@@ -63,27 +63,27 @@ private:
         return result;
     }
 
-    void combine(const composed_stage& s, const cohort& k, std::vector<std::vector<sum>>& made) {
-        if (k.segment.empty()) return;
+    void combine(const composed_stage& s, const group& g, std::vector<std::vector<sum>>& made) {
+        if (g.whole().empty()) return;
         int first = 0, end = 0;
-        for (std::size_t i = 0; i < k.members.size(); ++i) {
-            const sum taken = take(k.members[i], k.segment, s.route);
+        for (std::size_t i = 0; i < g.members().size(); ++i) {
+            const sum taken = take(g.members()[i], g.whole(), s.route);
             if (i > 0 && taken.first != end)
-                refuse(k, fmt::format("rank {} brings the sum of ranks {} to {} where {} is next", k.members[i],
+                refuse(g, fmt::format("rank {} brings the sum of ranks {} to {} where {} is next", g.members()[i],
                                       taken.first, taken.end - 1, end));
             if (i == 0) first = taken.first;
             end = taken.end;
         }
-        std::int64_t covered = k.segment.begin;
-        for (const range& shard : k.shards) {
-            if (shard.begin != covered && !shard.empty()) refuse(k, "its shards do not cover it");
+        std::int64_t covered = g.whole().begin;
+        for (const range& shard : g.shards()) {
+            if (shard.begin != covered && !shard.empty()) refuse(g, "its shards do not cover it");
             covered = std::max(covered, shard.end);
         }
-        if (covered != k.segment.end) refuse(k, "its shards do not cover it");
-        for (std::size_t i = 0; i < k.members.size(); ++i) {
-            const range kept = s.how == mode::scatter ? k.shards[i] : k.segment;
-            const bool keeps = s.how != mode::root || static_cast<int>(i) == k.root;
-            if (keeps && !kept.empty()) made[at(k.members[i])].push_back({kept, first, end, s.route});
+        if (covered != g.whole().end) refuse(g, "its shards do not cover it");
+        for (std::size_t i = 0; i < g.members().size(); ++i) {
+            const range kept = s.how == mode::scatter ? g.shards()[i] : g.whole();
+            const bool keeps = s.how != mode::root || static_cast<int>(i) == g.root();
+            if (keeps && !kept.empty()) made[at(g.members()[i])].push_back({kept, first, end, s.route});
         }
     }
 
@@ -138,9 +138,9 @@ private:
         if (had_parts != owned_parts) throw fault{"parts of the vector are left where nobody asks for them"};
     }
 
-    [[noreturn]] void refuse(const cohort& k, const std::string& why) const {
+    [[noreturn]] void refuse(const group& g, const std::string& why) const {
         throw fault{fmt::format("stage {}: the group of rank {} for elements {} to {}: {}", stage_ + 1,
-                                k.members.front(), k.segment.begin, k.segment.end - 1, why)};
+                                g.members().front(), g.whole().begin, g.whole().end - 1, why)};
     }
 
     const composition& composition_;
@@ -149,48 +149,48 @@ private:
     std::size_t stage_ = 0;
 };
 
-std::string kind_of(const composed_stage& s, const cohort& k) {
-    std::string kind = fmt::format("{} {} {} ", s.by->name, to_string(s.how), k.members.size());
-    if (s.how == mode::root) return kind + fmt::format("root {}", k.root);
-    for (const range& shard : k.shards) kind += shard.empty() ? '0' : '1';
+std::string kind_of(const composed_stage& s, const group& g) {
+    std::string kind = fmt::format("{} {} {} ", s.by->name, to_string(s.how), g.members().size());
+    if (s.how == mode::root) return kind + fmt::format("root {}", g.root());
+    for (const range& shard : g.shards()) kind += shard.empty() ? '0' : '1';
     return kind;
 }
 
 // One group alone, its members renamed and its shards cut down to one element each.
-composition alone(const composed_stage& s, const cohort& k) {
-    const int size = static_cast<int>(k.members.size());
+composition alone(const composed_stage& s, const group& g) {
+    const int size = static_cast<int>(g.members().size());
     composition c{.ranks = size, .count = 0, .stages = {}, .owners = {}, .routes = {}};
-    cohort only{.segment = {}, .members = {}, .shards = {}, .root = k.root};
+    std::vector<int> members;
+    std::vector<range> shards;
     for (int i = 0; i < size; ++i) {
-        only.members.push_back(i);
-        only.shards.push_back({c.count, c.count + !k.shards[at(i)].empty()});
-        c.count = only.shards.back().end;
-        if (s.how == mode::scatter) c.owners.push_back({only.shards.back(), {i}, 0});
+        members.push_back(i);
+        shards.push_back({c.count, c.count + !g.shards()[at(i)].empty()});
+        c.count = shards.back().end;
+        if (s.how == mode::scatter) c.owners.push_back({shards.back(), {i}, 0});
     }
-    only.segment = {0, c.count};
-    if (s.how == mode::root) c.owners = {{only.segment, {k.root}, 0}};
-    if (s.how == mode::replicate) c.owners = {{only.segment, only.members, 0}};
+    if (s.how == mode::root) c.owners = {{{0, c.count}, {g.root()}, 0}};
+    if (s.how == mode::replicate) c.owners = {{{0, c.count}, members, 0}};
     c.stages.push_back({.how = s.how,
                         .by = s.by,
                         .steps_up = s.steps_up,
                         .steps_down = s.steps_down,
                         .largest = size,
-                        .cohorts = {std::move(only)},
+                        .groups = {group(std::move(members), std::move(shards), g.root())},
                         .of_rank = std::vector(at(size), std::vector{0})});
     return c;
 }
 
 std::optional<std::string> prove_alone(const composition& c) {
     const composed_stage& s = c.stages.front();
-    const cohort& k = s.cohorts.front();
+    const group& g = s.groups.front();
     const auto prove = [&](collective what) {
         std::vector<std::int64_t> begins;
-        for (const range& shard : k.shards) begins.push_back(shard.begin);
+        for (const range& shard : g.shards()) begins.push_back(shard.begin);
         std::vector<schedule> programs;
         for (int r = 0; r < c.ranks; ++r)
             programs.push_back(lower(
-                has_blocks(what) ? generate(block_layout{c, k.shards}, what, r, begins) : generate(c, what, r), {}));
-        return find_fault(programs, {.root = k.root, .blocks = has_blocks(what) ? k.shards : std::vector<range>{}});
+                has_blocks(what) ? generate(block_layout{c, g.shards()}, what, r, begins) : generate(c, what, r), {}));
+        return find_fault(programs, {.root = g.root(), .blocks = has_blocks(what) ? g.shards() : std::vector<range>{}});
     };
     std::vector<collective> parts{collective::allreduce};
     if (s.how == mode::scatter) parts = {collective::reduce_scatter, collective::allgather};
@@ -204,10 +204,10 @@ std::optional<std::string> prove_alone(const composition& c) {
 
 std::optional<std::string> group_proof::prove_groups(const composition& c) {
     for (const composed_stage& s : c.stages)
-        for (const cohort& k : s.cohorts) {
-            if (k.segment.empty() || !proved_.insert(kind_of(s, k)).second) continue;
-            if (const auto fault = prove_alone(alone(s, k)))
-                return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, k.members.size(), to_string(s.how),
+        for (const group& g : s.groups) {
+            if (g.whole().empty() || !proved_.insert(kind_of(s, g)).second) continue;
+            if (const auto fault = prove_alone(alone(s, g)))
+                return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, g.members().size(), to_string(s.how),
                                    *fault);
         }
     return {};
@@ -224,7 +224,7 @@ std::optional<std::string> group_proof::find_fault(const composition& c) {
 
 std::optional<std::string> group_proof::find_fault(const block_layout& b) {
     std::vector<range> owned(b.blocks.size());
-    for (const terrace::owned& o : b.c.owners)
+    for (const terrace::detail::owned& o : b.c.owners)
         for (const int rank : o.owners) {
             const int route = std::max(o.route - 1, 0);
             range& all = owned[at(route * b.c.ranks + rank)];
@@ -237,4 +237,4 @@ std::optional<std::string> group_proof::find_fault(const block_layout& b) {
     return find_fault(b.c);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

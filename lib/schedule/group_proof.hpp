@@ -6,7 +6,7 @@
 
 #include "schedule/compose.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Proves compositions whose programs are too many to be proved whole, in two parts.
 /// * The groups of all stages of all ranks fit together: every rank's contribution to every element is in what exactly
@@ -30,4 +30,4 @@ private:
     std::set<std::string> proved_;  // kinds of groups
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,7 +7,7 @@
 
 #include "base/range.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A value for every element of a line, kept per interval of equal history. Default-constructed where never updated.
 template <class Value>
@@ -71,4 +71,4 @@ private:
     interval_map<bool> map_;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,7 +5,7 @@
 
 #include "schedule/registry.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -22,27 +22,27 @@ algorithm::generator expansion(action a) {
 
 }  // namespace
 
-bool capabilities::runs(action a, std::span<const int> members, std::span<const range> shards) const {
-    if ((native >> static_cast<unsigned>(a) & 1u) == 0) return false;
+bool capabilities::runs(action a, const group& g) const {
+    if ((stages >> static_cast<unsigned>(a) & 1u) == 0) return false;
     const bool by_shard = a == action::stage_reduce_scatter || a == action::stage_allgather;
     if (groups) {
-        const auto equal = [&](const range& r) { return r.count() == shards.front().count(); };
-        return groups->contains({members.begin(), members.end()}) &&
-               (!by_shard || std::all_of(shards.begin(), shards.end(), equal));
+        const auto equal = [&](const range& r) { return r.count() == g.shards().front().count(); };
+        return groups->contains(g.members()) && (!by_shard || std::all_of(g.shards().begin(), g.shards().end(), equal));
     }
     if (domain.empty()) return true;
     const auto of = [&](int rank) { return domain[static_cast<std::size_t>(rank)]; };
-    return std::all_of(members.begin(), members.end(), [&](int m) { return of(m) == of(members.front()); });
+    const auto together = [&](int m) { return of(m) == of(g.members().front()); };
+    return std::all_of(g.members().begin(), g.members().end(), together);
 }
 
-bool capabilities::runs(action a, const stage_group& g) const {
-    if (!g.library) return runs(a, g.members, g.shards);
-    return (library >> static_cast<unsigned>(a) & 1u) != 0 && g.whole().count() <= std::numeric_limits<int>::max() &&
-           library_groups->contains(g.members);
+bool capabilities::runs(const instr& stage, const group& g) const {
+    if (stage.by != provider::mpi) return runs(stage.what, g);
+    return (mpi_stages >> static_cast<unsigned>(stage.what) & 1u) != 0 &&
+           g.whole().count() <= std::numeric_limits<int>::max() && mpi_groups->contains(g.members());
 }
 
 capabilities capabilities::without_memory() const {
-    return {.slots = slots, .library = library, .library_groups = library_groups};
+    return {.slots = slots, .mpi_stages = mpi_stages, .mpi_groups = mpi_groups};
 }
 
 schedule lower(const schedule& s, const capabilities& can) {
@@ -59,15 +59,12 @@ schedule lower(const schedule& s, const capabilities& can) {
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
         out.go_to_step(i.step * room);
-        const stage_group* stage = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
-        if (stage == nullptr || can.runs(i.what, *stage)) {
+        const group* stage = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
+        if (stage == nullptr || can.runs(i, *stage)) {
             out.repeat(s, i);
             continue;
         }
-        const stage_group& g = *stage;
-        expansion(i.what)(
-            out,
-            {.members = g.members, .shards = g.shards, .whole = g.whole(), .position = g.position, .root = g.root});
+        expansion(i.what)(out, *stage);
         if (i.dst.where == s.home.where) continue;
         out.next_step();
         out.copy(i.dst, i.dst.part);
@@ -75,4 +72,4 @@ schedule lower(const schedule& s, const capabilities& can) {
     return out.finish();
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,27 +4,28 @@
 #include <cstdint>
 #include <memory>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "schedule/schedule.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What a transport can do by itself.
 struct capabilities {
-    std::uint32_t native = 0;      ///< bit per stage action that it runs itself
+    std::uint32_t stages = 0;      ///< bit per stage action of providers that follow the buffers
     std::vector<int> domain = {};  ///< by rank: it runs them among ranks of equal numbers; empty: among any
     std::size_t slot_bytes = 0;    ///< of a lane's slot, in which the vector must lie for that; 0: it may lie anywhere
     int slots = 0;                 ///< lanes that may have a stage at once
     /// It runs them among exactly the ranks of one of these groups, by position, and where each has a shard only if
     /// these are equal. Null: whatever the groups and shards.
     std::shared_ptr<const std::set<std::vector<int>>> groups = nullptr;
-    std::uint32_t library = 0;  ///< bit per stage action that the network's library runs, wherever the vector lies
-    std::shared_ptr<const std::set<std::vector<int>>> library_groups = nullptr;  ///< among exactly the ranks of one
+    std::uint32_t mpi_stages = 0;  ///< bit per stage action of provider mpi, wherever the vector lies
+    std::shared_ptr<const std::set<std::vector<int>>> mpi_groups = nullptr;  ///< it runs them among the ranks of one
 
-    bool runs(action a, std::span<const int> members, std::span<const range> shards) const;
-    bool runs(action a, const stage_group& g) const;
+    /// Returns true if it runs a stage by itself among the ranks of a group, for a provider that follows the buffers.
+    bool runs(action a, const group& g) const;
+    /// Returns true if it runs a stage instruction of any provider.
+    bool runs(const instr& stage, const group& g) const;
     /// What is left where the vector does not lie in a slot.
     capabilities without_memory() const;
 };
@@ -32,4 +33,4 @@ struct capabilities {
 /// Expands the stages that the transport does not run itself into point-to-point instructions.
 schedule lower(const schedule& s, const capabilities& can);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,7 +4,7 @@
 #include "schedule/builder.hpp"
 #include "schedule/compose.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -59,36 +59,33 @@ private:
         const composed_stage& stage = stage_at(number);
         const int first = out_.step();
         out_.begin_phase({stage.number, down, stage.route});
-        for (int index : stage.cohorts_of(rank_)) {
-            const cohort& k = stage.cohorts[at(index)];
-            const algorithm::generator emit = generator_of(number, k, down);
-            const auto me = std::find(k.members.begin(), k.members.end(), rank_) - k.members.begin();
+        for (const int index : stage.groups_of(rank_)) {
+            const group& g = stage.groups[at(index)];
             out_.go_to_step(first);
-            if (emit != nullptr)
-                emit(out_, {k.members, k.shards, k.segment, static_cast<int>(me), k.root, k.ordinal,
-                            is_outermost(number), stage.how == mode::scatter, delivers(number, k, down)});
+            out_.begin_role({is_outermost(number), stage.how == mode::scatter, delivers(number, g, down)});
+            if (const algorithm::generator emit = generator_of(number, g, down)) emit(out_, g.seen_by(rank_));
         }
         out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
     }
 
-    algorithm::generator generator_of(int number, const cohort& k, bool down) const {
+    algorithm::generator generator_of(int number, const group& g, bool down) const {
         const composed_stage& stage = c_.stages[at(number)];
-        if (is_fused(number, k)) return down ? nullptr : stage.by->allreduce;
+        if (is_fused(number, g)) return down ? nullptr : stage.by->allreduce;
         return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
     }
 
     // What an outermost stage scatters is gathered again at once: the transport may do both in one.
-    bool is_fused(int number, const cohort& k) const {
+    bool is_fused(int number, const group& g) const {
         const composed_stage& stage = c_.stages[at(number)];
-        return what_ == collective::allreduce && is_outermost(number) && stage.by->native &&
-               stage.how == mode::scatter && can_.runs(action::stage_allreduce, k.members, k.shards);
+        return what_ == collective::allreduce && is_outermost(number) && follows_buffers(stage.by->provider) &&
+               stage.how == mode::scatter && can_.runs(action::stage_allreduce, g);
     }
 
     // A vector that consists of blocks stands in another order than the caller's.
-    bool delivers(int number, const cohort& k, bool down) const {
+    bool delivers(int number, const group& g, bool down) const {
         if (has_blocks(what_) || number > 0) return false;
         const bool comes_down = goes_down(what_) && c_.stages[at(number)].how != mode::replicate;
-        return down || is_fused(number, k) || (depth() == 1 && !comes_down);
+        return down || is_fused(number, g) || (depth() == 1 && !comes_down);
     }
 
     builder& out_;
@@ -104,9 +101,9 @@ private:
 
 bool runs_natively(const composition& c, int rank, const capabilities& can) {
     return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {
-        const std::vector<int>& mine = s.cohorts_of(rank);
-        return s.by->native && std::any_of(mine.begin(), mine.end(), [&](int k) {
-                   return can.runs(action::stage_allreduce, s.cohorts[at(k)].members, s.cohorts[at(k)].shards);
+        const std::vector<int>& mine = s.groups_of(rank);
+        return follows_buffers(s.by->provider) && std::any_of(mine.begin(), mine.end(), [&](int g) {
+                   return can.runs(action::stage_allreduce, s.groups[at(g)]);
                });
     });
 }
@@ -165,4 +162,4 @@ std::vector<schedule> generate_all(const composition& c, collective what) {
     return all;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

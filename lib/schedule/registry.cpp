@@ -1,13 +1,17 @@
 #include "schedule/registry.hpp"
 
 #include <algorithm>
-#include <array>
+#include <stdexcept>
+#include <utility>
 
-// The table. A row names an algorithm; generate/NAME.cpp describes it by a function generate_NAME().
-#define TERRACE_ALGORITHMS(row) \
-    row(ring) row(biring) row(halving) row(direct) row(tree) row(chain) row(doubling) row(native) row(mpi)
+#include <fmt/format.h>
 
-namespace terrace {
+#include "base/index.hpp"
+
+// The table. A row names an algorithm; algorithms/NAME.cpp describes it by a function generate_NAME().
+#define TERRACE_ALGORITHMS(row) row(ring) row(biring) row(halving) row(direct) row(tree) row(chain) row(doubling)
+
+namespace terrace::detail {
 
 #define TERRACE_DECLARE(name) algorithm generate_##name();
 TERRACE_ALGORITHMS(TERRACE_DECLARE)
@@ -23,22 +27,72 @@ algorithm::generator algorithm::down(mode m) const noexcept {
     return m == mode::scatter ? allgather : m == mode::root ? broadcast : nullptr;
 }
 
-std::span<const algorithm> algorithms() noexcept {
+int algorithm::startups(int size) const {
+    if (rounds != nullptr) return rounds(size);
+    for (const generator emit : {reduce_scatter, reduce, allreduce}) {
+        if (emit == nullptr) continue;
+        builder out(0, size, collective::allreduce, size);
+        emit(out, group::numbered(size));
+        return out.step();
+    }
+    return 0;
+}
+
+algorithm_table::algorithm_table(std::vector<algorithm> rows) : rows_(std::move(rows)) {
+    const auto refuse = [](const algorithm& a, std::string_view why) {
+        throw std::logic_error(fmt::format("algorithm \"{}\": {}", a.name, why));
+    };
+    for (const algorithm& a : rows_) {
+        if (a.name.empty()) refuse(a, "a row must have a name");
+        if (find(a.name) != &a) refuse(a, "another row has the same name");
+        if ((a.reduce_scatter == nullptr) != (a.allgather == nullptr))
+            refuse(a, "mode scatter needs both reduce_scatter and allgather");
+        if ((a.reduce == nullptr) != (a.broadcast == nullptr)) refuse(a, "mode root needs both reduce and broadcast");
+        if (!a.supports(mode::scatter) && !a.supports(mode::root) && !a.supports(mode::replicate))
+            refuse(a, "a row must have a generator: reduce_scatter and allgather, reduce and broadcast, or allreduce");
+    }
+}
+
+const algorithm* algorithm_table::find(std::string_view name) const noexcept {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const algorithm& a) { return a.name == name; });
+    return found == rows_.end() ? nullptr : &*found;
+}
+
+const algorithm* algorithm_table::find(message_graph graph, mode m) const noexcept {
+    const auto found =
+        std::find_if(rows_.begin(), rows_.end(), [&](const algorithm& a) { return a.graph == graph && a.supports(m); });
+    return found == rows_.end() ? nullptr : &*found;
+}
+
+const algorithm_table& known_algorithms() {
 #define TERRACE_ENTRY(name) generate_##name(),
-    static const std::array table{TERRACE_ALGORITHMS(TERRACE_ENTRY)};
+    static const algorithm_table table({TERRACE_ALGORITHMS(TERRACE_ENTRY)});
 #undef TERRACE_ENTRY
     return table;
 }
 
-const algorithm* find_algorithm(std::string_view name) noexcept {
-    for (const algorithm& a : algorithms())
-        if (a.name == name) return &a;
+std::span<const algorithm> algorithms() noexcept { return known_algorithms().rows(); }
+
+const algorithm* find_algorithm(std::string_view name) noexcept { return known_algorithms().find(name); }
+
+const algorithm* find_algorithm(const stage& s) noexcept {
+    if (s.sends()) return find_algorithm(s.algorithm);
+    for (const algorithm& a : provider_collectives())
+        if (a.provider == s.provider) return &a;
     return nullptr;
 }
 
-bool all_send(std::span<const stage> stages) noexcept {
-    return std::all_of(stages.begin(), stages.end(),
-                       [](const stage& s) { return find_algorithm(s.algorithm)->sends(); });
+std::string fault_of(const stage& s) {
+    const algorithm* by = find_algorithm(s);
+    const std::string_view how = to_string(s.how);
+    if (by == nullptr)
+        return fmt::format("unknown algorithm \"{}\"; for mode {}: {}", s.algorithm, how, algorithm_names(s.how));
+    if (by->supports(s.how)) return {};
+    if (s.sends())
+        return fmt::format("algorithm {} does not support mode {}; these do: {}", s.algorithm, how,
+                           algorithm_names(s.how));
+    return fmt::format("provider {} has no collective of its own for mode {}; add an algorithm for its messages: {}",
+                       to_string(s.provider), how, algorithm_names(s.how));
 }
 
 std::string algorithm_names(mode m) {
@@ -51,4 +105,4 @@ std::string algorithm_names(mode m) {
     return names;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

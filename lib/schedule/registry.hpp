@@ -1,16 +1,28 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "schedule/builder.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// A way to run one stage over one group. A generator emits the part of the group's position `g.position`, ends on a
-/// step of its own (it calls next_step before each exchange) and takes the same number of steps on every position. Null
-/// where the algorithm does not do that collective.
+/// The pairs of positions between which an algorithm moves data, in all its collectives. Planners ask for it where they
+/// would otherwise have to know algorithms by name; tests compare it with what the generators send.
+enum class message_graph : std::uint8_t {
+    any,              ///< none of these
+    one_neighbour,    ///< all messages of a stage move one position on, in one direction around the group
+    both_neighbours,  ///< every position sends to both neighbours at once: needs links of its own in both directions
+    tree,             ///< no position is given anything by two others: ceil(lg p) messages from the root to the last
+    all_at_once,      ///< straight from whoever has data to whoever gets it, and no message waits for another
+};
+
+/// A way to run one stage over one group: an algorithm of Terrace, or the own collective of a provider. A generator
+/// emits the part of the group's position `g.position()`, ends on a step of its own (it calls next_step before each
+/// exchange) and uses the same number of steps on every position. It is null for collectives that are not supported.
 struct algorithm {
     using generator = void (*)(builder& out, const group& g);
 
@@ -21,27 +33,62 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
-    bool native = false;                 ///< leaves the stage to ranks that share memory
-    bool library = false;                ///< leaves the stage to the network's library
-    int (*rounds)(int size) = nullptr;   ///< exchanges that must wait for one another in one collective: start-ups paid
+    /// The provider whose own collective this is: generators hand the stage over. Messages: an algorithm.
+    detail::provider provider = detail::provider::messages;
+    int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps
+    message_graph graph = message_graph::any;
+    bool passes_on = false;  ///< the whole vector goes through one position after the other: pays only in many chunks
+    /// Every step goes to another rank and waits for the sends before it, so that chunks in flight at the same time
+    /// lose most to one another (docs/explanation/planning.md).
+    bool hinders_lanes = false;
 
-    /// Or leaves the stage to somebody who may send some.
-    bool sends() const noexcept { return !native && !library; }
+    /// Returns how many exchanges must wait for one another in one collective over `size` positions: the start-ups that
+    /// it costs. Of a row without `rounds`, the number of steps that its generator uses.
+    int startups(int size) const;
+    /// Returns true for an algorithm, false for a provider's own collective.
+    bool sends() const noexcept { return provider == detail::provider::messages; }
     bool supports(mode m) const noexcept;
     generator up(mode m) const noexcept;
     generator down(mode m) const noexcept;  ///< null for replicate: nothing to do
 };
 
+/// Algorithms, each with a name of its own and something that it can do.
+class algorithm_table {
+public:
+    /// @throws std::logic_error that names the row and the field, if a row has no name or another row's, supports no
+    /// mode,
+    ///         or moves data only up or only down in mode scatter or root
+    explicit algorithm_table(std::vector<algorithm> rows);
+
+    std::span<const algorithm> rows() const noexcept { return rows_; }
+    /// Returns the algorithm of a name; null if it is unknown.
+    const algorithm* find(std::string_view name) const noexcept;
+    /// Returns the first algorithm that sends over such a graph and supports a mode; null if there is none.
+    const algorithm* find(message_graph graph, mode m) const noexcept;
+
+private:
+    std::vector<algorithm> rows_;
+};
+
+/// Returns the table of all algorithms.
+const algorithm_table& known_algorithms();
+
 /// All algorithms, in the order in which they are listed.
 std::span<const algorithm> algorithms() noexcept;
 
-/// Null if there is none of that name.
+/// One row per provider that has collectives of its own; its name is the provider's.
+std::span<const algorithm> provider_collectives() noexcept;
+
+/// Returns the algorithm of a name; null if it is unknown.
 const algorithm* find_algorithm(std::string_view name) noexcept;
 
-/// Whether each of the stages, all of known algorithms, sends messages itself.
-bool all_send(std::span<const stage> stages) noexcept;
+/// Returns what runs a stage, its algorithm or its provider's own collective; null if it names neither.
+const algorithm* find_algorithm(const stage& s) noexcept;
 
-/// "ring, halving, ...": those that do `m`, for messages.
+/// Returns why nothing known runs a stage in its mode; empty if something does.
+std::string fault_of(const stage& s);
+
+/// Returns "ring, halving, ...", the algorithms that support a mode.
 std::string algorithm_names(mode m);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "base/range.hpp"
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
+#include "schedule/group.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Where an operand lies. `send` is what the caller passed in and is never written; `recv` is the result, and the same
 /// memory as `send` where a call is in place; `scratch` belongs to the program.
@@ -29,9 +30,9 @@ enum class action : std::uint8_t {
     recv_reduce,  ///< dst = src + what arrives from `peer`
     copy,         ///< dst = src
     reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once
-    // The transport's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
-    // buffer on all members; dst what it gets. From the start of one to its completion peers may read src. A network
-    // library looks at no second place: src then has this rank's part as well, and there are no sources.
+    // A provider's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
+    // buffer on all members; dst is what it gets. From the start of one to its completion peers may read src. MPI looks
+    // at no second place: src then has this rank's part as well, and there are no sources.
     stage_reduce_scatter,  ///< src: the whole, but for this rank's shard, which is in sources[0]; dst: its shard
     stage_allgather,       ///< src: this rank's shard; dst: the whole
     stage_allreduce,  ///< src, dst: the whole. With its shard in sources[0] (and not in src) each rank reduces that
@@ -58,23 +59,12 @@ struct instr {
     std::uint32_t first_source = 0, sources = 0;        ///< into schedule::sources
     std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
     std::uint32_t waits = 0;                            ///< how many instructions this one waits for
+    provider by = provider::messages;                   ///< of stages: runs it as a collective of its own
     bool completes = false;    ///< of reductions: dst then holds all ranks' contributions (where avg divides)
     std::int32_t channel = 0;  ///< of messages: how many earlier ones go the same way between the same two ranks;
                                ///< of stages: a number that the group's members agree on, ascending in program order
 
     friend bool operator==(const instr&, const instr&) = default;
-};
-
-/// A stage's group, for instructions that hand a whole stage to the transport.
-struct stage_group {
-    std::vector<int> members;   ///< ranks by position
-    std::vector<range> shards;  ///< of recv, by position; may be empty
-    int position = 0;           ///< this rank's
-    int root = 0;               ///< position that owns everything in root mode
-    bool library = false;       ///< by the network library's own collective, wherever the vector lies
-
-    range whole() const noexcept { return {shards.front().begin, shards.back().end}; }
-    friend bool operator==(const stage_group&, const stage_group&) = default;
 };
 
 /// Which stage a run of instructions belongs to: for traces and simulation.
@@ -109,7 +99,7 @@ struct schedule {
     std::vector<instr> instrs;
     std::vector<operand> sources;
     std::vector<std::uint32_t> successors;
-    std::vector<stage_group> groups;
+    std::vector<group> groups;  ///< of stages, as this rank sees them
     std::vector<phase> phases;
 
     std::span<const operand> sources_of(const instr& i) const { return {sources.data() + i.first_source, i.sources}; }
@@ -119,4 +109,4 @@ struct schedule {
     friend bool operator==(const schedule&, const schedule&) = default;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

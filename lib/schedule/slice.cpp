@@ -5,7 +5,7 @@
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -39,10 +39,10 @@ std::int64_t slot_bytes(std::span<const rule> rules) noexcept {
     return bytes;
 }
 
-std::int64_t slot_bytes(const recipe& plan) noexcept {
+std::int64_t slot_bytes(const plan_data& plan) noexcept {
     std::int64_t bytes = 0;
     for (const auto& [what, rules] : plan.rules) bytes = std::max(bytes, slot_bytes(rules));
     return bytes;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// How a vector passes through the stages: `chunks` - 1 pieces of `chunk` elements and a last one of `tail`. The
 /// executor runs these pieces and the verifier proves programs of these two counts.
@@ -29,6 +29,6 @@ slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int 
 /// of one that is not cut; at least 64 KiB.
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept;
 /// Of all rules of a plan, which is what its ranks have.
-std::int64_t slot_bytes(const recipe& plan) noexcept;
+std::int64_t slot_bytes(const plan_data& plan) noexcept;
 
-}  // namespace terrace
+}  // namespace terrace::detail

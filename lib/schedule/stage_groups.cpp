@@ -6,15 +6,15 @@
 
 #include "schedule/compose.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-// Nothing if a rank is in two of them.
+// Returns nothing if a rank is in two groups.
 std::optional<disjoint_groups> groups_of(const composed_stage& s) {
     std::set<std::vector<int>> groups;
-    for (const cohort& k : s.cohorts)
-        if (k.members.size() > 1) groups.insert(k.members);
+    for (const group& g : s.groups)
+        if (g.size() > 1) groups.insert(g.members());
     std::set<int> seen;
     for (const auto& members : groups)
         for (const int rank : members)
@@ -28,7 +28,7 @@ void add(std::vector<disjoint_groups>& all, const disjoint_groups& groups) {
 
 }  // namespace
 
-std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int root) {
+std::vector<disjoint_groups> nccl_groups(const plan_data& r, collective what, int root) {
     // Enough that every rank has a part of it.
     const std::int64_t count = std::int64_t{r.machine.ranks()} << 10;
     std::vector<disjoint_groups> all;
@@ -36,35 +36,47 @@ std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int
     if (rules == r.rules.end()) return all;
     for (const rule& each : rules->second)
         for (const composed_stage& s : compose(r.machine, each.stages, count, 1, has_root(what) ? root : -1).stages)
-            if (s.by->native) add(all, groups_of(s).value_or(disjoint_groups{}));
+            if (follows_buffers(s.by->provider)) add(all, groups_of(s).value_or(disjoint_groups{}));
     return all;
 }
 
-std::vector<disjoint_groups> native_groups(const recipe& r) {
+std::vector<disjoint_groups> nccl_groups(const plan_data& r) {
     std::vector<disjoint_groups> all;
     for (const auto& [what, rules] : r.rules)
-        for (const disjoint_groups& groups : native_groups(r, what, 0)) add(all, groups);
+        for (const disjoint_groups& groups : nccl_groups(r, what, 0)) add(all, groups);
     return all;
 }
 
-bool any_stage(const rule& r, bool algorithm::*is) {
-    return std::any_of(r.stages.begin(), r.stages.end(),
-                       [is](const stage& s) { return find_algorithm(s.algorithm)->*is; });
+// The groups are the same for all counts, but for counts of so few elements that some ranks have no part. Groups of
+// other ranks send messages.
+std::vector<std::vector<int>> mpi_groups(const plan_data& r) {
+    const auto by_mpi = [](const stage& s) { return !s.sends() && s.provider == provider::mpi; };
+    std::set<std::vector<int>> groups;
+    for (const auto& [what, rules] : r.rules)
+        for (const rule& each : rules) {
+            if (std::ranges::none_of(each.stages, by_mpi)) continue;
+            const std::int64_t count = std::int64_t{r.machine.ranks()} << 20;
+            for (const composed_stage& s : compose(r.machine, each.stages, count, 1).stages)
+                for (const group& g : s.groups)
+                    if (s.by->provider == provider::mpi && g.size() > 1) groups.insert(g.members());
+        }
+    return {groups.begin(), groups.end()};
 }
 
-bool any_over_mpi(const recipe& r) {
-    const auto over_mpi = [](const stage& s) { return s.over == carrier::mpi; };
+bool any_follows_buffers(const rule& r) { return std::ranges::any_of(r.stages, follows_buffers, &stage::provider); }
+
+bool any_over_mpi(const plan_data& r) {
     for (const auto& [what, rules] : r.rules)
         for (const rule& each : rules)
-            if (std::any_of(each.stages.begin(), each.stages.end(), over_mpi)) return true;
+            if (std::ranges::find(each.stages, provider::mpi, &stage::provider) != each.stages.end()) return true;
     return false;
 }
 
-int most_stages(const recipe& r) {
+int most_stages(const plan_data& r) {
     std::size_t most = 1;
     for (const auto& [what, rules] : r.rules)
         for (const rule& each : rules) most = std::max(most, each.stages.size());
     return static_cast<int>(most);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

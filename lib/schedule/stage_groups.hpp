@@ -2,27 +2,30 @@
 
 #include <vector>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 #include "schedule/registry.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Groups, ranks by position, that have no ranks in common.
 using disjoint_groups = std::vector<std::vector<int>>;
 
-/// The groups of a plan's native stages, for transports that must know groups beforehand: a list for each stage whose
-/// groups are the same whatever the count and have no ranks in common, as those of even domains are. Each once. What
-/// has a root has rank 0 for it.
-std::vector<disjoint_groups> native_groups(const recipe& r);
-/// Those of one collective, with that root where it has one.
-std::vector<disjoint_groups> native_groups(const recipe& r, collective what, int root);
+/// Returns the groups of the stages that NCCL runs as collectives of its own, which it must know beforehand: a list for
+/// each stage whose groups are the same for every count and have no ranks in common, as those of even domains. No list
+/// is returned twice. The root of collectives with a root is rank 0.
+std::vector<disjoint_groups> nccl_groups(const plan_data& r);
+/// Returns the groups of one collective, with that root if it has one.
+std::vector<disjoint_groups> nccl_groups(const plan_data& r, collective what, int root);
 
-/// Whether any stage's algorithm has a property: any_stage(r, &algorithm::native).
-bool any_stage(const rule& r, bool algorithm::*is);
-/// Whether any stage goes over MPI between devices.
-bool any_over_mpi(const recipe& r);
+/// Returns the groups of the stages that MPI runs as collectives of its own, sorted, each once.
+std::vector<std::vector<int>> mpi_groups(const plan_data& r);
 
-/// The most stages that any of its rules has.
-int most_stages(const recipe& r);
+/// Returns true if a stage of the rule is a collective of shared memory, or of NCCL for device buffers.
+bool any_follows_buffers(const rule& r);
+/// Returns true if a stage of the plan has provider mpi.
+bool any_over_mpi(const plan_data& r);
 
-}  // namespace terrace
+/// Returns the most stages that any rule of the plan has.
+int most_stages(const plan_data& r);
+
+}  // namespace terrace::detail

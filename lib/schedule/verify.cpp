@@ -4,7 +4,7 @@
 
 // Nothing is taken from the builder but the instruction set: what it inferred is derived again.
 
-namespace terrace {
+namespace terrace::detail {
 
 std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of) {
     try {
@@ -20,4 +20,4 @@ std::optional<std::string> find_fault(std::span<const schedule> schedules, const
     }
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,7 +7,7 @@
 
 #include "schedule/schedule.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What the caller says of a call beside its count; allreduce needs neither.
 struct expectation {
@@ -33,4 +33,4 @@ struct expectation {
 /// Returns nothing if all hold, else the first thing that does not, naming rank and instruction.
 std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of = {});
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,7 +2,7 @@
 
 #include <hwloc.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 void bind_thread_to_core_from_end(int n) {
     hwloc_topology_t machine = nullptr;
@@ -21,4 +21,4 @@ void bind_thread_to_core_from_end(int n) {
     hwloc_topology_destroy(machine);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

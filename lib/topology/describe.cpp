@@ -11,13 +11,13 @@
 
 #include <terrace/error.hpp>
 
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
-#include "base/likeness.hpp"
 #include "base/units.hpp"
+#include "machine/hierarchy_yaml.hpp"
+#include "machine/likeness.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -250,4 +250,4 @@ std::string describe_json(const topology& t) {
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,14 +4,15 @@
 
 #include "topology/model.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// The machine for a person: its levels with their rates, then its tree with equal siblings folded. Ends with a
 /// newline.
 std::string describe_text(const topology& t);
 
-/// The machine for a program: a tree of objects with `kind`, `name` and `children`, as JSON; docs/topology.md lists the
-/// members. Ends with a newline. @throws usage_error for more than 20,000 ranks
+/// The machine for a program: a tree of objects with `kind`, `name` and `children`, as JSON;
+/// docs/reference/topology-files.md lists the members. Ends with a newline. @throws usage_error for more than 20,000
+/// ranks
 std::string describe_json(const topology& t);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -12,12 +12,12 @@
 
 #include <terrace/error.hpp>
 
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
+#include "machine/hierarchy_yaml.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -252,4 +252,4 @@ written_out read_domains(const document& map, std::span<const std::string> types
     return domain_reader(map, types).read();
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/document.hpp"
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A machine whose domains are written out one by one.
 struct written_out {
@@ -23,4 +23,4 @@ struct written_out {
 /// or just 4). Nodes have `hosts:`, as many as there are such nodes. @throws input_error
 written_out read_domains(const document& map, std::span<const std::string> types);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,8 +4,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,25 +11,30 @@
 
 #include "base/document.hpp"
 #include "base/letters.hpp"
-#include "topology/hwloc_xml.hpp"
-#include "topology/nccl_xml.hpp"
-#include "topology/words.hpp"
+#include "topology/nodes.hpp"
 
-namespace terrace {
+// The table, in the order in which formats are tried. formats/NAME.cpp defines a row by a function NAME_format().
+#define TERRACE_TOPOLOGY_FORMATS(row) row(hwloc) row(nccl) row(synthetic) row(slurm) row(cluster)
+
+namespace terrace::detail {
+
+#define TERRACE_DECLARE(name) topology_format name##_format();
+TERRACE_TOPOLOGY_FORMATS(TERRACE_DECLARE)
+#undef TERRACE_DECLARE
 
 namespace {
 
 constexpr std::string_view blanks = " \t\r\n";
 
-// What a file begins with: an XML prologue may be long, comments too.
-std::string beginning(const std::filesystem::path& file) {
+// Returns the beginning of a file. It must reach the root element, after an XML prologue and comments.
+std::string beginning(const std::string& file) {
     expect_regular(file);
     errno = 0;
     std::ifstream in(file, std::ios::binary);
     std::string text(64 << 10, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     if (in.bad() || (!in && in.gcount() == 0 && errno != 0))
-        throw input_error(file.string(), 0, 0, fmt::format("cannot be read: {}", std::strerror(errno)));
+        throw input_error(file, 0, 0, fmt::format("cannot be read: {}", std::strerror(errno)));
     text.resize(static_cast<std::size_t>(in.gcount()));
     return text;
 }
@@ -41,7 +44,7 @@ std::string_view trimmed(std::string_view text) {
     return text;
 }
 
-// The name of the root element of an XML file.
+// Returns the name of the root element of an XML file.
 std::string_view root_element(std::string_view text) {
     while (text.starts_with("<?") || text.starts_with("<!")) {
         const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
@@ -55,46 +58,65 @@ std::string_view root_element(std::string_view text) {
     return text.substr(0, std::min(text.find_first_of(" \t\r\n/>"), longest));
 }
 
-bool is_slurm(std::string_view text) {
-    while (text.starts_with('#')) text = trimmed(text.substr(std::min(text.find('\n'), text.size())));
-    const std::vector<word> words = words_of(text.substr(0, text.find('\n')), 1);
-    if (words.empty()) return false;
-    const auto is = [&](std::string_view key) { return same_word(words.front().key, key); };
-    if (!words.front().value) return is("Include") && words.size() == 2;
-    return is("SwitchName") || is("BlockName") || is("Nodes") || is("Switches");
+const topology_format* first_that_recognises(const source_start& start) {
+    for (const topology_format& f : topology_formats())
+        if (f.sniff(start)) return &f;
+    return nullptr;
 }
 
 }  // namespace
 
-hardware read_node(node_format format, const std::string& what) {
-    switch (format) {
-        case node_format::hwloc: return import_hwloc(what);
-        case node_format::nccl: return import_nccl(what);
-        case node_format::synthetic: return synthetic_hardware(what);
-    }
-    return {};
+std::span<const topology_format> topology_formats() {
+#define TERRACE_ENTRY(name) name##_format(),
+    static const topology_format table[] = {TERRACE_TOPOLOGY_FORMATS(TERRACE_ENTRY)};
+#undef TERRACE_ENTRY
+    return table;
 }
 
-file_format format_of(const std::filesystem::path& file) {
-    const std::string text = beginning(file);
+const topology_format* find_format(std::string_view name) {
+    for (const topology_format& f : topology_formats())
+        if (f.name == name) return &f;
+    return nullptr;
+}
+
+std::string format_descriptions() {
+    std::string text;
+    for (const topology_format& f : topology_formats())
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", f.description);
+    return text;
+}
+
+const topology_format& format_of(const std::string& source) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(source, ignored))
+        if (const topology_format* f = first_that_recognises({false, source, {}})) return *f;
+    const std::string text = beginning(source);
     std::string_view start = text;
     if (start.starts_with(byte_order_mark)) start.remove_prefix(byte_order_mark.size());
     start = trimmed(start);
-    if (is_slurm(start)) return file_format::slurm;
-    if (!start.starts_with('<')) return file_format::yaml;
     const std::string_view root = root_element(start);
-    if (root == "system") return file_format::nccl;
-    // What is not even XML goes to the reader, which says where it is broken.
-    if (root == "topology" || root.empty() || root.find_first_not_of("abcdefghijklmnopqrstuvwxyz") != root.npos)
-        return file_format::hwloc;
-    throw input_error(file.string(), 0, 0,
-                      fmt::format("XML with root <{}> is not read; hwloc writes <topology>, NCCL <system>", root));
+    if (const topology_format* f = first_that_recognises({true, start, root})) return *f;
+    throw input_error(source, 0, 0,
+                      fmt::format("XML with root <{}> is no known format; known are: {}", root, format_descriptions()));
 }
 
-bool looks_synthetic(const std::string& text) {
-    const std::size_t colon = text.find(':');
-    return colon != text.npos && colon > 0 && colon + 1 < text.size() && text[colon + 1] >= '0' &&
-           text[colon + 1] <= '9' && text.find('/') == text.npos;
+std::optional<link_unit> parse_link_unit(std::string_view text) noexcept {
+    if (same_word(text, "gbit")) return link_unit::gbit;
+    if (same_word(text, "mbit")) return link_unit::mbit;
+    return {};
 }
 
-}  // namespace terrace
+hardware read_node(const topology_format& format, const std::string& source) {
+    return std::get<topology_format::of_node>(format.read)(source);
+}
+
+topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
+                      const read_options& options) {
+    if (!format.describes_node()) return std::get<topology_format::of_machine>(format.read)(source, options);
+    const std::string name = format.line.empty() ? name_of_source(source) : std::string(format.name);
+    return single_node(name, place_ranks(options.read_node(format, source), ranks, source));
+}
+
+std::string name_of_source(const std::string& source) { return std::filesystem::path(source).stem().string(); }
+
+}  // namespace terrace::detail

@@ -1,22 +1,76 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
 
 #include "topology/hardware.hpp"
+#include "topology/model.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Reads a node in this process (see import_hwloc for what that risks). @throws input_error
-hardware read_node(node_format format, const std::string& what);
+struct topology_format;
 
-/// What a file holds, judged by how it begins; anything else is taken for YAML.
-enum class file_format { hwloc, nccl, slurm, yaml };
+/// Reads one node. `source` is the path of a file, or the line itself if the format is a line. @throws input_error
+using node_reader = std::function<hardware(const topology_format& format, const std::string& source)>;
 
-/// @throws input_error if the file cannot be read, or is XML of another kind
-file_format format_of(const std::filesystem::path& file);
+/// The unit of LinkSpeed in Slurm's files, which Slurm does not define.
+enum class link_unit { gbit, mbit };
+std::optional<link_unit> parse_link_unit(std::string_view text) noexcept;
 
-/// Whether the text is a machine in hwloc's one-line notation rather than a file's name: "package:2 core:4".
-bool looks_synthetic(const std::string& text);
+/// Settings that the reader of a whole machine may need besides the source.
+struct read_options {
+    node_reader read_node;                ///< reads the descriptions of nodes that a cluster file names
+    std::vector<std::string> hosts = {};  ///< the nodes of the job; empty: all
+    std::optional<link_unit> unit = {};
+};
 
-}  // namespace terrace
+/// The beginning of a source, by which formats recognise it.
+struct source_start {
+    bool is_file;
+    std::string_view text;  ///< of a file: up to 64 KiB, from the first character that is no blank; else the line
+    std::string_view root;  ///< the name of the root element of an XML file; empty in other files
+};
+
+/// One format of topology sources: a row of the table in formats.cpp. formats/NAME.cpp defines it.
+struct topology_format {
+    using of_node = hardware (*)(const std::string& source);
+    using of_machine = topology (*)(const std::string& source, const read_options& options);
+
+    std::string_view name;  ///< also the key under `node:` in a cluster file, if the format describes one node
+    std::string_view description;
+    bool (*sniff)(const source_start& start);
+    /// Reads the source. @throws input_error
+    std::variant<of_node, of_machine> read;
+    std::string_view line = {};  ///< an example, if a source is one line of text and no file
+    bool may_crash = false;      ///< bad input may end the process: untrusted sources are read in a child process
+
+    bool describes_node() const noexcept { return std::holds_alternative<of_node>(read); }
+};
+
+/// All formats, in the order in which they are tried.
+std::span<const topology_format> topology_formats();
+/// Returns nothing if no format has this name.
+const topology_format* find_format(std::string_view name);
+/// Returns the descriptions of all formats, for help and messages: "a node's hwloc XML, ...".
+std::string format_descriptions();
+/// Returns the first format that recognises the source: a file, or a line if there is no such file.
+/// @throws input_error if the file cannot be read, or if no format recognises it
+const topology_format& format_of(const std::string& source);
+
+/// Reads a node in this process. @throws input_error
+hardware read_node(const topology_format& format, const std::string& source);
+/// Reads a machine. If the source describes one node, its ranks are `ranks` (place_ranks).
+/// @throws input_error, usage_error
+topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
+                      const read_options& options);
+
+/// Returns the last part of the path without its extension: the name of a machine whose file has none.
+std::string name_of_source(const std::string& source);
+
+}  // namespace terrace::detail

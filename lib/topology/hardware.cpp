@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -57,4 +57,4 @@ hardware read_hardware(std::string_view text) {
     return h;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A part of one node and what is below it, as a reader found it. Ranks will run on some of the parts.
 struct part {
@@ -55,10 +54,4 @@ struct hardware {
 std::string write_hardware(const hardware& h);
 hardware read_hardware(std::string_view text);
 
-/// Where a node's description comes from: an hwloc XML file, an NCCL topology file, hwloc's one-line notation.
-enum class node_format { hwloc, nccl, synthetic };
-
-/// Reads a node; `what` is a file's path, or the line. @throws input_error
-using node_reader = std::function<hardware(node_format format, const std::string& what)>;
-
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -14,14 +14,14 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
-#include "topology/hwloc_xml.hpp"
+#include "machine/hierarchy_yaml.hpp"
+#include "topology/formats/hwloc.hpp"
 #include "topology/side_by_side.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -148,4 +148,4 @@ hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> n
     return without_idle_levels(whole);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

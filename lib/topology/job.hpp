@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 #include "topology/node.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// The hardware threads that a process may run on, one bit each, as the system numbers them.
 using affinity = std::array<std::uint64_t, 16>;
@@ -45,4 +45,4 @@ job_node read_job_node(std::string_view text);
 hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> node_kind,
                          const std::vector<std::string>& hosts);
 
-}  // namespace terrace
+}  // namespace terrace::detail

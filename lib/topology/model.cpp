@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -24,4 +24,4 @@ std::optional<rank_unit> parse_rank_unit(std::string_view text) noexcept {
 
 std::string rank_unit_names() { return fmt::format("{}", fmt::join(unit_table, ", ")); }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 #include "topology/hardware.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A machine as the planner sees it. Immutable once read.
 struct topology {
@@ -41,4 +41,4 @@ std::optional<rank_unit> parse_rank_unit(std::string_view text) noexcept;
 /// "gpus, cores, ...": for messages.
 std::string rank_unit_names();
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -13,10 +13,10 @@
 
 #include <terrace/error.hpp>
 
-#include "base/hierarchy_yaml.hpp"
 #include "base/index.hpp"
+#include "machine/hierarchy_yaml.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -453,4 +453,4 @@ double uplink::with_ports(double speed) const noexcept {
     return all;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 #include "topology/hardware.hpp"
 #include "topology/model.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// One node with ranks on it: the levels inside it, and its parts with their ranks and nearest NICs filled in.
 struct node {
@@ -45,4 +45,4 @@ struct uplink {
 };
 std::optional<uplink> uplink_of(const part& machine);
 
-}  // namespace terrace
+}  // namespace terrace::detail

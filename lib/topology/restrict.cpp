@@ -11,11 +11,11 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "topology/words.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -119,4 +119,4 @@ topology restricted(topology whole, const std::vector<job_host>& hosts) {
     return whole;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 #include "topology/model.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A host of a job, and how many ranks it is to run where that is said.
 struct job_host {
@@ -31,4 +31,4 @@ hierarchy restricted(const hierarchy& machine, const std::vector<job_host>& host
 /// The same, with what is known of these nodes.
 topology restricted(topology whole, const std::vector<job_host>& hosts);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -11,7 +11,7 @@
 
 #include "base/index.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -104,4 +104,4 @@ inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int>
     return made;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

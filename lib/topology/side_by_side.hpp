@@ -3,9 +3,9 @@
 #include <span>
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Levels and how domains nest in them, up to nodes: what tree() takes, but for the levels above.
 struct inner_levels {
@@ -21,4 +21,4 @@ struct inner_levels {
 /// @throws usage_error where two kinds have levels in different orders
 inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int> node_kind);
 
-}  // namespace terrace
+}  // namespace terrace::detail

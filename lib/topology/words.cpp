@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace terrace {
+namespace terrace::detail {
 
 std::vector<word> words_of(std::string_view text, int line) {
     std::vector<word> words;
@@ -27,4 +27,4 @@ std::vector<word> words_of(std::string_view text, int line) {
     return words;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

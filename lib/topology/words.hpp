@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// "KEY" or "KEY=VALUE" in a line of Slurm's or MPI's files.
 struct word {
@@ -16,4 +16,4 @@ struct word {
 /// The words of a line without its comment. There may be blanks around `=`, and in a VALUE in quotes.
 std::vector<word> words_of(std::string_view text, int line);
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace terrace {
+namespace terrace::detail {
 
 buckets::buckets(const link_loads& links, double most) : links_(links), most_(most) {
     if (most > 0) all_.resize(static_cast<std::size_t>(links.size()), {.tokens = most});
@@ -25,4 +25,4 @@ bool buckets::run_out(int link, std::uint32_t version) {
     return b.empty = true;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,23 +5,24 @@
 
 #include "planner/simulate/links.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// What shapers let pass: each direction of a network's link has a bucket that fills with tokens, a byte's worth each,
-/// at the link's rate, up to so many. As long as there are any, the link is faster than its rate by far. So a link that
-/// is busy now and then carries what it gets at once, and one that is always busy carries its rate.
+/// Token buckets of traffic shapers. Each direction of a network link has a bucket, which fills at the link's rate, one
+/// token a byte, up to a limit. While it holds tokens, the link is much faster than its rate. So a link that is idle
+/// most of the time passes a burst at once, and a link that is always busy passes its rate.
 class buckets {
 public:
-    /// @param most tokens of a full bucket; all are full at first. 0: there are none
+    /// @param most tokens of a full bucket; all are full at first. 0: no link has a bucket
     buckets(const link_loads& links, double most);
 
-    /// What a link carries now [B/s], and what it carries at best.
+    /// Return the rate of a link now, and its rate while it has tokens [B/s].
     double capacity(int link) const noexcept { return rate_of(link, has(link) && !at(link).empty); }
     double best(int link) const noexcept { return rate_of(link, has(link)); }
 
-    /// What passes a link changes by so much [B/s].
+    /// Changes the load of a link by so much [B/s].
     void add(int link, double by, double now);
-    /// After that: calls f(link, time, version) for each that will then have used up its tokens.
+    /// Follows all changes of a moment. Calls f(link, time, version) for each link whose tokens will run out at that
+    /// time, if its load stays the same.
     template <class F>
     void settle(double now, F&& f) {
         for (const int link : touched_) {
@@ -37,7 +38,7 @@ public:
         }
         touched_.clear();
     }
-    /// That time has come. False if the link's load has changed since.
+    /// Empties a bucket when that time has come. Returns false if the load has changed since, which voids the event.
     bool run_out(int link, std::uint32_t version);
 
 private:
@@ -48,7 +49,7 @@ private:
     };
 
     static constexpr double rounding = 1e-6;
-    static constexpr double speed_up = 16;  // of a link that has tokens
+    static constexpr double speed_up = 16;  // of a link that has tokens, over its rate
 
     bool has(int link) const noexcept { return most_ > 0 && links_.of_network(link); }
     double rate_of(int link, bool fast) const noexcept { return links_.rate(link) * (fast ? speed_up : 1); }
@@ -57,8 +58,8 @@ private:
 
     const link_loads& links_;
     double most_;
-    std::vector<bucket> all_;  // by link, if there are any
-    std::vector<int> touched_;
+    std::vector<bucket> all_;   // by link; empty if no link has a bucket
+    std::vector<int> touched_;  // links whose load has changed since settle()
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,13 +5,13 @@
 
 #include "base/index.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
 constexpr double same_rate = 1e-9;
 
-constexpr std::size_t enough = 64;  // flows that are shared anew at a time
+constexpr std::size_t enough = 64;  // flows that get a new share at a time
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void flows::pass(flow& f, int link) {
     f.most = std::min(f.most, shapers_.best(link));
     if (!loads_.limits(link)) return;
     f.links.push_back(link);
-    f.places.push_back(0);
+    f.positions.push_back(0);
 }
 
 void flows::begin(int id, double bytes, double now) {
@@ -40,15 +40,15 @@ void flows::begin(int id, double bytes, double now) {
     f.since = now;
     f.changed = true;
     touched_.push_back(id);
-    if (f.active) return;  // it has a rate from what it carried before
+    if (f.active) return;  // it keeps the rate of its last transfer
     f.active = true;
     f.rate = 0;
     for (std::size_t i = 0; i < f.links.size(); ++i) {
         link& l = links_[at(f.links[i])];
-        f.places[i] = l.through.size();
+        f.positions[i] = l.through.size();
         l.through.emplace_back(id, i);
         l.wanted += f.most;
-        if (crowded(f.links[i])) dirty_.push_back(f.links[i]);
+        if (contended(f.links[i])) dirty_.push_back(f.links[i]);
     }
     collect_flow(id);
 }
@@ -58,7 +58,7 @@ void flows::end(int id, double now) {
     for (const int l : f.passes) loads_.add(l, f.since, now, f.left);
     f.since = now;
     f.left = 0;
-    touched_.push_back(id);  // it may go on
+    touched_.push_back(id);  // another transfer may follow at once
 }
 
 void flows::leave(int id, double now) {
@@ -67,16 +67,16 @@ void flows::leave(int id, double now) {
     set_rate(f, 0, now);
     for (std::size_t i = 0; i < f.links.size(); ++i) {
         link& l = links_[at(f.links[i])];
-        if (crowded(f.links[i])) dirty_.push_back(f.links[i]);
-        l.through[f.places[i]] = l.through.back();
+        if (contended(f.links[i])) dirty_.push_back(f.links[i]);
+        l.through[f.positions[i]] = l.through.back();
         const auto [moved, which] = l.through.back();
-        flows_[at(moved)].places[which] = f.places[i];
+        flows_[at(moved)].positions[which] = f.positions[i];
         l.through.pop_back();
         l.wanted = l.through.empty() ? 0 : l.wanted - f.most;
     }
 }
 
-// Since the last time it was looked at.
+// Counts the bytes that a flow has carried at its rate.
 void flows::settle(flow& f, double now) {
     if (now > f.since && f.rate > 0) {
         const double bytes = std::min(f.left, f.rate * (now - f.since));
@@ -101,23 +101,23 @@ void flows::collect_flow(int id) {
     if (std::exchange(f.seen, true)) return;
     members_.push_back(id);
     for (const int l : f.links)
-        if (crowded(l)) collect_link(l);
+        if (contended(l)) collect_link(l);
 }
 
 void flows::settle_at(flow& f, double share) {
     f.seen = false;
-    f.share = std::max(share, f.most * 1e-6);  // never nothing, by rounding
+    f.share = std::max(share, f.most * 1e-6);  // rounding must not make it zero
     for (const int l : f.links) links_[at(l)].spare -= share, --links_[at(l)].waiting;
 }
 
-// Again and again, whoever can give least to each that waits gives it: a link to the flows that pass it, or a flow that
-// nothing but its own links' rates holds back to itself.
+// Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
+// wait on it, or by a flow to itself if only the rates of its own links limit it.
 void flows::fill() {
     open_.clear();
     free_.clear();
     for (const int id : reshared_) {
         link& l = links_[at(id)];
-        if (!crowded(id)) continue;
+        if (!contended(id)) continue;
         l.spare = shapers_.capacity(id);
         l.waiting = 0;
         for (const auto& [f, which] : l.through) {
@@ -129,7 +129,7 @@ void flows::fill() {
     for (const int id : members_) {
         const flow& f = flows_[at(id)];
         if (std::none_of(f.links.begin(), f.links.end(),
-                         [&](int l) { return crowded(l) && shapers_.capacity(l) <= f.most; }))
+                         [&](int l) { return contended(l) && shapers_.capacity(l) <= f.most; }))
             free_.push_back(id);
     }
     std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });
@@ -140,7 +140,7 @@ void flows::fill() {
         for (const int l : open_) least = std::min(least, links_[at(l)].spare / links_[at(l)].waiting);
         if (!free_.empty()) least = std::min(least, flows_[at(free_.back())].most);
         if (open_.empty() && free_.empty()) return;
-        least = std::max(least, 0.0);  // by rounding
+        least = std::max(least, 0.0);  // rounding may make it negative
         for (const int id : open_) {
             const link& l = links_[at(id)];
             if (l.spare > least * l.waiting * (1 + same_rate)) continue;
@@ -152,14 +152,14 @@ void flows::fill() {
     }
 }
 
-// Flows whose ends are others now.
+// Returns the flows that now end at another time.
 std::span<const int> flows::reshared(double now) {
     changed_.clear();
     for (const int id : touched_)
         if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id, now);
     for (const int l : dirty_) collect_link(l);
     dirty_.clear();
-    // All that passes a link that is touched, and their neighbours, if they are not too many.
+    // All flows on these links, and their neighbours if there are not too many.
     const std::size_t direct = reshared_.size();
     for (std::size_t next = 0; next < reshared_.size() && (next < direct || members_.size() < enough); ++next)
         for (const auto& [f, which] : links_[at(reshared_[next])].through) collect_flow(f);
@@ -189,4 +189,4 @@ std::span<const int> flows::reshared(double now) {
     return changed_;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -10,36 +10,37 @@
 #include "planner/simulate/buckets.hpp"
 #include "planner/simulate/links.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Transfers that share links: those on a link share it equally, and what some cannot use, as another link holds them
-/// up, the others get (max-min fairness). Where one begins or ends, the flows on its links are shared anew, and their
-/// neighbours' up to some dozens; those further away keep what they have, or simulations would take too long.
+/// Transfers that share links by max-min fairness: the flows on a link share it equally, and what a flow cannot use,
+/// because another link holds it up, goes to the others. When a flow begins or ends, the flows on its links get new
+/// shares, and so do their neighbours, up to some dozens. Flows further away keep their rate: to share all links anew
+/// each time would take too long.
 class flows {
 public:
-    /// @param burst bytes that shapers of network links let pass (buckets)
+    /// @param burst tokens of the shapers' buckets
     explicit flows(link_loads& loads, double burst = 0)
         : loads_(loads), shapers_(loads, burst), links_(static_cast<std::size_t>(loads.size())) {}
 
-    /// A way between two ranks, with nothing on it.
+    /// Adds a flow between two ranks, which carries nothing yet. Returns its number.
     int add(int from, int to);
-    /// One over a single link: of what does not pass all links on its way at the same rate.
+    /// Adds a flow over a single link, for data that do not pass all links of a path at one rate.
     int add(int link);
-    /// A flow that carries nothing begins to carry so many bytes.
+    /// Begins a transfer. The flow must carry nothing.
     void begin(int flow, double bytes, double now);
-    /// All bytes of a flow have arrived; begin() may follow at once.
+    /// Ends the transfer of a flow, all of whose bytes have arrived. begin() may follow at once.
     void end(int flow, double now);
 
-    /// The bucket of a link has run out, unless its load is another since the version.
+    /// Follows the time at which the bucket of a link runs out, unless the load has changed since that version.
     void run_out(int link, std::uint32_t version) {
         if (shapers_.run_out(link, version)) dirty_.push_back(link);
     }
 
-    /// Flows that got a new share so far, each time: what sharing takes is about in proportion to it.
+    /// Returns how many times a flow has got a new share: about proportional to the time that sharing costs.
     std::int64_t shares() const noexcept { return shares_; }
 
-    /// Shares the links anew where flows have begun or ended, or buckets run out. Calls f(flow, time) for each whose
-    /// end is another now, and g(link, time, version) for each whose bucket will then run out.
+    /// Shares the links anew where flows have begun or ended, or buckets have run out. Calls f(flow, time) for each
+    /// flow that now ends at another time, and g(link, time, version) for each link whose bucket will run out then.
     template <class F, class G>
     void share(double now, F&& f, G&& g) {
         for (const int id : reshared(now)) {
@@ -51,24 +52,24 @@ public:
 
 private:
     struct flow {
-        std::vector<int> passes;                                // all links
+        std::vector<int> passes;                                // all links of its path
         std::vector<int> links;                                 // those that may hold it up
-        std::vector<std::size_t> places;                        // in link::through of each of these
-        double most = std::numeric_limits<double>::infinity();  // that its slowest link carries [B/s]
-        double rate = 0, share = 0;                             // now, and by the new sharing
-        double left = 0, since = 0;                             // bytes left at a time
+        std::vector<std::size_t> positions;                     // by these: its index in link::through
+        double most = std::numeric_limits<double>::infinity();  // rate of its slowest link [B/s]
+        double rate = 0, share = 0;                             // now, and after the sharing in progress [B/s]
+        double left = 0, since = 0;                             // bytes that are left, and the time that is true of
         bool active = false, seen = false, changed = false;
     };
     struct link {
-        std::vector<std::pair<int, std::size_t>> through;  // active flows, and which of their links this is
-        double wanted = 0;                                 // by them, at most [B/s]
-        double spare = 0;
-        int waiting = 0;  // flows without a share
+        std::vector<std::pair<int, std::size_t>> through;  // active flows, each with the index of this in flow::links
+        double wanted = 0;                                 // the most that they can use together [B/s]
+        double spare = 0;                                  // not given to any flow yet, in the sharing in progress
+        int waiting = 0;                                   // flows without a share in it
         bool seen = false;
     };
 
-    // A link that has enough for all that can ever come is nobody's concern.
-    bool crowded(int l) const noexcept {
+    // Returns true if the flows of a link can use more than it has. Only then it needs to be shared.
+    bool contended(int l) const noexcept {
         return links_[static_cast<std::size_t>(l)].wanted > shapers_.capacity(l) * (1 + 1e-9);
     }
     void pass(flow& f, int link);
@@ -85,12 +86,14 @@ private:
     buckets shapers_;
     std::vector<flow> flows_;
     std::vector<link> links_;
-    std::vector<int> touched_;                       // flows that began or ended since the last sharing
-    std::vector<int> dirty_;                         // links that are or were crowded, by these
-    std::vector<int> reshared_, members_, changed_;  // links and flows that are shared anew; those with other ends
+    std::vector<int> touched_;   // flows that began or ended since the last sharing
+    std::vector<int> dirty_;     // links that are or were contended because of these
+    std::vector<int> reshared_;  // links that are shared anew
+    std::vector<int> members_;   // flows that get a new share
+    std::vector<int> changed_;   // flows that now end at another time
+    std::vector<int> open_;      // links on which flows wait for their share
+    std::vector<int> free_;      // flows that no open link need hold back, in descending order of rate
     std::int64_t shares_ = 0;
-    std::vector<int> open_;  // links that flows wait at for their share
-    std::vector<int> free_;  // flows that no such link need hold back, those of least rate last
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

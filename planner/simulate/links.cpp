@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/index.hpp"
-#include "planner/cost.hpp"
+#include "planner/devices.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
     for (int l = 0; l < machine.depth(); ++l) {
@@ -21,7 +21,7 @@ link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
         for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
              l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
             below += machine.rate(l - 1, child);
-        // Data of native stages come from no link below.
+        // Data of stages in shared memory come from no link below.
         limits_.push_back(l == 0 || machine.levels[at(l)].ring || through_memory(machine, l) || link.rate < below);
     }
 }
@@ -41,7 +41,7 @@ void link_loads::add(int link, double begin, double end, double bytes) {
     }
 }
 
-// Every two intervals become one.
+// Makes one interval of every two.
 void link_loads::widen() {
     for (link_load& l : links_) {
         for (std::size_t i = 0; i < l.history.size(); ++i)
@@ -52,4 +52,4 @@ void link_loads::widen() {
     interval_ *= 2;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -4,28 +4,28 @@
 #include <utility>
 #include <vector>
 
-#include "base/hierarchy.hpp"
 #include "base/partition.hpp"
+#include "machine/hierarchy.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// What passed one direction of one link: of a child, counted over the machine, into a level.
+/// The load of one direction of one link.
 struct link_load {
-    int level = 0;
-    int child = 0;
-    bool inward = false;  ///< towards the child; on a ring, downwards from it rather than upwards
-    double rate = 0;      ///< [B/s]
-    double bytes = 0;
-    std::vector<float> history;  ///< bytes in each interval of link_loads::interval()
+    int level = 0;               ///< the link is that of a child into this level
+    int child = 0;               ///< counted over the whole machine
+    bool inward = false;         ///< towards the child; on a ring, from the child downwards rather than upwards
+    double rate = 0;             ///< [B/s]
+    double bytes = 0;            ///< that have passed
+    std::vector<float> history;  ///< bytes that passed in each interval of link_loads::interval()
 };
 
-/// Loads of all links of a machine, and when they were loaded.
+/// The loads of all links of a machine over time.
 class link_loads {
 public:
     explicit link_loads(const hierarchy& machine);
 
-    /// Calls f(link) for every link that a message passes, outermost level last on the way out. On a torus it goes
-    /// dimension by dimension, the shorter way around.
+    /// Calls f(link) for every link that a message passes, from the innermost level outwards. On a torus a message goes
+    /// dimension by dimension, in the shorter direction around each ring.
     template <class F>
     void for_each_link(int from, int to, F&& f) const {
         const int top = machine_.shape.common_level(from, to);
@@ -41,13 +41,13 @@ public:
         }
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
-    /// Whether it is between machines rather than inside one.
+    /// Returns true for a link between nodes, false inside one.
     bool of_network(int link) const { return between_nodes(medium_of(link)); }
-    /// Whether it can hold up what its child's own children send: else nobody ever waits for it.
+    /// Returns true if the link can hold up what its child's own children send. Nothing ever waits for other links.
     bool limits(int link) const { return limits_[static_cast<std::size_t>(link)]; }
     int size() const noexcept { return static_cast<int>(links_.size()); }
 
-    /// `bytes` pass between two times [s].
+    /// Adds bytes that pass between two times [s].
     void add(int link, double begin, double end, double bytes);
     double interval() const noexcept { return interval_; }
     std::vector<link_load> take() noexcept { return std::move(links_); }
@@ -55,7 +55,7 @@ public:
 private:
     static constexpr std::size_t intervals = 256;
 
-    // From one child of a level of rings as far as to another's place on its ring.
+    // From one child of a level of rings to the position of another on its ring.
     template <class F>
     void for_each_hop(int l, int a, int b, F&& f) const {
         const int n = machine_.shape.children(l, 0);
@@ -78,4 +78,4 @@ private:
     double interval_ = 1e-6;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -11,13 +11,13 @@
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
-#include "planner/cost.hpp"
+#include "planner/devices.hpp"
 #include "schedule/compose.hpp"
-#include "schedule/follow_ups.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/slice.hpp"
+#include "schedule/stage_work.hpp"
 
-namespace terrace {
+namespace terrace::detail::sim {
 
 namespace {
 
@@ -31,23 +31,15 @@ public:
 
     void add(const schedule& s) {
         sim_program& p = made_.of_rank.emplace_back();
-        p.successors = s.successors;
+        p.order = lane_code(s);
         p.phases = s.phases;
         p.of_phase.resize(s.phases.size());
-        const std::vector<bool> follows = follow_ups(s);
         for (const instr& i : s.instrs) {
-            const auto number = static_cast<std::uint32_t>(p.instrs.size());
-            (i.what == action::send                                    ? p.sends
-             : i.what == action::recv || i.what == action::recv_reduce ? p.recvs
-             : is_stage(i.what)                                        ? p.stages
-                                                                       : p.locals)
-                .push_back(number);
             ++p.of_phase[i.phase];
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
-            p.instrs.back().follows = follows[number];
             made_.steps += p.instrs.back().segments;
         }
-        // Chunks are counted where there is nothing to do in them, too.
+        // A chunk counts even if no rank has an instruction in it.
         const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
         const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
         if (expected > most_simulated)
@@ -61,9 +53,7 @@ public:
     sim_programs take() { return std::move(made_); }
 
 private:
-    static sim_instr base(const instr& i) {
-        return {i.what, i.phase, false, i.peer, 1, 0, 0, i.waits, i.first_successor, i.successors};
-    }
+    static sim_instr base(const instr& i) { return {.what = i.what, .phase = i.phase, .peer = i.peer}; }
 
     sim_instr small(const instr& i) const {
         sim_instr made = base(i);
@@ -84,59 +74,52 @@ private:
         return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
     }
 
-    // What a rank's processor does in a stage, as lib/transport/shm does it.
+    // In simulations the vector lies in slots, so that nobody writes into a peer's result.
+    static stage_work work_of(const group& g, const instr& i) {
+        return stage_work(i.what, g.root(), sharing_of(i.sources > 0, i.src == i.dst, false));
+    }
+
+    // A stage in shared memory: what the rank's processor reads and writes in each round.
     sim_instr stage_of(const schedule& s, const instr& i) {
-        const stage_group& g = s.groups[at(i.peer)];
-        const bool is_root = g.position == g.root, sharded = i.sources > 0 || i.src == i.dst;
-        const double n = static_cast<double>(g.members.size()), own = bytes_of(g.shards[at(g.position)]);
-        const double whole = bytes_of(g.whole());
-        const double copied = 2 * (whole - (i.dst.where == i.src.where ? own : 0));
+        const group& g = s.groups[at(i.peer)];
+        const stage_work work = work_of(g, i);
+        const auto touched = [&](int round) {
+            if (round >= work.rounds()) return 0.0;
+            const bool in_place = i.dst.where == i.src.where;
+            return static_cast<double>(work.touched(round, g.position(), in_place, g.shards()) * element);
+        };
         sim_instr made = base(i);
-        switch (i.what) {
-            case action::stage_reduce_scatter: made.bytes = (n + 1) * own; break;
-            case action::stage_allgather: made.bytes = copied; break;
-            case action::stage_reduce: made.bytes = is_root ? (n + 1) * whole : 0; break;
-            case action::stage_broadcast: made.bytes = 2 * bytes_of(i.dst.part); break;
-            default:
-                made.bytes = (n + 1) * (sharded ? own : whole);
-                if (sharded) made.again = copied;
-        }
+        made.bytes = touched(0);
+        made.again = touched(1);
         const auto [known, is_new] =
-            meetings_.try_emplace({i.channel, g.members.front()}, static_cast<int>(made_.meetings.size()));
-        if (is_new) made_.meetings.push_back(meeting_of(g, i.what, sharded));
+            instances_.try_emplace({i.channel, g.members().front()}, static_cast<int>(made_.instances.size()));
+        if (is_new) made_.instances.push_back(instance_of(g, work));
         made.peer = known->second;
         return made;
     }
 
-    meeting meeting_of(const stage_group& g, action what, bool sharded) const {
-        meeting made;
-        made.ranks = g.members.size();
-        made.closes = what == action::stage_reduce_scatter || what == action::stage_allreduce;
-        made.rounds = what == action::stage_allreduce && sharded ? 2 : 1;
+    stage_instance instance_of(const group& g, const stage_work& work) const {
+        stage_instance made;
+        made.ranks = g.members().size();
+        made.rounds = work.rounds();
+        made.closes = work.round(0).adds && !work.round(0).by_root;
         int level = 0;
-        for (const int member : g.members) level = std::max(level, machine_.shape.common_level(g.members[0], member));
-        made.latency = flag * machine_.levels[at(level)].latency + turn_time(machine_);
+        for (const int member : g.members())
+            level = std::max(level, machine_.shape.common_level(g.members()[0], member));
+        made.latency = flag_time(machine_, level);
 
-        const double whole = bytes_of(g.whole());
         std::map<int, double> through;
-        const int n = static_cast<int>(g.members.size());
+        const int n = static_cast<int>(g.members().size());
         for (int reader = 0; reader < n; ++reader)
-            for (int peer = 0; peer < n; ++peer) {
-                if (reader == peer) continue;
-                const double mine = bytes_of(g.shards[at(reader)]), theirs = bytes_of(g.shards[at(peer)]);
+            for (int owner = 0; owner < n; ++owner) {
+                if (reader == owner) continue;
                 double read = 0;
-                switch (what) {
-                    case action::stage_reduce_scatter: read = mine; break;
-                    case action::stage_allgather: read = theirs; break;
-                    case action::stage_reduce: read = reader == g.root ? whole : 0; break;
-                    case action::stage_broadcast: read = peer == g.root ? whole : 0; break;
-                    default: read = sharded ? mine + theirs : whole;
-                }
+                for (int r = 0; r < work.rounds(); ++r) read += bytes_of(work.read(r, reader, owner, g.shards()));
                 if (read == 0) continue;
-                links_.for_each_link(g.members[at(peer)], g.members[at(reader)], [&](int link) {
+                links_.for_each_link(g.members()[at(owner)], g.members()[at(reader)], [&](int link) {
                     double& bytes = through[link];
-                    // What one reads of the root's another finds in the cache.
-                    bytes = what == action::stage_broadcast ? read : bytes + read;
+                    // What one member has read of the root's memory another finds in the cache.
+                    bytes = work.round(0).from_root ? read : bytes + read;
                 });
             }
         made.links.assign(through.begin(), through.end());
@@ -147,7 +130,7 @@ private:
     const link_loads& links_;
     std::int64_t chunks_;
     sim_programs made_;
-    std::map<std::pair<int, int>, int> meetings_;  // by channel and first member
+    std::map<std::pair<int, int>, int> instances_;  // by channel and first member
 };
 
 }  // namespace
@@ -167,7 +150,7 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
     if (!can.domain.empty())
         for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
                                action::stage_reduce, action::stage_broadcast})
-            can.native |= 1u << static_cast<unsigned>(a);
+            can.stages |= 1u << static_cast<unsigned>(a);
     compiler made(machine, links, chunks);
     const int ranks = machine.ranks();
     if (has_blocks(what)) {
@@ -187,4 +170,4 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
     return made.take();
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail::sim

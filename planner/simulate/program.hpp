@@ -4,11 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 #include "planner/simulate/links.hpp"
+#include "schedule/chunk_order.hpp"
+#include "schedule/lane_code.hpp"
 #include "schedule/schedule.hpp"
 
-namespace terrace {
+namespace terrace::detail::sim {
 
 /// Bytes of an element, as simulated.
 constexpr std::int64_t element = 4;
@@ -17,47 +19,55 @@ constexpr std::int64_t element = 4;
 struct sim_instr {
     action what = action::copy;
     std::uint16_t phase = 0;
-    bool follows = false;        ///< a send that waits for those before it (follow_ups)
-    std::int32_t peer = -1;      ///< of messages a rank, of stages an index into sim_programs::meetings
+    std::int32_t peer = -1;      ///< of messages a rank, of stages an index into sim_programs::instances
     std::uint32_t segments = 1;  ///< that a message is cut into
-    double bytes = 0;            ///< of a message; of anything else, that a processor reads and writes
+    double bytes = 0;            ///< of a message; of anything else, those that a processor reads and writes
     double again = 0;            ///< of a stage in two rounds, those of the second
-    std::uint32_t waits = 0, first_successor = 0, successors = 0;
 };
 
+/// One rank's program for one chunk.
 struct sim_program {
     std::vector<sim_instr> instrs;
-    std::vector<std::uint32_t> successors;
-    std::vector<std::uint32_t> sends, recvs, stages, locals;  ///< in program order
+    lane_code order;
     std::vector<phase> phases;
-    std::vector<std::uint32_t> of_phase;  ///< how many instructions each has
+    std::vector<std::uint32_t> of_phase;  ///< by phase: the number of its instructions
 };
 
-/// A native stage of some ranks of a node.
-struct meeting {
+/// A stage in shared memory, run by some ranks of a node.
+struct stage_instance {
     std::size_t ranks = 0;
-    int rounds = 1;                             ///< of work, each after all have come so far
-    bool closes = false;                        ///< nobody leaves before all are through
+    int rounds = 1;                             ///< of work; each begins when all ranks are through with the one before
+    bool closes = false;                        ///< all ranks add up: each one waits for the others before it leaves
     double latency = 0;                         ///< to see how far the others are [s]
-    std::vector<std::pair<int, double>> links;  ///< bytes through each
+    std::vector<std::pair<int, double>> links;  ///< and the bytes that pass each
 };
 
 /// The programs of all ranks for a vector of `count` elements, or blocks of that many.
 struct sim_programs {
     std::vector<sim_program> of_rank;
-    std::vector<meeting> meetings;
-    std::int64_t steps = 0;  ///< instructions, but messages by their segments
+    std::vector<stage_instance> instances;
+    std::int64_t steps = 0;  ///< instructions, where a message counts for each of its segments
 };
 
-/// The sum of all ranks' and chunks' steps that a simulation may have.
+/// The programs of all chunks of a call.
+struct call_programs {
+    chunk_order order;
+    sim_programs full{}, tail{};
+
+    const sim_programs& of(std::int64_t chunk) const noexcept { return order.is_tail(chunk) ? tail : full; }
+    std::int64_t steps() const noexcept { return (order.chunks - 1) * full.steps + tail.steps; }
+};
+
+/// The largest sum of all ranks' and chunks' steps that a simulation accepts.
 inline constexpr std::int64_t most_simulated = 16'000'000;
 
-/// Of float32, in place, root 0. @param slot_bytes of a vector that native stages can take
-/// @throws plan_error if `chunks` chunks of that have more than most_simulated steps, or stages cannot be run
+/// Returns the programs of all ranks for float32, in place, with root 0.
+/// @param slot_bytes the longest vector that stages in shared memory accept   @param chunks how often the programs run
+/// @throws plan_error if `chunks` chunks have more than most_simulated steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                          std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks);
 
-/// Ranks whose messages and native stages go through memory they share; empty where none do.
+/// Returns by rank the domain of ranks with which it shares memory for messages and stages; empty if no ranks do.
 std::vector<int> memory_domains(const hierarchy& machine);
 
-}  // namespace terrace
+}  // namespace terrace::detail::sim

@@ -3,12 +3,14 @@
 
 usage: bench_test.py TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
+import csv
 import json
 import pathlib
 import re
 import subprocess
 import sys
 import unittest
+import xml.etree.ElementTree
 
 from scratch import Scratch
 
@@ -60,20 +62,63 @@ class Bench(Scratch):
                 self.assertEqual(row["iterations"], 2)
                 times = [row["time_us" + part] for part in ("_min", "_p25", "", "_p75", "_p95", "_p99", "_max")]
                 self.assertEqual(times, sorted(times))
-                if row["percent_stolen"] is not None:
-                    self.assertTrue(0 <= row["percent_stolen"] <= 100)
+                if row["percent_steal_time"] is not None:
+                    self.assertTrue(0 <= row["percent_steal_time"] <= 100)
                 self.assertLessEqual(row["ratio_p25"], row["ratio"])
                 if row["algorithm"] == found["reference"]:
                     self.assertEqual([row["ratio_p25"], row["ratio"], row["ratio_p75"]], [1, 1, 1])
 
-    # The limits of docs/architecture.md, at the rates of the cluster file.
+    # The limits of docs/reference/cost-model.md, at the rates of the cluster file: of one node, which this machine is.
     def test_percent_of_limit(self):
-        _, found = self.measure("--collective", "all", "-b", "1M", "-e", "1M", "--algorithms", "hierarchical")
-        link = 1e9 / 8
-        vectors = {"allreduce": 1, "reduce_scatter": 1 / 2, "allgather": 1 / 2, "broadcast": 1, "reduce": 1}
-        for row in found["results"]:
-            limit = vectors[row["collective"]] * row["bytes"] / link
+        self.write("node.yaml", "terrace_topology: 1\nname: node\n"
+                   "levels: [{name: node, size: 4, fabric: shm, bandwidth: 10 MB/s, latency: 0.5 us}]\n")
+        subprocess.run([TERRACE, "plan", "node.yaml", "-o", "node.plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+        text = self.bench("--plan", "node.plan.yaml", "--collective", "all", "-b", "1M", "-e", "1M", "-n", "2", "-w", "1",
+                          "--algorithms", "hierarchical", "--json", "out.json", plan=None)
+        vectors = {"allreduce": 3 / 2, "reduce_scatter": 3 / 4, "allgather": 3 / 4, "broadcast": 1, "reduce": 1}
+        for row in json.loads(self.read("out.json"))["results"]:
+            limit = vectors[row["collective"]] * row["bytes"] / 10e6
             self.assertAlmostEqual(row["percent_of_limit"], 100 * limit / (row["time_us"] * 1e-6), places=6)
+        self.assertIn("# over 100 %limit: links carry more than the plan says", text)
+
+    # Where ranks are placed anywhere, links are not the plan's.
+    def test_no_percent_of_limit_elsewhere(self):
+        text, found = self.measure("-b", "1M", "-e", "1M", "--algorithms", "hierarchical")
+        self.assertEqual([row["percent_of_limit"] for row in found["results"]], [None])
+        self.assertIn("not stated: ranks are placed anywhere", text)
+
+    def test_tables(self):
+        sizes = ["-b", "4K", "-e", "16K", "--algorithms", "hierarchical,flat-ring,two-level"]
+        text, _ = self.measure(*sizes, "--csv", "out.csv", "--svg", "out.svg")
+        rows = [line for line in text.splitlines() if line and not line.startswith("#")]
+        self.assertLessEqual(max(map(len, rows)), 90)
+        self.assertEqual(sum(line.startswith("*") for line in rows), 2)  # the best of each size
+        for line in re.findall(r"# (?:4|16) KiB: .*", text):
+            self.assertRegex(line, r"^# \d+ KiB: [a-z-]+ is fastest, [a-z-]+ takes \d+\.\d\d times as long;$")
+        self.assertEqual(text.count("#   the plan runs node:2 "), 2)
+        # The same figure in the column and in the closing lines.
+        ratio = re.search(r"^.\s+16384\s+flat-ring\s.*\s(\d+\.\d{3})\s+0$", text, re.M).group(1)
+        self.assertIn(f"#   flat-ring takes {ratio} times as long", text)
+        table = self.read("out.csv").splitlines()
+        self.assertEqual(len(table), 2 + 6)
+        self.assertEqual(table[1].split(",")[:3], ["collective", "algorithm", "bytes"])
+        self.assertEqual({len(next(csv.reader([line]))) for line in table[1:]}, {23})
+        drawn = xml.etree.ElementTree.parse(self.directory / "out.svg").getroot()
+        self.assertEqual(len(drawn.findall("{http://www.w3.org/2000/svg}polyline")), 3)
+        wide = self.bench(*sizes, "-n", "1", "-w", "1", "--wide")
+        self.assertIn("middle half", wide)
+
+    def test_files_are_replaced_by_force_alone(self):
+        self.write("mine.txt", "notes of my own")
+        for option in ("--json", "--csv", "--svg"):
+            self.assertIn("was not written by Terrace", self.bench(option, "mine.txt", status=2))
+            self.assertIn("this is the input", self.bench(option, "plan.yaml", status=2))
+        self.assertEqual(self.read("mine.txt"), "notes of my own")
+        small = ["-b", "4K", "-e", "4K", "-n", "1", "-w", "1", "--algorithms", "hierarchical,flat-ring"]
+        for option in ("--json", "--csv", "--svg"):
+            self.bench(*small, option, "mine.txt", "--force")
+            self.bench(*small, option, "mine.txt")
 
     def test_what_takes_no_part_says_why(self):
         small = ["-b", "1K", "-e", "1K", "-o", "avg"]
@@ -107,7 +152,9 @@ class Bench(Scratch):
         (self.directory / "large.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3"))
         subprocess.run([TERRACE, "plan", "large.yaml", "-o", "large.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
-        self.assertRegex(self.bench(plan="large.plan.yaml", status=2), r"^large\.plan\.yaml: .*(9.*4|4.*9)")
+        said = self.bench(plan="large.plan.yaml", status=2)
+        self.assertRegex(said, r"^large\.plan\.yaml: .*(9.*4|4.*9)")
+        self.assertEqual(said.count("large.plan.yaml"), 1)
 
     # The cluster file of the test, with what this machine has in its place.
     def test_links(self):

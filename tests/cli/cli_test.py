@@ -27,7 +27,7 @@ terrace_topology: 1
 name: one
 levels: [{name: node, size: 1, fabric: shm}]
 """
-COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "detect", "export", "doctor", "info"]
+COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "diff", "detect", "export", "doctor", "info"]
 
 
 class Command(Scratch):
@@ -84,12 +84,59 @@ class Usage(Command):
 
     def test_a_plan_and_a_cluster_are_not_each_other(self):
         self.terrace("plan", "cluster.yaml")
-        for command in ["explain", "simulate", "verify", "export"]:
+        for command in [["explain"], ["simulate"], ["verify"], ["export", "--json"], ["diff", "cluster.plan.yaml"]]:
             self.assertIn("cluster.yaml is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
-                          self.terrace(command, "cluster.yaml", status=2))
+                          self.terrace(*command, "cluster.yaml", status=2))
         for command in ["plan", "topo"]:
             self.assertIn("cluster.plan.yaml is a plan already; to see what it does: terrace explain cluster.plan.yaml\n",
                           self.terrace(command, "cluster.plan.yaml", status=2))
+
+    def test_a_picture_is_no_plan(self):
+        self.terrace("plan", "cluster.yaml")
+        self.write("picture.svg", self.terrace("explain", "cluster.plan.yaml", "--svg"))
+        self.assertIn("picture.svg: this is XML (a picture", self.terrace("explain", "picture.svg", status=2))
+
+    def test_an_output_that_is_an_input_is_refused(self):
+        self.terrace("plan", "cluster.yaml")
+        plan, cluster = self.read("cluster.plan.yaml"), self.read("cluster.yaml")
+        os.link(self.directory / "cluster.yaml", self.directory / "also.yaml")
+        for line in ["plan cluster.yaml -o cluster.yaml", "plan cluster.yaml -o also.yaml --force",
+                     "export cluster.plan.yaml --json -o ./cluster.plan.yaml",
+                     "simulate cluster.plan.yaml --bytes 1M --trace cluster.plan.yaml",
+                     "simulate cluster.plan.yaml --bytes 1M --svg cluster.plan.yaml --force"]:
+            self.assertIn("this is the input, and is not overwritten", self.terrace(*line.split(), status=2), line)
+        self.assertEqual((plan, cluster), (self.read("cluster.plan.yaml"), self.read("cluster.yaml")))
+
+    def test_only_force_replaces_what_terrace_did_not_write(self):
+        self.terrace("plan", "cluster.yaml")
+        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --json -o", "export cluster.plan.yaml --rankfile -o",
+                   "export cluster.plan.yaml --simgrid -o", "detect -o", "detect --node-file",
+                   "simulate cluster.plan.yaml --bytes 1M --trace", "simulate cluster.plan.yaml --bytes 1M --svg"]
+        for line in outputs:
+            self.write("mine", "notes of my own\n")
+            self.assertIn("was not written by Terrace", self.terrace(*line.split(), "mine", status=2), line)
+            self.assertEqual(self.read("mine"), "notes of my own\n")
+            self.terrace(*line.split(), "mine", "--force")
+            self.assertNotEqual(self.read("mine"), "notes of my own\n", line)
+            if "--node-file" not in line:  # plain hwloc XML, which may be anybody's
+                self.terrace(*line.split(), "mine")  # replaces its own
+
+    def test_sizes(self):
+        self.terrace("plan", "cluster.yaml")
+        self.assertIn("of 1 TiB over", self.terrace("explain", "cluster.plan.yaml", "--bytes", "1T").replace("1024 GiB", "1 TiB"))
+        self.assertIn("K, M, G or T", self.terrace("explain", "cluster.plan.yaml", "--bytes", "12Q", status=2))
+
+    def test_completion(self):
+        for shell, words in [("bash", ["--link-unit", "reduce_scatter", "compgen"]),
+                             ("zsh", ["#compdef terrace", "(allreduce reduce_scatter", "_arguments"]),
+                             ("fish", ["complete -c terrace", "__fish_seen_subcommand_from plan", "-l collective -x -a"])]:
+            script = self.terrace("--generate", shell)
+            for word in words:
+                self.assertIn(word, script, shell)
+            if shutil.which(shell):
+                self.write("script", script)
+                check = [shell, "--no-execute", "script"] if shell == "fish" else [shell, "-n", "script"]
+                subprocess.run(check, cwd=self.directory, check=True, timeout=60)
 
     def test_standard_output_that_takes_nothing_is_an_error(self):
         self.terrace("plan", "cluster.yaml")
@@ -113,7 +160,59 @@ class Usage(Command):
         self.assertGreaterEqual(examples, 8)
 
 
+class Diff(Command):
+    def test_says_what_differs_and_where(self):
+        self.terrace("plan", "cluster.yaml")
+        self.assertIn("run every collective alike", self.terrace("diff", "cluster.plan.yaml", "cluster.plan.yaml"))
+        self.write("slow.yaml", self.CLUSTER.replace("30 us", "300 us"))
+        self.terrace("plan", "slow.yaml", "-o", "slow.plan.yaml")
+        done = subprocess.run([TERRACE, "diff", "cluster.plan.yaml", "slow.plan.yaml"], cwd=self.directory, text=True,
+                              capture_output=True, timeout=120)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertRegex(done.stdout, r"latency: 30 us -> 300 us")
+        self.assertRegex(done.stdout, r"(?s)allreduce: .*up to .* gain .*\n +-> ")
+
+
 class Plan(Command):
+    def test_reads_standard_input(self):
+        done = subprocess.run([TERRACE, "plan", "-", "-o", "-"], input=self.CLUSTER, cwd=self.directory, text=True,
+                              capture_output=True, timeout=120)
+        self.terrace("plan", "cluster.yaml")
+        self.assertEqual((done.returncode, done.stdout), (0, self.read("cluster.plan.yaml")))
+        done = subprocess.run([TERRACE, "plan", "-"], input=self.CLUSTER.replace("fabric", "fabirc"), cwd=self.directory,
+                              text=True, capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r'^standard input:\d+:\d+: unknown key "fabirc"; did you mean fabric\?')
+
+    def test_units_of_link_speed(self):
+        conf = "SwitchName=a Nodes=n[0-3] LinkSpeed=800\nSwitchName=b Nodes=n[4-7] LinkSpeed=800\n"
+        self.write("topology.conf", conf + "SwitchName=s Switches=a,b LinkSpeed=3200\n")
+        text = self.terrace("plan", "topology.conf")
+        self.assertRegex(text, r"spine +infiniband +400 GB/s \*")
+        self.assertIn("note: LinkSpeed has no unit in Slurm; the whole file is read in Gbit/s", text)
+        self.assertIn("note: every node is one rank", text)
+        text = self.terrace("plan", "topology.conf", "--link-unit", "mbit")
+        self.assertRegex(text, r"spine +infiniband +400 MB/s ")
+        self.assertNotIn("has no unit", text)
+        self.write("topology.conf", conf + "SwitchName=s Switches=a,b LinkSpeed=400\n")
+        self.assertIn('links into level "spine" (50 GB/s) are slower than those into level "leaf" below it (100 GB/s)',
+                      self.terrace("plan", "topology.conf"))
+
+    def test_names_for_fabrics_and_rates(self):
+        for fabric, bandwidth in [("RoCE", "1 Gbps"), ("Ethernet", "1 Gbit/s"), ("eth", "125 MB/s")]:
+            text = self.CLUSTER.replace("ethernet", fabric).replace("1 Gbit/s", bandwidth)
+            self.write("other.yaml", text)
+            self.terrace("plan", "other.yaml", "-o", "other.plan.yaml")
+            self.terrace("plan", "cluster.yaml")
+            self.assertEqual(self.read("other.plan.yaml"), self.read("cluster.plan.yaml"))
+        self.write("other.yaml", self.CLUSTER.replace("ethernet", "ethernt"))
+        self.assertIn('unknown fabric "ethernt"; did you mean ethernet?', self.terrace("plan", "other.yaml", status=2))
+
+    def test_a_host_list_without_quotes_is_named(self):
+        self.write("other.yaml", re.sub(r"\}(?=\n*$)", ", hosts: node[01-02]}", self.CLUSTER.rstrip() + "\n"))
+        self.assertIn('a list of hosts must stand in quotes here, as in hosts: "node[01-32]"',
+                      self.terrace("plan", "other.yaml", status=2))
+
     def test_writes_where_it_says(self):
         self.assertIn("plan: cluster.plan.yaml", self.terrace("plan", "cluster.yaml"))
         self.assertIn("plan: other.yaml", self.terrace("plan", "cluster.yaml", "-o", "other.yaml"))
@@ -129,10 +228,11 @@ class Plan(Command):
             self.assertIn(part, text)
 
     def test_a_failure_leaves_the_old_plan(self):
-        self.write("old.yaml", "old")
+        self.terrace("plan", "cluster.yaml", "-o", "old.yaml")
+        old = self.read("old.yaml")
         self.write("broken.yaml", CLUSTER.replace("size: 2", "size: two"))
         self.assertRegex(self.terrace("plan", "broken.yaml", "-o", "old.yaml", status=2), r"^broken\.yaml:5:\d+: ")
-        self.assertEqual(self.read("old.yaml"), "old")
+        self.assertEqual(self.read("old.yaml"), old)
 
     # A plan has some more in it than the cluster file, which is just within the limits.
     def test_what_could_not_be_read_is_not_written(self):
@@ -280,12 +380,40 @@ class Simulate(Command):
         for name in ["reduce_scatter", "allgather", "broadcast", "reduce"]:
             self.assertIn(name, self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--collective", name))
 
+    # Slices of one track may contain one another, but not overlap: viewers draw nonsense else.
+    def nests(self, spans):
+        tracks = {}
+        for e in spans:
+            tracks.setdefault((e["pid"], e["tid"]), []).append((e["ts"], -e["dur"]))
+        self.assertGreater(len(tracks), 1)
+        for slices in tracks.values():
+            open_until = []
+            for begin, length in sorted(slices):
+                end = begin - length
+                while open_until and open_until[-1] <= begin + 1e-6:
+                    open_until.pop()
+                self.assertTrue(not open_until or end <= open_until[-1] + 1e-6, slices)
+                open_until.append(end)
+
+    def test_traces_nest(self):
+        self.write("uneven.yaml", UNEVEN)
+        self.terrace("plan", "uneven.yaml", "-o", "uneven.plan.yaml")
+        for collective in ["allreduce", "reduce_scatter", "broadcast"]:
+            self.terrace("simulate", "uneven.plan.yaml", "--bytes", "4M", "--collective", collective, "--trace", "t.json")
+            self.nests([e for e in json.loads(self.read("t.json"))["traceEvents"] if e["ph"] == "X"])
+            if shutil.which("trace_processor_shell"):  # Perfetto's own reader
+                done = subprocess.run(["trace_processor_shell", "--query-string",
+                                       "select count(*) from slice; select value from stats where severity = 'error' "
+                                       "and value > 0", "t.json"], cwd=self.directory, text=True, capture_output=True)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_writes_a_trace_and_a_picture(self):
         self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--trace", "t.json", "--svg", "t.svg")
         events = json.loads(self.read("t.json"))["traceEvents"]
         spans = [e for e in events if e["ph"] == "X"]
         self.assertEqual({e["pid"] for e in spans}, set(range(1, 9)))
         self.assertTrue(all(e["dur"] >= 0 and e["ts"] >= 0 for e in spans))
+        self.nests(spans)
         loads = [e["args"]["percent"] for e in events if e["ph"] == "C"]
         self.assertTrue(loads and all(0 <= load <= 100 for load in loads))
         picture = xml.etree.ElementTree.parse(self.directory / "t.svg").getroot()
@@ -296,7 +424,13 @@ class Simulate(Command):
     def test_refuses_what_is_too_long(self):
         self.write("big.yaml", CLUSTER.replace("size: 4", "size: 128").replace("size: 2", "size: 128"))
         self.terrace("plan", "big.yaml", "-o", "big.plan.yaml")
-        self.assertIn("instructions", self.terrace("simulate", "big.plan.yaml", "--algorithm", "flat-ring", status=2))
+        said = self.terrace("simulate", "big.plan.yaml", "--algorithm", "flat-ring", status=2)
+        self.assertIn("instructions", said)
+        self.write("big.yaml", CLUSTER.replace("size: 4", "size: 8").replace("size: 2", "size: 16"))
+        self.terrace("plan", "big.yaml", "-o", "big.plan.yaml")
+        said = self.terrace("simulate", "big.plan.yaml", "--algorithm", "central", "--bytes", "512M", status=2)
+        size = re.search(r"the largest power of two that fits is --bytes (\d+) ([KMG]i)?B", said).group(1, 2)
+        self.terrace("simulate", "big.plan.yaml", "--algorithm", "central", "--bytes", "".join(size) + "B")
 
 
 class Export(Command):
@@ -309,13 +443,16 @@ class Export(Command):
 
     def test_ranks_are_node_by_node(self):
         lines = self.export(self.NAMED, "--rankfile").splitlines()
+        self.assertEqual(lines.pop(0), "# made by terrace export --rankfile")
         self.assertEqual(len(lines), 13)
         self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
                                                            "rank 12=tux5 slot=0"])
-        self.assertIn("rank 4=+n1 slot=0", self.export(UNEVEN, "--rankfile"))
+        unnamed = self.export(UNEVEN, "--rankfile")
+        self.assertIn("rank 4=+n1 slot=0", unnamed)
+        self.assertIn("# of 5 nodes, from the scheduler or by --hostfile", unnamed)
 
     def test_hosts_have_as_many_slots_as_ranks(self):
-        self.assertEqual(self.export(self.NAMED, "--hostfile").split("\n")[:5],
+        self.assertEqual(self.export(self.NAMED, "--hostfile").split("\n")[1:6],
                          ["tux1 slots=4", "tux2 slots=2", "tux3 slots=3", "tux4 slots=3", "tux5 slots=1"])
         self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--hostfile", status=2))
 
@@ -370,6 +507,8 @@ class Export(Command):
             for rule in rules:
                 self.assertGreaterEqual(rule["predicted_s"], 0.99 * rule["limit_s"])
                 self.assertTrue(rule["stages"])
+                for stage in rule["stages"]:
+                    self.assertEqual(stage["provider"], "messages" if "algorithm" in stage else "shared_memory")
 
     def test_takes_one_form(self):
         for forms in [[], ["--json", "--simgrid"]]:
@@ -490,7 +629,9 @@ class Verify(Command):
 
     def test_a_corrupted_plan_is_refused(self):
         self.refused("size: 4", "size: 5", r"^bad\.yaml:5:\d+: .*changed by hand.*plan again")
-        self.refused("terrace_plan: 1", "terrace_plan: 7", r"^bad\.yaml:1:\d+: .*7.*1")
+        self.refused("terrace_plan: 2", "terrace_plan: 7", r"^bad\.yaml:1:\d+: .*7.*2")
+        self.refused("terrace_plan: 2", "terrace_plan: 1", r"^bad\.yaml:1:\d+: .*plan again: terrace plan CLUSTER -o bad\.yaml")
+        self.refused("algorithm: direct", "provider: tcp", r"^bad\.yaml:\d+:\d+: .*messages, shared_memory, nccl, mpi")
         self.refused("algorithm: direct", "algorithm: magic",
                      r'^bad\.yaml:\d+:\d+: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')
         self.refused("group: 4", "group: 3", r"^bad\.yaml:\d+:\d+: stages\[0\]")
@@ -523,7 +664,7 @@ class Info(Command):
         self.write("terrace-nccl.so", "no library")
         for back_end in ["cuda", "nccl"]:
             self.assertFalse(gpus()[back_end]["available"])
-        self.assertRegex(gpus()["cuda"]["detail"], rf"{self.directory}/\./terrace-nccl\.so: .*LD_LIBRARY_PATH")
+        self.assertRegex(gpus()["cuda"]["detail"], rf"{self.directory}/terrace-nccl\.so: .*LD_LIBRARY_PATH")
 
     def test_says_where_a_value_comes_from(self):
         text = self.terrace("info", environment={"TERRACE_TIMEOUT": "2.5", "TERRACE_LOG": ""})

@@ -99,6 +99,27 @@ class Predictions(Tool):
         self.assertIn("examples:", self.tool("predictions", "--help"))
 
 
+class ReadmeTable(Tool):
+    def test_whole(self):
+        text = self.tool("readme-table", "cluster.yaml", "--launch", shlex.join(MPIRUN), "--anywhere", "--bytes", "64K",
+                         "-n", "2", "-w", "1", "-o", "out")
+        table = (self.directory / "out/readme-table.md").read_text()
+        self.assertIn(table, text)
+        rows = {row["algorithm"]: row for row in json.loads((self.directory / "out/pair.json").read_text())["results"]}
+        self.assertEqual(set(rows), {"hierarchical", "flat-ring", "two-level", "mpi"})
+        ratio = rows["flat-ring"]["time_us"] / rows["hierarchical"]["time_us"]
+        self.assertRegex(table, rf"\| pair \| \*\*\d+ ms\*\* \| \d+ ms \({ratio:.2f}x\) \|")
+        self.assertIn("Wrong elements in all results: 0.", text)
+
+    def test_its_header_is_the_readmes(self):
+        header = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| cluster | plan"))
+        self.assertIn(header, (ROOT / "tools/readme-table").read_text())
+
+    def test_refuses(self):
+        self.assertIn("none.yaml", self.tool("readme-table", "none.yaml", "--launch", "mpirun", status=2))
+        self.assertIn("examples:", self.tool("readme-table", "--help"))
+
+
 class Simulations(Tool):
     """Simulating takes SimGrid and minutes to build; tables and pictures of what is there do not."""
 

@@ -8,23 +8,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/element_types.hpp"
 #include "conformance/world.hpp"
 #include "support/dice.hpp"
 #include "support/effort.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
-constexpr std::array all_types{element_type::int8,     element_type::int16,   element_type::int32,
-                               element_type::int64,    element_type::uint8,   element_type::uint16,
-                               element_type::uint32,   element_type::uint64,  element_type::float16,
-                               element_type::bfloat16, element_type::float32, element_type::float64};
-constexpr std::array float_types{element_type::float16, element_type::bfloat16, element_type::float32,
-                                 element_type::float64};
-constexpr std::array all_ops{reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg};
+std::vector<element_type> float_types() {
+    std::vector<element_type> types;
+    std::copy_if(all_element_types.begin(), all_element_types.end(), std::back_inserter(types), is_float);
+    return types;
+}
 
 /// How a machine is used.
 struct setting {
@@ -35,20 +34,20 @@ struct setting {
 };
 
 std::string describe(const setting& s) {
-    return fmt::format("{}: {}, {} lanes of {} bytes", text(s.machine.shape), terrace::describe(s.machine, s.stages),
-                       s.lanes, s.chunk);
+    return fmt::format("{}: {}, {} lanes of {} bytes", text(s.machine.shape),
+                       terrace::detail::describe(s.machine, s.stages), s.lanes, s.chunk);
 }
 
 bool can(const setting& s, collective what) {
     return std::all_of(s.stages.begin(), s.stages.end(),
-                       [&](const stage& each) { return terrace::can(each.how, what); });
+                       [&](const stage& each) { return terrace::detail::can(each.how, what); });
 }
 
 // One stage over everything.
-setting flat(const hierarchy& machine, mode how, const char* algorithm) {
+setting flat(const hierarchy& machine, mode how, std::string_view by) {
     std::vector<int> all;
     for (int l = 0; l < machine.depth(); ++l) all.push_back(l);
-    return {machine, {{all, machine.ranks(), how, algorithm}}};
+    return {machine, {run_by({all, machine.ranks(), how}, by)}};
 }
 
 std::int64_t available_memory() {
@@ -66,10 +65,10 @@ std::vector<setting> typical(int ranks) {
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
     result.push_back(flat(machines.front(), mode::root, "tree"));
     for (mode how : {mode::scatter, mode::root}) result.push_back(flat(machines.front(), how, "mpi"));
-    for (const char* by : {"doubling", "native"}) result.push_back(flat(machines.front(), mode::replicate, by));
+    for (const char* by : {"doubling", "shared_memory"}) result.push_back(flat(machines.front(), mode::replicate, by));
     // The last stage has one member.
     result.push_back({machine_of(tree::uniform(std::vector{ranks, 1})),
-                      {{{0}, ranks, mode::replicate, "native"}, {{1}, 1, mode::root, "tree"}}});
+                      {{{0}, ranks, mode::replicate, "", provider::shared_memory}, {{1}, 1, mode::root, "tree"}}});
     setting deep{machines.back(), {}, 2, 256};
     deep.machine.levels.back().medium = fabric::ethernet;
     for (int l = 0; l < deep.machine.depth(); ++l)
@@ -77,7 +76,7 @@ std::vector<setting> typical(int ranks) {
             {{l}, deep.machine.shape.uniform_size(l).value_or(0), mode::scatter, l % 2 == 0 ? "direct" : "halving"});
     result.push_back(deep);
     for (mode how : {mode::scatter, mode::root}) {
-        for (stage& s : deep.stages) s = {s.levels, s.group, how, "native"};
+        for (stage& s : deep.stages) s = {s.levels, s.group, how, "", provider::shared_memory};
         result.push_back(deep);
     }
     deep.stages.back() = {deep.stages.back().levels, deep.stages.back().group, mode::replicate, "doubling"};
@@ -89,8 +88,9 @@ std::vector<setting> typical(int ranks) {
         for (int l = 0; l < factors.depth(); ++l) sizes.push_back(factors.children(l, 0));
         setting torus{torus_of(sizes, factors.depth() - inside), {}, 2, 256};
         for (int l = 0; l < factors.depth(); ++l) {
-            torus.stages.push_back({{l}, factors.children(l, 0), mode::scatter, l < inside ? "native" : "biring"});
-            torus.stages.back().first = l < inside ? 0 : 1 + l % 2;
+            torus.stages.push_back(
+                run_by({{l}, factors.children(l, 0), mode::scatter}, l < inside ? "shared_memory" : "biring"));
+            torus.stages.back().route_share = l < inside ? 0 : 1 + l % 2;
         }
         result.push_back(torus);
     }
@@ -150,8 +150,8 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
             for (bool in_place : {false, true}) {
                 call c{.what = what, .count = count, .counts = {}, .in_place = in_place};
                 for (call& each : with_blocks(c, ranks)) {
-                    each.type = d.pick(all_types);
-                    each.op = d.pick(all_ops);
+                    each.type = d.pick(all_element_types);
+                    each.op = d.pick(all_reduce_ops);
                     each.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
                     each.offset = static_cast<int>(d.below(3)) * static_cast<int>(d.below(17));
                     each.in_window = d.below(4) == 0;
@@ -190,11 +190,11 @@ TEST_P(conformance, types_and_operations) {
             std::vector<call> calls;
             for (collective what : all_collectives) {
                 if (!can(s, what)) continue;
-                for (std::size_t t = 0; t < all_types.size(); t += all_types.size() / types)
-                    for (reduce_op op : all_ops) {
+                for (std::size_t t = 0; t < all_element_types.size(); t += all_element_types.size() / types)
+                    for (reduce_op op : all_reduce_ops) {
                         if (!goes_up(what) && op != reduce_op::sum) continue;
                         call c{.what = what,
-                               .type = all_types[t],
+                               .type = all_element_types[t],
                                .op = op,
                                .count = 2 * ranks + 3,
                                .counts = {},
@@ -222,7 +222,7 @@ TEST_P(conformance, long_messages) {
                 for (collective what : all_collectives) {
                     if (!can(s, what)) continue;
                     call c{.what = what,
-                           .type = d.pick(all_types),
+                           .type = d.pick(all_element_types),
                            .count = 40009,
                            .counts = {},
                            .root = ranks / 2,
@@ -293,8 +293,8 @@ TEST_P(conformance, all_ranks_get_the_same_bits) {
     for (int ranks : GetParam().sizes) {
         for (const setting& s : typical(ranks)) {
             std::vector<call> calls;
-            for (element_type type : float_types)
-                for (reduce_op op : all_ops)
+            for (element_type type : float_types())
+                for (reduce_op op : all_reduce_ops)
                     for (std::int64_t count : {2 * ranks + 3, 1009})
                         calls.push_back({.type = type,
                                          .op = op,
@@ -315,8 +315,8 @@ TEST_P(conformance, nan_propagates) {
             std::vector<call> calls;
             for (collective what : {collective::allreduce, collective::reduce_scatter, collective::reduce}) {
                 if (!can(s, what)) continue;
-                for (element_type type : float_types)
-                    for (reduce_op op : all_ops)
+                for (element_type type : float_types())
+                    for (reduce_op op : all_reduce_ops)
                         for (int from = 0; from < ranks; ++from)
                             calls.push_back({.what = what,
                                              .type = type,
@@ -352,8 +352,8 @@ TEST_P(conformance, random_cases) {
         while (calls.size() < calls_each) {
             call c{.what = d.coin() ? favourite : d.pick(all_collectives), .counts = {}};
             if (!can(s, c.what)) continue;
-            c.type = d.pick(all_types);
-            c.op = d.pick(all_ops);
+            c.type = d.pick(all_element_types);
+            c.op = d.pick(all_reduce_ops);
             const auto some_count = [&] { return static_cast<std::int64_t>(d.below(1u << d.below(13))); };
             c.count = some_count();
             if (has_blocks(c.what) && d.coin())
@@ -377,4 +377,4 @@ TEST_P(conformance, random_cases) {
 INSTANTIATE_TEST_SUITE_P(, conformance, testing::ValuesIn(worlds()),
                          [](const testing::TestParamInfo<world>& info) { return info.param.name; });
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

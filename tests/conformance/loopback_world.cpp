@@ -5,7 +5,7 @@
 #include "conformance/world.hpp"
 #include "support/effort.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -28,4 +28,4 @@ world threads(std::string name, bool shared_memory) {
 
 std::vector<world> worlds() { return {threads("loopback", false), threads("loopback_shm", true)}; }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

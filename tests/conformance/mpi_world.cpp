@@ -8,7 +8,7 @@
 
 #include "conformance/world.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -46,4 +46,4 @@ world processes(std::string name, bool shared_memory) {
 
 std::vector<world> worlds() { return {processes("mpi", false), processes("mpi_shm", true)}; }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -9,7 +9,7 @@
 
 #include "support/calls.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// What the ranks of one communicator saw, by rank and call.
 using report = std::vector<std::vector<outcome>>;
@@ -27,4 +27,4 @@ std::vector<world> worlds();
 
 inline std::ostream& operator<<(std::ostream& out, const world& w) { return out << w.name; }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

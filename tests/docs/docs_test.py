@@ -10,7 +10,8 @@ import textwrap
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md"), *ROOT.glob("lib/**/*.md"),
+                *ROOT.glob("planner/**/*.md")])
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
 
 
@@ -18,15 +19,33 @@ def snippets(page):
     return re.findall(r"^```cpp\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+def anchors(page):
+    """The names by which links reach the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 class Docs(unittest.TestCase):
     def test_links_lead_to_files(self):
         links = 0
         for page in PAGES:
-            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
                 if not re.match(r"[a-z]+:", link):
                     links += 1
-                    self.assertTrue((page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}")
+                    target = page.parent / link if link else page
+                    self.assertTrue(target.exists(), f"{page.relative_to(ROOT)}: {link}")
+                    if anchor:
+                        self.assertIn(anchor, anchors(target), f"{page.relative_to(ROOT)}: {link}#{anchor}")
         self.assertGreater(links, 10)
+
+    def test_the_index_has_every_page(self):
+        for index in ["docs/README.md", "docs/measurements/README.md", "docs/collectives/README.md"]:
+            folder = (ROOT / index).parent
+            linked = {(folder / link).resolve() for link in re.findall(r"\]\(([^)#\s]+)", (ROOT / index).read_text())}
+            for page in folder.glob("*.md" if index != "docs/README.md" else "**/*.md"):
+                elsewhere = page.parent.name in ("measurements", "collectives") and index == "docs/README.md"
+                if page.name != "README.md" and not elsewhere:
+                    self.assertIn(page.resolve(), linked, f"{index} lacks {page.relative_to(ROOT)}")
 
     def test_named_files_exist(self):
         for page in PAGES:
@@ -36,6 +55,13 @@ class Docs(unittest.TestCase):
                                    page.read_text()):
                 self.assertTrue((ROOT / name).exists() or (ROOT / (name + ".cpp")).exists(),
                                 f"{page.relative_to(ROOT)}: {name}")
+
+    def test_sources_name_pages_that_exist(self):
+        folders = ["bench", "include", "lib", "packaging", "planner", "tests", "tools"]
+        sources = [p for folder in folders for p in ROOT.glob(f"{folder}/**/*") if p.suffix in (".cpp", ".hpp", ".cu", ".build")]
+        for source in sources:
+            for name in re.findall(r"\bdocs/[\w/-]+\.md\b", source.read_text()):
+                self.assertTrue((ROOT / name).exists(), f"{source.relative_to(ROOT)}: {name}")
 
     def test_every_collective_has_a_page_with_a_picture_and_a_program(self):
         for name in COLLECTIVES:
@@ -54,7 +80,7 @@ class Docs(unittest.TestCase):
             self.assertIn(line, program)  # goes on where the line before was found
 
     def test_the_plan_of_the_format_page_is_part_of_what_is_planned(self):
-        sample = re.search(r"^```yaml\n(terrace_plan.*?)^```", (ROOT / "docs/plan-format.md").read_text(), re.M | re.S).group(1)
+        sample = re.search(r"^```yaml\n(terrace_plan.*?)^```", (ROOT / "docs/reference/plan-file.md").read_text(), re.M | re.S).group(1)
         plan = iter((ROOT / "tests/golden/two-by-four.plan.yaml").read_text().splitlines())
         for line in sample.splitlines():
             if not line.startswith("verified:"):  # golden plans are not proved
@@ -63,7 +89,7 @@ class Docs(unittest.TestCase):
     def test_every_promise_names_tests_that_exist(self):
         sources = "".join(p.read_text() for p in ROOT.glob("tests/**/*.cpp"))
         builds = "".join(p.read_text() for p in ROOT.glob("tests/**/meson.build"))
-        rows = re.findall(r"^\| .* \| (`.*`) \| (\S.*) \|$", (ROOT / "docs/reliability.md").read_text(), re.M)
+        rows = re.findall(r"^\| .* \| (`.*`) \| (\S.*) \|$", (ROOT / "docs/reference/reliability.md").read_text(), re.M)
         self.assertGreaterEqual(len(rows), 10)
         for command, figure in rows:
             for name in re.findall(r"[a-z_]{4,}", "".join(re.findall(r"--gtest_filter='([^']*)'", command))):

@@ -1,5 +1,6 @@
-// Every reader against its corpus, whole and with seeded damage: nothing but terrace::error may come out. What is in a
-// folder `whole` is read as it is, since damage to it would cost much and show little.
+// Gives every reader the files of its corpus, whole and with seeded damage: nothing but terrace::error may come out.
+// Files in a folder `whole` are read as they are, since damage to them would cost much and show little. A format of
+// topologies without a corpus gets the samples of tests/readers, or its example line.
 
 #include <algorithm>
 #include <filesystem>
@@ -14,8 +15,10 @@
 
 #include "base/document.hpp"
 #include "fuzz/targets.hpp"
+#include "support/samples.hpp"
+#include "topology/formats.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,6 +30,17 @@ std::vector<std::string> texts_in(const fs::path& folder) {
             if (e.is_regular_file()) files.emplace(e.path().filename().string(), read_text(e.path(), 1 << 20));
     std::vector<std::string> texts;
     for (auto& [file, text] : files) texts.push_back(std::move(text));
+    return texts;
+}
+
+std::vector<std::string> texts_of(const fuzz_target& target) {
+    const fs::path tests = fs::path(TERRACE_SOURCE_ROOT) / "tests";
+    std::vector<std::string> texts = texts_in(tests / "fuzz" / "corpus" / target.name);
+    const topology_format* format = find_format(target.name);
+    if (!texts.empty() || format == nullptr) return texts;
+    if (!format->line.empty()) return {std::string(format->line)};
+    for (const fs::path& sample : sample_files(tests / "readers" / "samples"))
+        if (&format_of(sample.string()) == format) texts.push_back(read_text(sample, 1 << 20));
     return texts;
 }
 
@@ -109,7 +123,7 @@ class replay : public ::testing::TestWithParam<fuzz_target> {};
 
 TEST_P(replay, only_errors_come_out) {
     const fs::path folder = fs::path(TERRACE_SOURCE_ROOT) / "tests" / "fuzz" / "corpus" / GetParam().name;
-    const std::vector<std::string> texts = texts_in(folder);
+    const std::vector<std::string> texts = texts_of(GetParam());
     ASSERT_FALSE(texts.empty());
     damager d(texts);
     int read = 0, refused = 0;
@@ -133,4 +147,4 @@ INSTANTIATE_TEST_SUITE_P(readers, replay, ::testing::ValuesIn(fuzz_targets()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

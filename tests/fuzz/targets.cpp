@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,21 +12,19 @@
 
 #include <terrace/error.hpp>
 
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "plan/plan_yaml.hpp"
-#include "tools/import_child.hpp"
-#include "topology/cluster_yaml.hpp"
+#include "tools/common/import_child.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
-#include "topology/slurm_conf.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-// A file without a name that holds the bytes.
+// Returns the path of a file without a name that holds the bytes.
 const std::string& file_of(std::string_view bytes) {
     static const int fd = ::memfd_create("fuzz", 0);
     static const std::string path = fmt::format("/proc/self/fd/{}", fd);
@@ -45,18 +44,15 @@ void use(const topology& t) {
     if (write_hierarchy(read_hierarchy(document::parse(text, "again")), 0) != text) std::abort();
 }
 
-void read_cluster_file(std::string_view bytes) {
-    use(read_cluster(file_of(bytes), [](node_format, const std::string& what) -> hardware {
+// Reads a source of that format. One that may crash on bad input is read in a child process, as programs do.
+void read_topology(const topology_format& format, std::string_view bytes) {
+    const std::string source = format.line.empty() ? file_of(bytes) : std::string(bytes);
+    const auto refuse = [](const topology_format&, const std::string& what) -> hardware {
         throw input_error(what, 0, 0, "not read here");
-    }));
+    };
+    const node_reader read = format.may_crash ? node_reader(read_node_in_child) : node_reader(read_node);
+    use(read_machine(format, source, {}, {.read_node = format.describes_node() ? read : refuse}));
 }
-
-void read_nccl(std::string_view bytes) {
-    const std::string& file = file_of(bytes);
-    use(single_node("nccl", place_ranks(read_node(node_format::nccl, file), {}, file)));
-}
-
-void read_slurm(std::string_view bytes) { use({"slurm", read_slurm_topology(file_of(bytes), {}, {}), nullptr, {}}); }
 
 void read_hosts(std::string_view bytes) {
     for (const job_host& h : parse_hostfile(bytes, "hosts"))
@@ -65,19 +61,21 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
-// In a child process, as everywhere: hwloc itself may crash.
-void read_hwloc(std::string_view bytes) {
-    const std::string& file = file_of(bytes);
-    use(single_node("hwloc", place_ranks(read_node_in_child(node_format::hwloc, file), {}, file)));
+std::vector<fuzz_target> all_targets() {
+    std::vector<fuzz_target> all{{"hosts", read_hosts, 4000}, {"plan", read_plan, 500}};
+    for (const topology_format& f : topology_formats()) {
+        // Fewer where one source costs more: a process each, or a document of many values.
+        const int mutations = f.may_crash ? 60 : f.name == "cluster" ? 1000 : 4000;
+        all.push_back({f.name, [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
+    }
+    return all;
 }
-
-constexpr fuzz_target targets[] = {
-    {"cluster", read_cluster_file, 1000}, {"nccl", read_nccl, 4000}, {"slurm", read_slurm, 4000},
-    {"hosts", read_hosts, 4000},          {"plan", read_plan, 500},  {"hwloc", read_hwloc, 60},
-};
 
 }  // namespace
 
-std::span<const fuzz_target> fuzz_targets() { return targets; }
+std::span<const fuzz_target> fuzz_targets() {
+    static const std::vector<fuzz_target> targets = all_targets();
+    return targets;
+}
 
-}  // namespace terrace
+}  // namespace terrace::detail

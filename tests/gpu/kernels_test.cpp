@@ -6,13 +6,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/element_types.hpp"
 #include "gpu/memory.hpp"
 #include "kernels/gpu_reduce.hpp"
 #include "kernels/gpu_shapes.hpp"
 #include "support/effort.hpp"
 #include "support/reductions.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -76,11 +77,11 @@ TEST(kernels_on_gpu, stay_inside_their_buffers) {
 
 TEST(kernels_on_gpu, random_numbers_are_as_exact_as_they_can_be) {
     dice random(seed());
-    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
-        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+    for (const element_type type : all_element_types)
+        for (const reduce_op op : all_reduce_ops)
             for (const int k : {2, 8}) {
                 const int divisor = op == reduce_op::avg ? k : 1;
-                const reduction::form f{static_cast<element_type>(t), op, k, 200'003, divisor, false, k == 2, false};
+                const reduction::form f{type, op, k, 200'003, divisor, false, k == 2, false};
                 ASSERT_EQ(in_arena(reduction(f, random)), "") << "seed " << seed();
             }
 }
@@ -116,11 +117,11 @@ TEST(kernels_on_gpu, counts_need_64_bits) {
     }
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test
 
 // Exit status 77: skipped, for there is no GPU.
 int main(int argc, char** argv) {
-    if (const std::string why = terrace::test::no_gpu(); !why.empty()) {
+    if (const std::string why = terrace::detail::test::no_gpu(); !why.empty()) {
         std::printf("skipped: %s\n", why.c_str());
         return 77;
     }

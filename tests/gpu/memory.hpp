@@ -10,7 +10,7 @@
 
 #include <cuda_runtime.h>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 inline void check(int code, const char* what) {
     if (code != cudaSuccess)
@@ -64,4 +64,4 @@ private:
     cudaStream_t stream_;
 };
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

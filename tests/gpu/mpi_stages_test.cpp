@@ -1,7 +1,7 @@
 // Device buffers by plans of which some stages, or all, go over MPI: over the stand-in for CUDA and NCCL, with messages
 // between threads for MPI's. No result of a GPU.
 
-#include <terrace/nccl.hpp>
+#include <terrace/device.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -14,7 +14,7 @@
 #include "api/core.hpp"
 #include "gpu/stand_in_buffers.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -22,9 +22,9 @@ namespace {
 plan mixed(const hierarchy& m, const char* inside, const char* above, bool all = false, mode how = mode::scatter) {
     std::vector<stage> stages = stages_of(m, how, inside);
     stages.back().algorithm = above;
-    stages.back().over = carrier::mpi;
+    stages.back().provider = provider::mpi;
     if (all)
-        for (stage& s : stages) s.over = carrier::mpi;
+        for (stage& s : stages) s.provider = provider::mpi;
     return plan_of(m, stages, 3, 4096);
 }
 
@@ -57,14 +57,14 @@ void allreduce_turns(gpu_stand_in& gpus, communicator& comm, std::size_t count, 
 TEST(mpi_stages, run_between_what_is_before_and_behind_them) {
     for (const hierarchy& m : {machine({2, 2}), uneven(), uneven_above()})
         for (const auto& [inside, above] :
-             {std::pair("native", "ring"), std::pair("ring", "direct"), std::pair("direct", "halving")})
+             {std::pair("nccl", "ring"), std::pair("ring", "direct"), std::pair("direct", "halving")})
             for (const bool direct : {false, true}) {
                 gpu_stand_in gpus({.seed = 7});
                 const auto thrown = run_on_stand_in(
                     gpus, mixed(m, inside, above),
                     [&](communicator& comm) {
                         allreduce_turns(gpus, comm, 5003, 3);
-                        const std::string said = comm.inside().transports();
+                        const std::string said = core_of(comm).transports();
                         EXPECT_NE(said.find(direct ? "mpi from and to devices" : "mpi through host memory"),
                                   std::string::npos)
                             << said;
@@ -92,7 +92,7 @@ TEST(mpi_stages, may_be_all) {
 TEST(mpi_stages, cut_long_messages) {
     const hierarchy m = machine({2, 2});
     std::vector<stage> stages = stages_of(m, mode::scatter, "direct");
-    stages.back().over = carrier::mpi;
+    stages.back().provider = provider::mpi;
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
         gpus, plan_of(m, stages), [&](communicator& comm) { allreduce_turns(gpus, comm, 1'000'003, 1); }, patient());
@@ -101,7 +101,7 @@ TEST(mpi_stages, cut_long_messages) {
 
 TEST(mpi_stages, every_collective) {
     const hierarchy m = machine({2, 2});
-    const plan both = with_roots(mixed(m, "native", "ring"), mixed(m, "native", "tree", false, mode::root));
+    const plan both = with_roots(mixed(m, "nccl", "ring"), mixed(m, "nccl", "tree", false, mode::root));
     for (const bool direct : {false, true}) {
         gpu_stand_in gpus({});
         const auto thrown = run_on_stand_in(
@@ -119,7 +119,7 @@ TEST(mpi_stages, share_a_communicator_with_host_buffers) {
     };
     std::atomic<int> before{0}, through{0};
     const auto thrown = run_on_stand_in(
-        gpus, mixed(machine({2, 2}), "native", "ring"),
+        gpus, mixed(machine({2, 2}), "nccl", "ring"),
         [&](communicator& comm) {
             constexpr std::size_t count = 2000;
             device_buffer there(gpus, count);
@@ -138,7 +138,7 @@ TEST(mpi_stages, share_a_communicator_with_host_buffers) {
 TEST(mpi_stages, are_refused_by_a_graph_on_all_ranks) {
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
-        gpus, mixed(machine({2, 2}), "native", "ring"),
+        gpus, mixed(machine({2, 2}), "nccl", "ring"),
         [&](communicator& comm) {
             device_buffer data(gpus, 500);
             fill(data.data(), comm.rank(), 500);
@@ -202,7 +202,7 @@ TEST(mpi_stages, failures_end_the_calls_of_all) {
         gpu_stand_in gpus({});
         std::atomic<int> ready{0};
         const auto thrown = run_on_stand_in(
-            gpus, mixed(machine({2, 2}), "native", "ring"),
+            gpus, mixed(machine({2, 2}), "nccl", "ring"),
             [&](communicator& comm) {
                 device_buffer data(gpus, 3000);
                 const gpu_stream stream = gpus.make_stream(comm.rank());
@@ -227,7 +227,7 @@ TEST(mpi_stages, are_refused_where_streams_cannot_wait_for_the_host) {
     gpu_stand_in gpus({});
     gpus.fail("cuStreamWaitValue32", 2, 801);
     const auto thrown = run_on_stand_in(
-        gpus, mixed(machine({2, 2}), "native", "ring"), [](communicator&) { ADD_FAILURE() << "created"; }, patient(1));
+        gpus, mixed(machine({2, 2}), "nccl", "ring"), [](communicator&) { ADD_FAILURE() << "created"; }, patient(1));
     for (const std::exception_ptr& t : thrown)
         EXPECT_TRUE(text_of(t).starts_with("transport: cuda cuStreamWaitValue32: ")) << text_of(t);
     EXPECT_EQ(gpus.left(), "");
@@ -262,4 +262,4 @@ TEST(mpi_stages, an_error_of_mpi_names_stage_and_ranks) {
     EXPECT_EQ(gpus.left(), "");
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

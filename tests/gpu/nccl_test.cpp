@@ -16,7 +16,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -36,10 +36,10 @@ std::vector<hierarchy> machines() {
     return all;
 }
 
-std::vector<stage> stages_of(const hierarchy& m, const char* algorithm) {
+std::vector<stage> stages_of(const hierarchy& m, std::string_view by) {
     std::vector<stage> all;
     for (int l = 0; l < m.depth(); ++l)
-        all.push_back({{l}, m.shape.uniform_size(l).value_or(0), mode::scatter, algorithm});
+        all.push_back(run_by({{l}, m.shape.uniform_size(l).value_or(0), mode::scatter}, by));
     return all;
 }
 
@@ -62,28 +62,17 @@ private:
 
 template <class T>
 constexpr ncclDataType_t nccl_type{};
-template <>
-constexpr ncclDataType_t nccl_type<std::int8_t> = ncclInt8;
-template <>
-constexpr ncclDataType_t nccl_type<std::uint32_t> = ncclUint32;
-template <>
-constexpr ncclDataType_t nccl_type<std::int64_t> = ncclInt64;
-template <>
-constexpr ncclDataType_t nccl_type<float16> = ncclFloat16;
-template <>
-constexpr ncclDataType_t nccl_type<bfloat16> = ncclBfloat16;
-template <>
-constexpr ncclDataType_t nccl_type<float> = ncclFloat32;
-template <>
-constexpr ncclDataType_t nccl_type<double> = ncclFloat64;
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) \
+    template <>                                                     \
+    constexpr ncclDataType_t nccl_type<element> = nccl;
+#include <terrace/element_types.def>
 
 ncclRedOp_t nccl_op(reduce_op op) {
-    switch (op) {
-        case reduce_op::prod: return ncclProd;
-        case reduce_op::min: return ncclMin;
-        case reduce_op::max: return ncclMax;
-        default: return ncclSum;
-    }
+    constexpr ncclRedOp_t ops[] = {
+#define TERRACE_REDUCE_OP(name, mpi, nccl) nccl,
+#include <terrace/reduce_ops.def>
+    };
+    return ops[static_cast<std::size_t>(op)];
 }
 
 // Small enough that any order of up to 16 of them has the same result in every type.
@@ -162,9 +151,9 @@ TEST_F(on_gpu, have_what_nccls_allreduce_has) {
     const nccl_world peer;
     const std::vector<hierarchy> all = machines();
     for (const hierarchy& m : all)
-        for (const char* algorithm : {"native", "ring", "direct", "halving"}) {
+        for (const char* algorithm : {"nccl", "ring", "direct", "halving"}) {
             const bool last = &m == &all.back();
-            if (!last && algorithm != std::string_view("native") && algorithm != std::string_view("ring")) continue;
+            if (!last && algorithm != std::string_view("nccl") && algorithm != std::string_view("ring")) continue;
             SCOPED_TRACE(fmt::format("{} {}", text(m.shape), algorithm));
             communicator comm = create(plan_of(m, stages_of(m, algorithm), 2, 4096));
             for (const std::size_t count :
@@ -219,7 +208,7 @@ TEST_F(on_gpu, run_every_collective) {
 TEST_F(on_gpu, graphs_replay) {
     constexpr std::size_t count = 50'001;
     const hierarchy m = machines().back();
-    communicator comm = create(plan_of(m, stages_of(m, "native"), 2, 4096));
+    communicator comm = create(plan_of(m, stages_of(m, "nccl"), 2, 4096));
     const device_vector<float> from(count, stream_), to(count, stream_);
     const auto call = [&] {
         nccl::allreduce(comm, device_span<const float>(from.data(), count), device_span<float>(to.data(), count),
@@ -254,4 +243,4 @@ TEST_F(on_gpu, host_buffers_go_through_the_same_communicator) {
     EXPECT_EQ(wrong_elements<float>(comm, 12345, 3), 0);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

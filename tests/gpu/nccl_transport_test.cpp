@@ -1,7 +1,7 @@
 // Device buffers over the stand-in for CUDA and NCCL: no result of a GPU.
 
+#include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
-#include <terrace/nccl.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -12,7 +12,7 @@
 #include "gpu/stand_in_buffers.hpp"
 #include "transport/nccl/module.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -32,7 +32,7 @@ void allreduce_once(gpu_stand_in& gpus, communicator& comm, std::size_t count) {
 TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
     constexpr std::size_t count = 5003;
     for (const hierarchy& m : {machine({2, 2}), machine({4, 2}), machine({2, 2, 2}), uneven()})
-        for (const char* algorithm : {"ring", "halving", "direct", "native"}) {
+        for (const char* algorithm : {"ring", "halving", "direct", "nccl"}) {
             gpu_stand_in gpus({.seed = 3});
             const auto thrown = run_on_stand_in(
                 gpus, all_stages(m, algorithm, 3, 4096),
@@ -59,11 +59,11 @@ TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
 }
 
 TEST(gpu_streams, every_collective) {
-    for (const char* algorithm : {"direct", "native"}) {
+    for (const char* algorithm : {"direct", "nccl"}) {
         const hierarchy m = machine({2, 2});
-        const bool native = std::string_view(algorithm) == "native";
+        const bool by_nccl = std::string_view(algorithm) == "nccl";
         const plan both = with_roots(all_stages(m, algorithm, 2, 1024),
-                                     all_stages(m, native ? "native" : "tree", 2, 1024, mode::root));
+                                     all_stages(m, by_nccl ? "nccl" : "tree", 2, 1024, mode::root));
         gpu_stand_in gpus({});
         const auto thrown = run_on_stand_in(
             gpus, both, [&](communicator& comm) { run_others(gpus, comm, 301); }, patient());
@@ -71,12 +71,42 @@ TEST(gpu_streams, every_collective) {
     }
 }
 
+// In a stream, started, and by members that wait.
+TEST(gpu_streams, blocks_of_the_callers_counts) {
+    for (const char* algorithm : {"direct", "nccl"}) {
+        gpu_stand_in gpus({});
+        const auto thrown = run_on_stand_in(
+            gpus, all_stages(machine({2, 2}), algorithm, 2, 1024),
+            [&](communicator& comm) {
+                const std::vector<std::int64_t> counts{300, 0, 17, 100};
+                const auto me = static_cast<std::size_t>(comm.rank()), own = static_cast<std::size_t>(counts[me]);
+                constexpr std::size_t all = 417;
+                device_buffer whole(gpus, all), mine(gpus, own + 1), gathered(gpus, all), again(gpus, all);
+                fill(whole.data(), comm.rank(), all);
+                const device_span<float> block = mine.span().subspan(0, own);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                nccl::reduce_scatter(comm, whole.span(), block, counts, reduce_op::sum, stream);
+                nccl::allgather(comm, block, gathered.span(), counts, stream);
+                nccl::synchronize(comm);
+                EXPECT_EQ(wrong(gathered.data(), comm.size(), all), 0);
+                mine.data()[0] = 0;
+                const std::span<float> block_by_member(mine.data(), own), all_of_it(again.data(), all);
+                comm.reduce_scatter_async(std::span(whole.data(), all), block_by_member, counts).wait();
+                comm.allgather_async(block_by_member, all_of_it, counts).wait();
+                EXPECT_EQ(wrong(again.data(), comm.size(), all), 0);
+                EXPECT_THROW(nccl::allgather(comm, block, whole.span().subspan(0, 5), counts, stream), usage_error);
+            },
+            patient());
+        expect_well(gpus, thrown);
+    }
+}
+
 // A body that divides evenly among all goes through NCCL's own collectives, and a tail by messages.
-TEST(gpu_stages, bodies_are_native_and_tails_are_not) {
+TEST(gpu_stages, bodies_go_to_nccl_and_tails_by_messages) {
     const auto calls_of = [](std::size_t count, reduce_op op) {
         gpu_stand_in gpus({});
         const auto thrown = run_on_stand_in(
-            gpus, all_stages(machine({4, 2}), "native"),
+            gpus, all_stages(machine({4, 2}), "nccl"),
             [&](communicator& comm) {
                 device_buffer data(gpus, count);
                 std::fill_n(data.data(), count, 1.0f);
@@ -105,7 +135,7 @@ TEST(gpu_stages, bodies_are_native_and_tails_are_not) {
 TEST(gpu_calls, host_and_device_buffers_share_a_communicator) {
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
-        gpus, all_stages(machine({2, 2}), "native", 2, 1024),
+        gpus, all_stages(machine({2, 2}), "nccl", 2, 1024),
         [&](communicator& comm) {
             constexpr std::size_t count = 1000;
             device_buffer there(gpus, count);
@@ -113,7 +143,7 @@ TEST(gpu_calls, host_and_device_buffers_share_a_communicator) {
             for (int turn = 0; turn < 3; ++turn) {
                 allreduce_both(comm, there, here, turn);
             }
-            EXPECT_THROW(comm.allreduce(std::span<const float>(here), std::span(there.data(), count)), usage_error);
+            EXPECT_THROW(comm.allreduce(here, std::span(there.data(), count)), usage_error);
         },
         patient());
     expect_well(gpus, thrown);
@@ -132,7 +162,7 @@ TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
 TEST(gpu_calls, a_split_has_its_own_communicators) {
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
-        gpus, all_stages(machine({4, 2}), "native"),
+        gpus, all_stages(machine({4, 2}), "nccl"),
         [&](communicator& comm) {
             std::optional<communicator> part = comm.split(comm.rank() % 3 == 0 ? 1 : 0);
             ASSERT_TRUE(part.has_value());
@@ -165,7 +195,7 @@ TEST(gpu_calls, a_communicator_without_a_device_says_so) {
 TEST(gpu_graphs, captured_calls_run_again) {
     constexpr std::size_t count = 4001;
     for (const hierarchy& m : {machine({2, 2}), uneven()})
-        for (const char* algorithm : {"ring", "native"}) {
+        for (const char* algorithm : {"ring", "nccl"}) {
             gpu_stand_in gpus({.seed = 5});
             const auto thrown = run_on_stand_in(
                 gpus, all_stages(m, algorithm, 2, 4096),
@@ -207,7 +237,7 @@ TEST(gpu_errors, creation_fails_on_all_ranks_and_leaves_nothing) {
         gpu_stand_in gpus({});
         gpus.fail(function, each.second, 2);
         const auto thrown = run_on_stand_in(
-            gpus, all_stages(machine({2, 2}), "native"),
+            gpus, all_stages(machine({2, 2}), "nccl"),
             [&](communicator&) { ADD_FAILURE() << "created though " << function << " failed"; }, patient(0.3));
         for (const std::exception_ptr& t : thrown)
             EXPECT_TRUE(text_of(t).find("rank ") != std::string::npos &&
@@ -234,11 +264,11 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
                                                                      {"ncclRecv", "direct"},
                                                                      {"ncclGroupStart", "ring"},
                                                                      {"ncclGroupEnd", "halving"},
-                                                                     {"ncclAllReduce", "native"},
-                                                                     {"ncclReduceScatter", "native"},
-                                                                     {"ncclAllGather", "native"},
+                                                                     {"ncclAllReduce", "nccl"},
+                                                                     {"ncclReduceScatter", "nccl"},
+                                                                     {"ncclAllGather", "nccl"},
                                                                      {"ncclCommGetAsyncError", "ring"},
-                                                                     {"cudaEventRecord", "native"},
+                                                                     {"cudaEventRecord", "nccl"},
                                                                      {"cudaStreamWaitEvent", "ring"},
                                                                      {"combine", "direct"},
                                                                      {"cudaMalloc", "direct"},
@@ -275,7 +305,7 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
 
 // The call returns all the same: who waits is the stream. Then the watcher ends it.
 TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
-    for (const char* algorithm : {"native", "ring"}) {
+    for (const char* algorithm : {"nccl", "ring"}) {
         gpu_stand_in gpus({.remote_errors = false});
         std::atomic<int> through{0};
         options o = patient(0.3);
@@ -315,11 +345,11 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
 // -- roots
 
 // Groups of a root's own, made when it is first met.
-TEST(gpu_roots, have_native_stages_each) {
+TEST(gpu_roots, have_groups_of_their_own) {
     const hierarchy m = machine({2, 2});
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(
-        gpus, all_stages(m, "native", 1, 0, mode::root),
+        gpus, all_stages(m, "nccl", 1, 0, mode::root),
         [&](communicator& comm) {
             device_buffer data(gpus, 256), result(gpus, 256);
             const gpu_stream stream = gpus.make_stream(comm.rank());
@@ -440,4 +470,4 @@ TEST(stand_in, broken_rules_are_named) {
     EXPECT_EQ(gpus.left(), "");
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

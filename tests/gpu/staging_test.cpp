@@ -15,7 +15,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -70,7 +70,7 @@ void with_staging(gpu_stand_in& gpus, const plan& p,
     loopback::run(p, [&](communicator& comm) {
         gpus.runtime().use_device(comm.rank());
         const gpu_stream stream = gpus.make_stream(comm.rank());
-        staging s(std::make_unique<staging::stager>(gpus.runtime(), comm, comm.rank(), chunk));
+        staging s = staging_access::make(std::make_unique<stager>(gpus.runtime(), comm, comm.rank(), chunk));
         body(comm, s, stream);
     });
     EXPECT_EQ(gpus.violations(), std::vector<std::string>{});
@@ -167,7 +167,7 @@ TEST(staging, failures_of_cuda_are_errors_and_leave_nothing) {
             device_floats data(gpus.runtime(), 5000);
             fill(data, 0, 5000);
             try {
-                staging s(std::make_unique<staging::stager>(gpus.runtime(), comm, 0, chunk));
+                staging s = staging_access::make(std::make_unique<stager>(gpus.runtime(), comm, 0, chunk));
                 s.allreduce(data.span(), reduce_op::sum, gpus.make_stream(0));
             } catch (const transport_error& e) {
                 thrown = e.call();
@@ -182,10 +182,10 @@ TEST(staging, failures_of_cuda_are_errors_and_leave_nothing) {
 TEST(staging, chunks_hold_an_element_of_each_block) {
     gpu_stand_in gpus({});
     loopback::run(scattered(17), [&](communicator& comm) {
-        staging s(std::make_unique<staging::stager>(gpus.runtime(), comm, comm.rank() % 16, 64));
+        staging s = staging_access::make(std::make_unique<stager>(gpus.runtime(), comm, comm.rank() % 16, 64));
         EXPECT_THROW(s.allgather(device_span<const float>(nullptr, 5), device_span<float>(nullptr, 85), nullptr),
                      usage_error);
     });
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

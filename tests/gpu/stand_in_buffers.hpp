@@ -11,15 +11,16 @@
 
 #include <gtest/gtest.h>
 
+#include <terrace/device.hpp>
 #include <terrace/error.hpp>
-#include <terrace/nccl.hpp>
 
 #include "gpu/stand_in_ranks.hpp"
+#include "plan/plan_access.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
 // What tests of device buffers over the stand-in have in common.
-namespace terrace::test {
+namespace terrace::detail::test {
 
 inline hierarchy machine(std::vector<int> sizes) {
     hierarchy m = machine_of(tree::uniform(sizes));
@@ -27,15 +28,15 @@ inline hierarchy machine(std::vector<int> sizes) {
     return m;
 }
 
-inline std::vector<stage> stages_of(const hierarchy& m, mode how, const char* algorithm) {
+inline std::vector<stage> stages_of(const hierarchy& m, mode how, std::string_view by) {
     std::vector<stage> all;
-    for (int l = 0; l < m.depth(); ++l) all.push_back({{l}, m.shape.uniform_size(l).value_or(0), how, algorithm});
+    for (int l = 0; l < m.depth(); ++l) all.push_back(run_by({{l}, m.shape.uniform_size(l).value_or(0), how}, by));
     return all;
 }
 
-inline plan all_stages(const hierarchy& m, const char* algorithm, int lanes = 1, std::int64_t chunk = 0,
+inline plan all_stages(const hierarchy& m, std::string_view by, int lanes = 1, std::int64_t chunk = 0,
                        mode how = mode::scatter) {
-    return plan_of(m, stages_of(m, how, algorithm), lanes, chunk);
+    return plan_of(m, stages_of(m, how, by), lanes, chunk);
 }
 
 // A rank's buffer on its device.
@@ -131,10 +132,10 @@ inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
 
 // The scattering plan's rules, with those of another for collectives that have a root.
 inline plan with_roots(const plan& scattering, const plan& rooted) {
-    recipe both = scattering.get();
-    for (const auto& [what, rules] : rooted.get().rules)
+    plan_data both = data_of(scattering);
+    for (const auto& [what, rules] : data_of(rooted).rules)
         if (has_root(what)) both.rules[what] = rules;
-    return plan(std::make_shared<const recipe>(both));
+    return to_plan(both);
 }
 
 inline std::string text_of(const std::exception_ptr& thrown) {
@@ -164,4 +165,4 @@ inline hierarchy uneven() {
     return m;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

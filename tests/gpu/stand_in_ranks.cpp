@@ -3,19 +3,19 @@
 #include <thread>
 
 #include "api/core.hpp"
+#include "plan/plan_access.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
                                                 const std::function<void(communicator&)>& body, const options& o,
                                                 bool tells, bool device_memory) {
-    loopback_world world(p.get().machine.node_sizes(), device_memory);
+    loopback_world world(data_of(p).machine.node_sizes(), device_memory);
     std::vector<std::exception_ptr> thrown(static_cast<std::size_t>(p.ranks()));
     const auto rank_main = [&](int rank) {
         try {
-            communicator comm(std::make_unique<communicator::core>(p, world.join(rank), rank, o,
-                                                                   device_setting{&on.runtime(), rank}));
+            communicator comm = make_communicator(p, world.join(rank), rank, o, device_setting{&on.runtime(), rank});
             body(comm);
         } catch (...) {
             thrown[static_cast<std::size_t>(rank)] = std::current_exception();
@@ -28,4 +28,4 @@ std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
     return thrown;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

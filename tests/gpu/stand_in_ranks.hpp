@@ -8,7 +8,7 @@
 
 #include "support/gpu_stand_in.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// Runs `body` once per rank of the plan, each in a thread of its own, on a communicator with a device of the stand-in:
 /// rank r has device r. Creation is in the threads, too.
@@ -19,4 +19,4 @@ std::vector<std::exception_ptr> run_on_stand_in(gpu_stand_in& on, const plan& p,
                                                 const std::function<void(communicator&)>& body, const options& o = {},
                                                 bool tells = true, bool device_memory = false);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -6,7 +6,7 @@
 #include "gpu/stand_in_ranks.hpp"
 #include "support/effort.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -32,4 +32,4 @@ std::vector<world> worlds() {
     return {{"nccl_stand_in", sizes, run_ranks}};
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -17,8 +17,15 @@ import unittest
 
 CASE, BUILD, ROOT, PREFIX, LIBDIR, COMPILER = sys.argv[1:7]
 MPIRUN = sys.argv[8:]
+WRAPPER = "mpicxx.mpich" if "mpich" in MPIRUN[0] else "mpicxx.openmpi"
+if shutil.which(WRAPPER) is None:
+    WRAPPER = "mpicxx"
 BUILD, ROOT = pathlib.Path(BUILD), pathlib.Path(ROOT)
 COMPILER = shlex.split(COMPILER)
+
+# How programs are started with each MPI that there is a module for.
+LAUNCHERS = {"openmpi": ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
+             "mpich": ["mpiexec.mpich"]}
 
 # Levels of one node, so that the ranks of one machine are the plan's.
 CLUSTER = """\
@@ -47,6 +54,10 @@ def run(*command, **more):
     return done.stdout
 
 
+def needs(file):
+    return re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", file))
+
+
 class Installed(unittest.TestCase):
     """Everything lies in self.prefix; the build's own record of what it installed is kept."""
 
@@ -72,6 +83,14 @@ class Installed(unittest.TestCase):
         run(self.prefix / "bin/terrace", "plan", "cluster.yaml", "-o", "plan.yaml", cwd=self.directory)
         return self.directory / "plan.yaml"
 
+    def compile(self, source, program, wrapper=None):
+        """Compiles as README says, with an MPI's compiler, or without MPI."""
+        line = re.search(r"^mpicxx (.*pkg-config.*)$", (ROOT / "README.md").read_text(), re.M).group(1)
+        words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {program}")
+        compiler = shlex.join(COMPILER)
+        run("sh", "-c", f"{wrapper or compiler} -Wall -Wextra -Werror {words}",
+            env=dict(self.environment, OMPI_CXX=compiler, MPICH_CXX=compiler))
+
     def run_examples(self, programs):
         plan = self.plan()
         for name, lines in PRINTED.items():
@@ -87,19 +106,23 @@ class Installed(unittest.TestCase):
 
 class Files(Installed):
     def test_installs_everything_and_removes_it_again(self):
-        own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").glob("*.hpp")}
+        own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").iterdir() if p.suffix in (".hpp", ".def")}
         self.assertEqual(self.files("include"), own | {"terrace/version.hpp"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1",
-                          "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench"})
+                          "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench",
+                          "fish/vendor_completions.d/terrace.fish", "fish/vendor_completions.d/terrace-bench.fish",
+                          "zsh/site-functions/_terrace", "zsh/site-functions/_terrace-bench"})
         self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in ["bench-suite", "running.py", "vcluster"]})
         self.assertIn("usage: terrace-bench --suite", run(self.prefix / "bin/terrace-bench", "--suite", "--help"))
-        for file in ["README.md", "docs/architecture.md", "docs/collectives/allreduce.md", "docs/examples/allreduce.cpp",
-                     "docs/examples/CMakeLists.txt", "topologies/two-by-four/cluster.yaml"]:
+        for file in ["README.md", "docs/explanation/architecture.md", "docs/collectives/allreduce.md",
+                     "docs/examples/allreduce.cpp", "docs/examples/CMakeLists.txt",
+                     "topologies/two-by-four/cluster.yaml"]:
             self.assertIn(file, self.files("share/doc/terrace"))
         libraries = self.files(LIBDIR)
-        module = {"terrace-nccl.so"} if (BUILD / "lib/transport/nccl/terrace-nccl.so").exists() else set()
+        module = {p.name for p in BUILD.glob("lib/transport/*/terrace-*.so")}
+        self.assertTrue(module & {"terrace-openmpi.so", "terrace-mpich.so"})
         self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
                          {"pkgconfig/terrace.pc", "cmake/terrace/terrace-config.cmake",
                           "cmake/terrace/terrace-config-version.cmake"} | module)
@@ -107,15 +130,50 @@ class Files(Installed):
         run("ninja", "-C", BUILD, "uninstall")
         self.assertEqual(sorted(self.stage.rglob("*")), [])
 
+    def compile(self, text, *options):
+        """What the compiler says of a program; empty if it accepts it."""
+        program = self.directory / "program.cpp"
+        program.write_text(text)
+        done = subprocess.run([*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, program],
+                              capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
+        return done.stderr if done.returncode else ""
+
+    def test_headers_stand_alone_and_define_no_macros_but_their_own(self):
+        for header in sorted((self.prefix / "include/terrace").glob("*.hpp")):
+            if header.name not in ("mpi.hpp", "nccl.hpp"):  # which need MPI's headers
+                self.assertEqual(self.compile(f"#include <terrace/{header.name}>\n", "-std=c++20", "-Wall", "-Werror"), "")
+        macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp", "-I", self.prefix / "include",
+                     "-x", "c++", "/dev/null")
+        found = set(re.findall(r"#define (TERRACE_\w+)", macros))
+        self.assertEqual(found, {"TERRACE_API"} | {f"TERRACE_VERSION_{part}" for part in ("MAJOR", "MINOR", "PATCH")})
+
+    def test_says_that_it_needs_cxx20(self):
+        for header in ["terrace", "communicator", "types", "loopback", "window"]:
+            said = self.compile(f"#include <terrace/{header}.hpp>\n", "-std=c++17")
+            first = next(line for line in said.splitlines() if "error" in line)
+            self.assertIn("Terrace needs C++20: compile with -std=c++20", first)
+
+    def test_internals_are_out_of_reach(self):
+        for words in ["(void)&terrace::communicator::inside;", "(void)&terrace::plan::get;",
+                      "terrace::communicator c(nullptr);", "terrace::plan p(nullptr);",
+                      "terrace::window<int> w(nullptr, 3);", "terrace::request r(nullptr, 3);"]:
+            said = self.compile(f"#include <terrace/terrace.hpp>\nint main() {{ {words} }}\n", "-std=c++20")
+            self.assertRegex(said, "private|no member|not a member|no matching|incomplete", words)
+
     def test_links_lead_to_files(self):
         pages = self.prefix / "share/doc/terrace"
         run(sys.executable, ROOT / "tests/docs/docs_test.py", pages, "Docs.test_links_lead_to_files")
 
     def test_needs_no_gpu(self):
         for file in [*self.libraries.glob("libterrace.so.*"), *(self.prefix / "bin").iterdir()]:
-            needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", file))
-            self.assertIn("libc.so.6", needed)
-            self.assertEqual([n for n in needed if re.search("cuda|nccl|nvidia", n)], [], file)
+            self.assertIn("libc.so.6", needs(file))
+            self.assertEqual([n for n in needs(file) if re.search("cuda|nccl|nvidia", n)], [], file)
+
+    def test_needs_no_mpi(self):
+        for file in [*self.libraries.glob("libterrace.so.*"), self.prefix / "bin/terrace"]:
+            self.assertEqual([n for n in needs(file) if re.search("mpi", n)], [], file)
+        for module in self.libraries.glob("terrace-*mpi*.so"):
+            self.assertEqual(len([n for n in needs(module) if re.search("mpi", n)]), 1, module)
 
     def test_has_one_version(self):
         text = (self.prefix / "include/terrace/version.hpp").read_text()
@@ -134,7 +192,7 @@ class Files(Installed):
         marked |= set(re.findall(r"^TERRACE_API [^;(]*?(\w+)\(", headers, re.M))
         self.assertIn("communicator", marked)
         function = r"^(?!TERRACE_API|using|constexpr|inline|template)[a-z][\w:&*<> ]* \w+\("
-        templates = r"^template <.*>\n(?:[^\n]*\n)"  # which are compiled where they are used
+        templates = r"^template <.*>\n(?: *requires .*\n(?: +.*\n)*)?[^\n]*\n"  # which are compiled where they are used
         self.assertEqual(re.findall(function, re.sub(templates, "", headers, flags=re.M), re.M), [], "without TERRACE_API")
         public = set()
         for line in run("nm", "-DC", "--defined-only", self.libraries / "libterrace.so").splitlines():
@@ -146,7 +204,7 @@ class Files(Installed):
                 continue
             self.assertTrue(len(path) <= 3 and marked & set(path[1:]), f"{symbol} is not public")
             public |= marked & set(path[1:])
-        self.assertLessEqual({"communicator", "plan", "input_error", "create", "run", "version"}, public)
+        self.assertLessEqual({"communicator", "plan", "input_error", "create_over_mpi", "run", "version"}, public)
 
 
 class Pages(Installed):
@@ -193,12 +251,39 @@ class Pages(Installed):
 
 class PkgConfig(Installed):
     def test_examples_build_and_run(self):
-        line = re.search(r"^g\+\+ (.*pkg-config.*)$", (ROOT / "README.md").read_text(), re.M).group(1)
-        examples = self.prefix / "share/doc/terrace/docs/examples"
-        for source in sorted(examples.glob("*.cpp")):
-            words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {self.directory / source.stem}")
-            run("sh", "-c", f"{shlex.join(COMPILER)} -Wall -Wextra -Werror {words}", env=self.environment)
+        for source in sorted((self.prefix / "share/doc/terrace/docs/examples").glob("*.cpp")):
+            self.compile(source, self.directory / source.stem, None if source.stem == "loopback" else WRAPPER)
         self.run_examples(self.directory)
+
+
+class Mpis(Installed):
+    """One installed library serves programs with each MPI, and without."""
+
+    def setUp(self):
+        super().setUp()
+        self.examples = self.prefix / "share/doc/terrace/docs/examples"
+
+    def test_every_mpi_and_none(self):
+        plan = self.plan()
+        for library, launcher in LAUNCHERS.items():
+            if not (self.libraries / f"terrace-{library}.so").exists() or shutil.which(f"mpicxx.{library}") is None:
+                print(f"left out: programs with {library}, which is not here")
+                continue
+            with self.subTest(library):
+                program = self.directory / f"allreduce-{library}"
+                self.compile(self.examples / "allreduce.cpp", program, f"mpicxx.{library}")
+                out = run(*launcher, "-np", "4", program, plan, env=self.environment)
+                self.assertEqual(sorted(out.splitlines()), PRINTED["allreduce"])
+        self.compile(self.examples / "loopback.cpp", self.directory / "loopback")
+        self.assertEqual([n for n in needs(self.directory / "loopback") if "mpi" in n], [])
+        self.assertRegex(run(self.directory / "loopback", plan, env=self.environment), r"^4 ranks: 4 by socket.*\n$")
+
+    def test_a_missing_module_says_what_to_install(self):
+        self.compile(self.examples / "allreduce.cpp", self.directory / "allreduce", WRAPPER)
+        for module in self.libraries.glob("terrace-*mpi*.so"):
+            module.unlink()
+        with self.assertRaisesRegex(AssertionError, r"terrace-(openmpi|mpich)\.so is missing: .* \(on Debian lib\w+-dev\)"):
+            run(*MPIRUN, "-np", "2", self.directory / "allreduce", self.plan(), env=self.environment)
 
 
 class CMake(Installed):
@@ -206,7 +291,7 @@ class CMake(Installed):
         build = self.directory / "build"
         environment = dict(os.environ, CXX=shlex.join(COMPILER))
         run("cmake", "-S", self.prefix / "share/doc/terrace/docs/examples", "-B", build,
-            f"-DCMAKE_PREFIX_PATH={self.prefix}", env=environment)
+            f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DMPI_CXX_COMPILER={shutil.which(WRAPPER)}", env=environment)
         run("cmake", "--build", build)
         self.run_examples(build)
 
@@ -217,7 +302,7 @@ class CMake(Installed):
             run("cmake", "-S", self.directory, "-B", self.directory / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
 
 
-NEEDS = {"PkgConfig": "pkg-config", "CMake": "cmake"}
+NEEDS = {"PkgConfig": "pkg-config", "Mpis": "pkg-config", "CMake": "cmake"}
 
 if __name__ == "__main__":
     if CASE in NEEDS and shutil.which(NEEDS[CASE]) is None:

@@ -1,9 +1,12 @@
 // Calls in flight: many at once, waited for in any order, and what a rank says when one does not end.
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,13 +16,14 @@
 
 #include <terrace/loopback.hpp>
 
+#include "plan/plan_access.hpp"
 #include "support/allocations.hpp"
 #include "support/bad_calls.hpp"
 #include "support/dice.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -27,8 +31,8 @@ std::vector<plan> plans() {
     std::vector<plan> all;
     for (const hierarchy& machine :
          {machine_of(tree({{4, 2, 3}, {3}})), machine_of(tree::uniform(std::vector{2, 2, 2}))})
-        for (const char* inner : {"ring", "native"}) {
-            std::vector<stage> stages{{{0}, machine.shape.uniform_size(0).value_or(0), mode::scatter, inner}};
+        for (const char* inner : {"ring", "shared_memory"}) {
+            std::vector<stage> stages{run_by({{0}, machine.shape.uniform_size(0).value_or(0), mode::scatter}, inner)};
             for (int l = 1; l < machine.depth(); ++l)
                 stages.push_back({{l}, machine.shape.uniform_size(l).value_or(0), mode::scatter, "ring"});
             all.push_back(plan_of(machine, stages, 2, 8192));
@@ -83,7 +87,7 @@ void run_many(bool progress_thread) {
             }
         };
         loopback::run(p, rank_main, o);
-        EXPECT_EQ(wrong, 0) << p.get().text;
+        EXPECT_EQ(wrong, 0) << data_of(p).text;
     }
 }
 
@@ -151,10 +155,10 @@ TEST(async, all_collectives) {
         std::vector<int> ones(3 * many, 1), sums(3), mine(2, me), all(2 * many);
         std::vector<int> told(5, me == 2 ? 42 : 0), total(3 * many);
         std::vector<request> requests;
-        requests.push_back(comm.reduce_scatter_async<int>(std::span<const int>(ones), std::span(sums)));
-        requests.push_back(comm.allgather_async<int>(std::span<const int>(mine), std::span(all)));
-        requests.push_back(comm.broadcast_async(std::span(told), 2));
-        requests.push_back(comm.reduce_async<int>(std::span<const int>(ones), std::span(total), 1));
+        requests.push_back(comm.reduce_scatter_async(ones, sums));
+        requests.push_back(comm.allgather_async(mine, all));
+        requests.push_back(comm.broadcast_async(told, 2));
+        requests.push_back(comm.reduce_async(ones, total, 1));
         wait_all(requests);
         EXPECT_EQ(sums, std::vector<int>(3, n));
         for (int r = 0; r < n; ++r) EXPECT_EQ(all[static_cast<std::size_t>(2 * r)], r);
@@ -254,7 +258,8 @@ void miss_a_rank(options::checking level, const std::string& where) {
         o);
     for (int r = 0; r < 3; ++r) {
         const std::string& m = messages[static_cast<std::size_t>(r)];
-        EXPECT_NE(m.find("not through after 0.3 s"), std::string::npos) << r << ": " << m;
+        EXPECT_NE(m.find("timed out after 0.3 s (options::timeout), waiting for rank"), std::string::npos)
+            << r << ": " << m;
         EXPECT_NE(m.find(where), std::string::npos) << m;
     }
     // Somebody waits for rank 3 itself.
@@ -307,7 +312,8 @@ TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
     options o;
     o.trace_file = file.path();
     const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
-    const plan p = plan_of(machine, {{{0}, 2, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}}, 2, 4096);
+    const plan p = plan_of(
+        machine, {{{0}, 2, mode::scatter, "", provider::shared_memory}, {{1}, 2, mode::scatter, "ring"}}, 2, 4096);
     loopback::run(
         p,
         [&](communicator& comm) {
@@ -328,6 +334,47 @@ TEST(trace, has_a_slice_for_each_chunk_on_tracks_by_rank_and_stage) {
     EXPECT_EQ(slices, 4 * 4 * 10);  // ranks x stages up and down x chunks
 }
 
+// Slices of one track follow one another, whatever calls and communicators are in flight together.
+TEST(trace, tracks_hold_no_two_slices_at_once) {
+    const temporary file("trace");
+    options o;
+    o.trace_file = file.path();
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
+    const plan p = plan_of(machine, {{{0, 1}, 4, mode::scatter, "ring"}}, 2, 4096);
+    loopback::run(
+        p,
+        [&](communicator& comm) {
+            std::optional<communicator> half = comm.split(comm.rank() % 2);
+            std::vector<float> a(10 * 1024, 1), b(5 * 1024, 1), c(7 * 1024, 1);
+            request first = comm.allreduce_async(std::span(a));
+            request second = comm.allreduce_async(std::span(b));
+            request third = half->allreduce_async(std::span(c));
+            third.wait();
+            second.wait();
+            first.wait();
+        },
+        o);
+    std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> tracks;
+    std::set<int> communicators;
+    std::set<std::int64_t> bytes;
+    for (const nlohmann::json& e : read(file.path())) {
+        if (e["ph"] != "X") continue;
+        const double begin = e["ts"].get<double>();
+        tracks[{e["pid"].get<int>(), e["tid"].get<int>()}].emplace_back(begin, begin + e["dur"].get<double>());
+        communicators.insert(e["args"]["communicator"].get<int>());
+        bytes.insert(e["args"]["bytes"].get<std::int64_t>());
+        EXPECT_EQ(e["args"]["collective"], "allreduce");
+        EXPECT_EQ(e["args"]["type"], "float32");
+    }
+    EXPECT_EQ(communicators.size(), 8U);  // ranks are threads of one process, and each has two
+    EXPECT_EQ(bytes, (std::set<std::int64_t>{5 * 4096, 7 * 4096, 10 * 4096}));
+    constexpr double rounding = 0.002;  // [us]
+    for (auto& [track, slices] : tracks) {
+        std::sort(slices.begin(), slices.end());
+        for (std::size_t i = 1; i < slices.size(); ++i) EXPECT_LE(slices[i - 1].second, slices[i].first + rounding);
+    }
+}
+
 // Rank 0 begins it; the others must not wait for rank 0 in their first call.
 TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
     const temporary file("no-such-directory");
@@ -345,4 +392,4 @@ TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
         }
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

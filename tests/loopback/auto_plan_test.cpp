@@ -12,7 +12,7 @@
 #include "api/placement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
     const std::vector<int> sizes{2, 1, 3};
@@ -25,11 +25,11 @@ TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
         for (int r = 0; r < 6; ++r)
             ranks.emplace_back([&, r] {
                 const auto i = static_cast<std::size_t>(r);
-                std::unique_ptr<transport> net = world.join(r);
-                found[i] = describe_job(*net);
-                net = in_order(std::move(net), found[i].place);
-                nodes[i] = net->nodes();
-                ids[i] = plan_job(found[i], *net).id();
+                team all = world.join(r).ranks;
+                found[i] = describe_job(all);
+                all = in_order(std::move(all), found[i].place);
+                nodes[i] = all.nodes();
+                ids[i] = plan_job(found[i], all).id();
             });
     }
     EXPECT_EQ(found.front().machine.node_sizes(), sizes);
@@ -45,7 +45,7 @@ TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
 }
 
 // Ranks that give their places from last to first.
-TEST(auto_plan, a_transport_is_put_in_order) {
+TEST(auto_plan, ranks_are_put_in_order) {
     const std::vector<int> sizes{2, 1};
     loopback_world world(sizes);
     std::vector<int> rank(3);
@@ -54,13 +54,13 @@ TEST(auto_plan, a_transport_is_put_in_order) {
         std::vector<std::jthread> ranks;
         for (int r = 0; r < 3; ++r)
             ranks.emplace_back([&, r] {
-                const std::unique_ptr<transport> net = in_order(world.join(r), 2 - r);
-                rank[static_cast<std::size_t>(r)] = net->rank();
-                nodes[static_cast<std::size_t>(r)] = net->nodes();
+                team all = in_order(world.join(r).ranks, 2 - r);
+                rank[static_cast<std::size_t>(r)] = all.rank();
+                nodes[static_cast<std::size_t>(r)] = all.nodes();
             });
     }
     EXPECT_EQ(rank, (std::vector<int>{2, 1, 0}));
     EXPECT_EQ(nodes.front(), (std::vector<int>{0, 1, 1}));
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -15,7 +15,7 @@
 #include "support/bad_calls.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -163,9 +163,9 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     loopback_world world(std::vector{2});
     std::atomic<bool> moved{false};
     const auto rank_main = [&](int rank) {
-        const std::unique_ptr<transport> net = world.join(rank);
+        endpoint net(world.join(rank), 1);
         call_check check(
-            *net, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
+            net, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
         while (rank == 1 && !moved) std::this_thread::yield();
         const call_shape call{.count = 1, .counts = {}};
         check.begin(call, signature_of(call));
@@ -210,4 +210,4 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
     EXPECT_EQ(all, std::vector<std::string>(2));
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -7,10 +7,11 @@
 
 #include <terrace/loopback.hpp>
 
+#include "plan/plan_access.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -84,7 +85,7 @@ TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_run
     o.plan_file = TERRACE_SOURCE_ROOT "/tests/golden/three-racks.plan.yaml";
     loopback::run([](communicator&) {}, o);
     const plan p = plan::load(o.plan_file);
-    const recipe& r = p.get();
+    const plan_data& r = data_of(p);
     for (const std::string& part :
          {"plan " + p.id() +
               " \"three-racks\", 12 ranks (2 x 2 x 3), transport shm in nodes, loopback; allreduce up to ",
@@ -95,4 +96,4 @@ TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_run
     EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -6,17 +6,18 @@
 
 #include <terrace/loopback.hpp>
 
+#include "plan/plan_access.hpp"
 #include "planner/planner.hpp"
 #include "support/bad_calls.hpp"
 #include "support/effort.hpp"
 #include "support/parts.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
-plan planned(const hierarchy& machine) { return plan(std::make_shared<const recipe>(make_plan("whole", machine))); }
+plan planned(const hierarchy& machine) { return to_plan(make_plan("whole", machine)); }
 
 }  // namespace
 
@@ -43,6 +44,23 @@ TEST(split, parts_of_all_kinds_of_machines) {
         }
     }
     EXPECT_GT(cases, 40);
+}
+
+TEST(split, by_node_joins_the_ranks_of_each_node) {
+    hierarchy machine = machine_of(tree({{4, 2, 3}, {3}}));
+    machine.levels[1].medium = fabric::ethernet;
+    loopback::run(planned(machine), [](communicator& comm) {
+        communicator node = comm.split_by_node();
+        const std::size_t number = comm.rank() < 4 ? 0 : comm.rank() < 6 ? 1 : 2;
+        constexpr int sizes[] = {4, 2, 3}, first[] = {0, 4, 6}, sums[] = {6, 9, 21};
+        EXPECT_EQ(node.size(), sizes[number]);
+        EXPECT_EQ(node.rank(), comm.rank() - first[number]);
+        std::vector<int> data{comm.rank()};
+        node.allreduce(data);
+        EXPECT_EQ(data[0], sums[number]);
+        const communicator reversed = comm.split_by_node(-comm.rank());
+        EXPECT_EQ(reversed.rank(), node.size() - 1 - node.rank());
+    });
 }
 
 // The plan of a part is for the part: a node alone does not know of the network.
@@ -107,4 +125,4 @@ TEST(split, a_rank_that_fails_fails_the_parts_too) {
     EXPECT_EQ(told, 3);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

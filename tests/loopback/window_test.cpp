@@ -13,12 +13,13 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
 plan node_of(int ranks) {
-    return plan_of(machine_of(tree::uniform(std::vector{ranks})), {{{0}, ranks, mode::scatter, "native"}}, 2, 4096);
+    return plan_of(machine_of(tree::uniform(std::vector{ranks})),
+                   {{{0}, ranks, mode::scatter, "", provider::shared_memory}}, 2, 4096);
 }
 
 constexpr std::size_t count = 5000;
@@ -112,8 +113,9 @@ TEST(window, is_plain_memory_where_nothing_is_shared) {
 // What windows are for: where the vector is at home in the caller's buffer, nothing is copied inside the node.
 TEST(window, calls_in_windows_copy_nothing) {
     const hierarchy machine = machine_of(tree::uniform(std::vector{4, 2}));
-    const std::vector<stage> stages{{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}};
-    capabilities can{.native = ~0u, .domain = {0, 0, 0, 0, 1, 1, 1, 1}, .slot_bytes = 1 << 20, .slots = 2};
+    const std::vector<stage> stages{{{0}, 4, mode::scatter, "", provider::shared_memory},
+                                    {{1}, 2, mode::scatter, "ring"}};
+    capabilities can{.stages = ~0u, .domain = {0, 0, 0, 0, 1, 1, 1, 1}, .slot_bytes = 1 << 20, .slots = 2};
     const auto copies = [&](buffer home) {
         const composition c = compose(machine, stages, 4096, 16);
         const schedule s = lower(generate(c, collective::allreduce, 1, can, home), can);
@@ -123,4 +125,4 @@ TEST(window, calls_in_windows_copy_nothing) {
     EXPECT_GT(copies(buffer::scratch), 0);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

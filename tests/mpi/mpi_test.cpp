@@ -13,6 +13,7 @@
 #include <terrace/mpi.hpp>
 
 #include "base/document.hpp"
+#include "plan/plan_access.hpp"
 #include "support/bad_calls.hpp"
 #include "support/library_calls.hpp"
 #include "support/mpi_ranks.hpp"
@@ -20,7 +21,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -30,10 +31,10 @@ options anywhere() {
     return o;
 }
 
-plan flat(const hierarchy& machine, const char* algorithm = "ring") {
+plan flat(const hierarchy& machine, std::string_view by = "ring") {
     std::vector<int> all;
     for (int l = 0; l < machine.depth(); ++l) all.push_back(l);
-    return plan_of(machine, {{all, machine.ranks(), mode::scatter, algorithm}});
+    return plan_of(machine, {run_by({all, machine.ranks(), mode::scatter}, by)});
 }
 
 // The message of the plan_error that creating throws; empty if it does not.
@@ -81,7 +82,8 @@ TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
     } catch (const usage_error& e) {
         why = e.what();
     }
-    EXPECT_TRUE(mentions(why, "needs MPI_THREAD_MULTIPLE") && mentions(why, "with MPI_THREAD_FUNNELED")) << why;
+    EXPECT_TRUE(mentions(why, "MPI_Init_thread for MPI_THREAD_MULTIPLE") && mentions(why, "with MPI_THREAD_FUNNELED"))
+        << why;
 }
 
 TEST(mpi_create, refuses_other_nodes_on_every_rank) {
@@ -113,7 +115,7 @@ TEST(mpi_create, names_the_rank_with_another_plan) {
 // Every rank reads the plan that the options name; one that cannot must not leave the others waiting.
 TEST(mpi_create, takes_the_plan_that_the_options_name) {
     const std::string file = fmt::format("mpi_test.{}.plan.yaml", ranks());
-    if (rank() == 0) write_atomically(file, flat(machine_of(tree::uniform(std::vector{ranks()}))).get().text);
+    if (rank() == 0) write_atomically(file, data_of(flat(machine_of(tree::uniform(std::vector{ranks()})))).text);
     MPI_Barrier(MPI_COMM_WORLD);
     options o = anywhere();
     o.plan_file = file;
@@ -137,7 +139,7 @@ TEST(mpi_create, takes_the_plan_that_the_options_name) {
 
 TEST(mpi_create, names_the_file_of_a_plan_that_does_not_fit) {
     const std::string file = fmt::format("mpi_test.{}.more.plan.yaml", ranks());
-    if (rank() == 0) write_atomically(file, flat(machine_of(tree::uniform(std::vector{ranks() + 1}))).get().text);
+    if (rank() == 0) write_atomically(file, data_of(flat(machine_of(tree::uniform(std::vector{ranks() + 1})))).text);
     MPI_Barrier(MPI_COMM_WORLD);
     const std::string why = refusal(plan::load(file), anywhere());
     EXPECT_TRUE(why.starts_with(file + ": topology.levels: the plan is for")) << why;
@@ -146,6 +148,31 @@ TEST(mpi_create, names_the_file_of_a_plan_that_does_not_fit) {
 }
 
 // The job is described and planned for where no plan is given; rank 0 says so in one line.
+TEST(mpi_create, fails_on_all_ranks_where_one_has_no_module) {
+    options o = anywhere();
+    const bool culprit = rank() == ranks() - 1;
+    if (culprit) o.mpi_module = "/nowhere/terrace-openmpi.so";
+    std::string why;
+    try {
+        mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()}))), o);
+    } catch (const transport_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, culprit ? "/nowhere/terrace-openmpi.so" : "another rank cannot load the module")) << why;
+}
+
+TEST(mpi_create, refuses_a_module_for_another_mpi) {
+    mpi_world other = world_of(MPI_COMM_WORLD);
+    other.function = reinterpret_cast<void (*)()>(&MPI_Comm_size);
+    std::string why;
+    try {
+        create_over_mpi(other, flat(machine_of(tree::uniform(std::vector{ranks()}))), anywhere());
+    } catch (const transport_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, "than the program; build Terrace with the program's")) << why;
+}
+
 TEST(mpi_create, plans_by_itself_where_no_plan_is_given) {
     options o;
     std::vector<std::string> lines;
@@ -211,7 +238,7 @@ TEST(mpi_create, names_the_rank_whose_plan_file_has_one_byte_changed) {
     if (ranks() < 3) GTEST_SKIP() << "of two ranks neither is most";
     const int culprit = ranks() / 2;
     const hierarchy machine = machine_of(tree::uniform(std::vector{ranks()}));
-    std::string text = plan_of(machine, {{{0}, ranks(), mode::scatter, "ring"}}, 2, 65536).get().text;
+    std::string text = data_of(plan_of(machine, {{{0}, ranks(), mode::scatter, "ring"}}, 2, 65536)).text;
     const std::size_t lanes = text.find("lanes: 2");
     ASSERT_NE(lanes, std::string::npos) << text;
     if (rank() == culprit) text[lanes + 7] = '3';
@@ -237,7 +264,7 @@ TEST(mpi_split, parts_and_parts_of_parts) {
 
 // More than run at once, by messages and in shared memory; waited for from the last to the first.
 TEST(mpi_async, many_calls_in_flight) {
-    for (const char* algorithm : {"ring", "native"}) {
+    for (const char* algorithm : {"ring", "shared_memory"}) {
         communicator comm =
             mpi::create(MPI_COMM_WORLD, flat(machine_of(tree::uniform(std::vector{ranks()})), algorithm), anywhere());
         constexpr int calls = 24;
@@ -281,7 +308,7 @@ TEST(mpi_library, runs_stages_lane_by_lane) {
     const int each = n > 1 ? 4 : 0;  // of 64 KiB, in chunks of 16 KiB
     for (const mode how : {mode::scatter, mode::root}) {
         communicator comm =
-            mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "mpi"}}, 2, 1 << 14), anywhere());
+            mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, n, how, "", provider::mpi}}, 2, 1 << 14), anywhere());
         const library_calls before = library_calls_so_far();
         EXPECT_EQ(wrong_elements<float>(comm, 1 << 14, 3), 0);
         const library_calls after = library_calls_so_far();
@@ -299,7 +326,7 @@ TEST(mpi_library, a_stage_that_others_do_not_join_ends_at_its_deadline) {
     options o = anywhere();
     o.timeout = std::chrono::milliseconds(300);
     o.check = options::checking::off;
-    const plan p = plan_of(machine_of(tree::uniform(std::vector{n})), {{{0}, n, mode::scatter, "mpi"}});
+    const plan p = plan_of(machine_of(tree::uniform(std::vector{n})), {{{0}, n, mode::scatter, "", provider::mpi}});
     {
         communicator comm = mpi::create(MPI_COMM_WORLD, p, o);
         std::vector<float> data(1000, 1.0f);
@@ -308,7 +335,7 @@ TEST(mpi_library, a_stage_that_others_do_not_join_ends_at_its_deadline) {
                 comm.allreduce(std::span(data));
                 ADD_FAILURE() << "returned though nobody else called";
             } catch (const timeout_error& e) {
-                EXPECT_TRUE(mentions(e.what(), "chunk 0: stage_reduce_scatter rank 1")) << e.what();
+                EXPECT_TRUE(mentions(e.what(), "chunk 0: stage_reduce_scatter with rank 1")) << e.what();
             }
         }
         MPI_Barrier(MPI_COMM_WORLD);
@@ -354,4 +381,4 @@ TEST(mpi_create, refuses_ranks_that_do_not_share_memory_alike) {
     EXPECT_TRUE(mentions(refusal(plan_for(ranks()), o), "no shared memory"));
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

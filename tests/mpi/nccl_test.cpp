@@ -13,7 +13,7 @@
 #include "support/shapes.hpp"
 #include "transport/nccl/module.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -78,4 +78,4 @@ TEST(nccl_create, says_that_there_is_no_gpu) {
 }
 #endif
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -15,7 +15,7 @@
 #include "support/interleave.hpp"
 #include "support/programs.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 constexpr int mutants = 2000, interleavings = 200;
@@ -255,4 +255,4 @@ TEST(mutations, every_harmful_mutant_is_refused) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

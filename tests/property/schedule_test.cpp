@@ -22,7 +22,7 @@
 #include "support/programs.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 constexpr int all_up_to = test::slowness > 1 ? 7 : 12;
@@ -175,7 +175,7 @@ void check_generator(std::string_view name, algorithm::generator emit, int size,
     std::set<int> steps;
     for (int position = 0; position < size; ++position) {
         builder out(position, size, collective::allreduce, whole.end);
-        emit(out, {members, shards, whole, position, root});
+        emit(out, group(members, shards, root).seen_from(position));
         steps.insert(out.step());
         const schedule s = lower(out.finish(), {});
         for (const instr& i : s.instrs) {
@@ -189,14 +189,15 @@ void check_generator(std::string_view name, algorithm::generator emit, int size,
 }
 
 TEST(generators, take_the_same_steps_everywhere_and_agree_on_every_message) {
-    for (const algorithm& a : algorithms())
-        for (int size = 1; size <= most_ranks; ++size)
-            for (algorithm::generator emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce}) {
-                const bool rooted = emit != nullptr && (emit == a.reduce || emit == a.broadcast);
-                for (int root = 0; emit != nullptr && root < (rooted ? size : 1); ++root)
-                    check_generator(a.name, emit, size, root);
-            }
+    for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
+        for (const algorithm& a : rows)
+            for (int size = 1; size <= most_ranks; ++size)
+                for (algorithm::generator emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce}) {
+                    const bool rooted = emit != nullptr && (emit == a.reduce || emit == a.broadcast);
+                    for (int root = 0; emit != nullptr && root < (rooted ? size : 1); ++root)
+                        check_generator(a.name, emit, size, root);
+                }
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,4 +1,4 @@
-#include "topology/cluster_yaml.hpp"
+#include "topology/formats/cluster.hpp"
 
 #include <filesystem>
 #include <string>
@@ -9,13 +9,13 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "support/temporary.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies";
@@ -24,10 +24,10 @@ const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT)
 topology read(const std::string& text) {
     const std::filesystem::path file = temporary("cluster_yaml_test.yaml");
     write_atomically(file, text);
-    const auto uneven_node = [&](node_format format, const std::string& what) {
+    const auto uneven_node = [&](const topology_format& format, const std::string& what) {
         if (what.ends_with("missing.xml")) throw input_error(what, 0, 0, "cannot be opened");
         if (what.ends_with("broken.xml")) throw input_error(what, 7, 2, "no tag");
-        EXPECT_EQ(format, node_format::hwloc);
+        EXPECT_EQ(format.name, "hwloc");
         EXPECT_EQ(what, (file.parent_path() / "node.xml").string());
         const part core{.what = part::kind::core};
         return hardware{{.children = {{.what = part::kind::package, .children = {core, core}},
@@ -319,7 +319,7 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
         {"terrace_topology: 99999999999999999999\n", ":1:19: format 99999999999999999999 of a newer version"},
         {"terrace_topology: 0\n", "\"0\" is not an integer from 1"},
         {"terrace_topology: 1\nlevels: [{name: a, size: 2, fabric: shm}]\n", "\"name\" is missing"},
-        {head + "level: 3\n", ":3:1: unknown key \"level\"; known here: terrace_topology,"},
+        {head + "level: 3\n", ":3:1: unknown key \"level\"; did you mean levels?; known here: terrace_topology,"},
         {head + "node: {hwloc: node.xml, ranks: threads}\n",
          ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
         {head + "node: {hwloc: missing.xml, ranks: cores}\n", "missing.xml: cannot be opened"},
@@ -402,4 +402,4 @@ TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,4 +1,4 @@
-#include "topology/hwloc_xml.hpp"
+#include "topology/formats/hwloc.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -17,13 +17,13 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "support/temporary.hpp"
-#include "tools/import_child.hpp"
-#include "topology/nccl_xml.hpp"
+#include "tools/common/import_child.hpp"
+#include "topology/formats/nccl.hpp"
 #include "topology/node.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 const std::filesystem::path root = TERRACE_SOURCE_ROOT;
@@ -239,4 +239,4 @@ TEST(import_child, has_limits) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/hwloc_xml.hpp"
+#include "topology/formats/synthetic.hpp"
 #include "topology/job.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 using numbers = std::vector<int>;
@@ -130,4 +130,4 @@ TEST(job_node, this_machine) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

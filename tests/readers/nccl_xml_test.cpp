@@ -1,4 +1,4 @@
-#include "topology/nccl_xml.hpp"
+#include "topology/formats/nccl.hpp"
 
 #include <filesystem>
 #include <string>
@@ -12,7 +12,7 @@
 #include "support/temporary.hpp"
 #include "topology/node.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 std::filesystem::path written(const std::string& text) {
@@ -133,4 +133,4 @@ TEST(nccl_xml, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -9,14 +9,14 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
 #include "base/hosts.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "support/temporary.hpp"
 #include "topology/formats.hpp"
+#include "topology/formats/slurm.hpp"
 #include "topology/restrict.hpp"
-#include "topology/slurm_conf.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 using names = std::vector<std::string>;
@@ -162,12 +162,12 @@ TEST(restricted, names_a_host_that_is_not_there) {
 hierarchy slurm(const std::string& text, const names& hosts = {}, const std::optional<uplink>& nodes = {}) {
     const std::filesystem::path file = temporary("topology.conf");
     write_atomically(file, text);
-    return read_slurm_topology(file, nodes, hosts);
+    return read_slurm_topology(file, nodes, hosts).machine;
 }
 
 TEST(slurm_conf, speeds) {
     const hierarchy h = slurm(
-        "SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40000\n"
+        "SwitchName=a Nodes=n[0-1] LinkSpeed=100\nSwitchName=b Nodes=n[2-3] LinkSpeed=40\n"
         "SwitchName=top Switches=a,b\n");
     EXPECT_EQ(h.levels[0].rates, (std::vector{12.5e9, 12.5e9, 5e9, 5e9}));
     EXPECT_TRUE(h.levels[0].bandwidth_assumed);     // Slurm gives no unit
@@ -204,6 +204,36 @@ TEST(slurm_conf, speeds_of_switches_at_several_heights) {
     EXPECT_EQ(restricted(h, parse_hostlist("n[0-7],m0")).levels[1].rates, (std::vector{25e9, 6.25e9}));
 }
 
+slurm_network network_of(const std::string& text, std::optional<link_unit> unit = {}) {
+    const std::filesystem::path file = temporary("topology.conf");
+    write_atomically(file, text);
+    return read_slurm_topology(file, {}, {}, unit);
+}
+
+// LinkSpeed has no unit: one holds for the whole file.
+TEST(slurm_conf, one_unit_for_all_switches) {
+    const auto leaves_and_spine = [](int leaf, int spine) {
+        return "SwitchName=a Nodes=n[0-1] LinkSpeed=" + std::to_string(leaf) +
+               "\nSwitchName=b Nodes=n[2-3] LinkSpeed=" + std::to_string(leaf) +
+               "\nSwitchName=s Switches=a,b LinkSpeed=" + std::to_string(spine) + "\n";
+    };
+    struct row {
+        int leaf, spine;
+        std::optional<link_unit> unit;
+        double node, uplink;
+        std::size_t notes;
+    };
+    for (const row& r : {row{800, 3200, {}, 100e9, 400e9, 1}, row{10'000, 40'000, {}, 1.25e9, 5e9, 1},
+                         row{999, 1000, {}, 999e9 / 8, 125e9, 1}, row{100, 400, link_unit::mbit, 12.5e6, 50e6, 0},
+                         row{800, 400, link_unit::gbit, 100e9, 50e9, 1}}) {
+        const slurm_network n = network_of(leaves_and_spine(r.leaf, r.spine), r.unit);
+        EXPECT_DOUBLE_EQ(n.machine.levels[0].bandwidth, r.node) << r.leaf;
+        EXPECT_DOUBLE_EQ(n.machine.levels[1].bandwidth, r.uplink) << r.leaf;
+        EXPECT_EQ(n.machine.levels[0].bandwidth_assumed, !r.unit) << r.leaf;
+        EXPECT_EQ(n.notes.size(), r.notes) << r.leaf;
+    }
+}
+
 TEST(slurm_conf, islands_need_hosts_of_one) {
     const std::string islands = "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=m[0-2]\n";
     EXPECT_NE(error_of([&] { slurm(islands); }).find(":2:1: nothing connects switch \"b\" with switch \"a\""),
@@ -231,7 +261,7 @@ TEST(slurm_conf, blanks_quotes_and_byte_order_marks) {
     const std::filesystem::path file = temporary("topology.conf");
     for (const std::string& slurms : {text, std::string("# top\nSwitchName = a\n"), std::string("Include x.conf\n")}) {
         write_atomically(file, slurms);
-        EXPECT_EQ(format_of(file), file_format::slurm) << slurms;
+        EXPECT_EQ(format_of(file).name, "slurm") << slurms;
     }
 }
 
@@ -271,4 +301,4 @@ TEST(slurm_conf, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

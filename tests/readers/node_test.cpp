@@ -6,10 +6,10 @@
 
 #include <gtest/gtest.h>
 
-#include "topology/hwloc_xml.hpp"
+#include "topology/formats/synthetic.hpp"
 #include "topology/node.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 using kind = part::kind;
@@ -74,4 +74,4 @@ TEST(node, the_uplink_is_no_more_than_slots_carry) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

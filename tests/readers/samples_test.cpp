@@ -13,12 +13,13 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "support/samples.hpp"
 #include "support/temporary.hpp"
-#include "tools/machine.hpp"
+#include "tools/common/machine.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,10 +27,9 @@ namespace fs = std::filesystem;
 const fs::path samples = fs::path(TERRACE_SOURCE_ROOT) / "tests" / "readers" / "samples";
 
 std::set<std::string> files() {
-    std::set<std::string> result;
-    for (const fs::directory_entry& e : fs::directory_iterator(samples))
-        if (e.path().extension() != ".txt") result.insert(e.path().filename().string());
-    return result;
+    std::set<std::string> names;
+    for (const fs::path& file : sample_files(samples)) names.insert(file.filename().string());
+    return names;
 }
 
 topology load(const std::string& file) { return load_machine({.source = (samples / file).string()}); }
@@ -125,6 +125,21 @@ TEST(samples, the_slurm_job) {
     ::unsetenv("SLURM_JOB_NODELIST");
 }
 
+// A cluster file is the one format that no sample has: topologies/ is full of them.
+TEST(samples, every_format_has_one) {
+    std::set<std::string_view> formats{"cluster"};
+    for (const std::string& file : files()) formats.insert(format_of((samples / file).string()).name);
+    for (const topology_format& f : topology_formats()) {
+        if (f.line.empty()) EXPECT_TRUE(formats.contains(f.name)) << f.name;
+        else EXPECT_GT(load_machine({.source = std::string(f.line)}).machine.ranks(), 0) << f.name;
+    }
+}
+
+TEST(samples, formats_are_found_by_name) {
+    for (const topology_format& f : topology_formats()) EXPECT_EQ(find_format(f.name), &f);
+    EXPECT_EQ(find_format("pdf"), nullptr);
+}
+
 TEST(samples, other_xml_is_refused_by_name) {
     const fs::path file = temporary("other.xml");
     write_atomically(file, "<?xml version=\"1.0\"?>\n<!-- a > b -->\n<svg/>\n");
@@ -132,10 +147,11 @@ TEST(samples, other_xml_is_refused_by_name) {
         format_of(file);
         FAIL();
     } catch (const input_error& e) {
-        EXPECT_EQ(e.what(),
-                  file.string() + ": XML with root <svg> is not read; hwloc writes <topology>, NCCL <system>");
+        const std::string_view text = e.what();
+        EXPECT_TRUE(text.starts_with(file.string() + ": XML with root <svg> is no known format; known are: ")) << text;
+        for (const topology_format& f : topology_formats()) EXPECT_NE(text.find(f.description), text.npos) << text;
     }
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

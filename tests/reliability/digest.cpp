@@ -11,7 +11,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -27,19 +27,20 @@ std::string digest_of(communicator& comm) {
 
 }  // namespace
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test
 
 int main(int argc, char** argv) {
     using namespace terrace;
-    using namespace terrace::test;
+    using namespace terrace::detail;
+    using namespace terrace::detail::test;
     MPI_Init(&argc, &argv);
     try {
         options anywhere;
         anywhere.place = options::placement::anywhere;
         const hierarchy machine = machine_of(tree::uniform(std::vector{4}));
-        for (const char* algorithm : {"direct", "native", "ring"}) {
-            communicator comm =
-                mpi::create(MPI_COMM_WORLD, plan_of(machine, {{{0}, 4, mode::scatter, algorithm}}, 3, 4096), anywhere);
+        for (const char* algorithm : {"direct", "ring", "shared_memory"}) {
+            communicator comm = mpi::create(
+                MPI_COMM_WORLD, plan_of(machine, {run_by({{0}, 4, mode::scatter}, algorithm)}, 3, 4096), anywhere);
             std::printf("%s %s\n", algorithm, digest_of(comm).c_str());
         }
     } catch (const error& e) {

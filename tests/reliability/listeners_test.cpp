@@ -18,7 +18,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -54,7 +54,8 @@ std::set<std::string> listeners() {
 }
 
 plan flat_plan(int ranks) {
-    return plan_of(machine_of(tree::uniform(std::vector{ranks})), {{{0}, ranks, mode::scatter, "native"}}, 2, 16384);
+    return plan_of(machine_of(tree::uniform(std::vector{ranks})),
+                   {{{0}, ranks, mode::scatter, "", provider::shared_memory}}, 2, 16384);
 }
 
 }  // namespace
@@ -89,4 +90,4 @@ TEST(listeners, none_are_opened) {
     EXPECT_EQ(listeners(), before);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

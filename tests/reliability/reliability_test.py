@@ -73,7 +73,7 @@ class Launches(unittest.TestCase):
         print(f"{runs} launches on 4 ranks: " + ", ".join(sorted(lines)))
         # One line per rank and plan, of which all ranks have the same.
         self.assertEqual({len(out.splitlines()) for out in seen}, {12})
-        self.assertEqual(sorted(line.split()[0] for line in lines), ["direct", "native", "ring"])
+        self.assertEqual(sorted(line.split()[0] for line in lines), ["direct", "ring", "shared_memory"])
 
 
 if __name__ == "__main__":

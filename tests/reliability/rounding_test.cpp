@@ -9,25 +9,17 @@
 
 #include <terrace/loopback.hpp>
 
+#include "base/element_types.hpp"
 #include "support/dice.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
 constexpr int ranks = 64;
 constexpr std::size_t count = 2048;
-
-template <class T>
-constexpr int fraction_bits = 0;
-template <>
-constexpr int fraction_bits<float16> = 10;
-template <>
-constexpr int fraction_bits<bfloat16> = 7;
-template <>
-constexpr int fraction_bits<float> = 23;
 
 // The largest error of an element, of inputs between 0 and 1: these sums only grow, and so do their errors.
 template <element T>
@@ -48,7 +40,7 @@ double worst_error(const std::vector<stage>& stages, const hierarchy& machine) {
     });
     double worst = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const double last_place = std::ldexp(1.0, std::ilogb(sums[i]) - fraction_bits<T>);
+        const double last_place = std::ldexp(1.0, std::ilogb(sums[i]) - fraction_bits<T>());
         worst = std::max(worst, std::abs(static_cast<double>(static_cast<float>(result[i])) - sums[i]) / last_place);
     }
     return worst;
@@ -95,4 +87,4 @@ TEST(rounding, errors_grow_with_the_sizes_of_the_stages) {
     EXPECT_GT(ring.bfloat16, 3 * directs.bfloat16);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

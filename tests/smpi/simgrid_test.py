@@ -59,7 +59,7 @@ class SimGrid(Scratch):
             self.assertEqual(row["wrong_ranks"], 0, row)
             self.assertLess(abs(row["time_s"] / row["closed_form_s"] - 1), 0.12, row)
             if row["algorithm"] not in ("hierarchical", "staged"):
-                continue  # a latency that is not hidden (docs/paper.md) shows in the others
+                continue  # a latency that is not hidden (docs/measurements/paper.md) shows in the others
             simulated = json.loads(self.call(TERRACE, "simulate", "plan.yaml", "--bytes", str(row["bytes"]), "--json",
                                              *([] if row["algorithm"] == "hierarchical" else ["--algorithm", "staged"])))
             self.assertLess(abs(row["time_s"] / simulated["simulated_s"] - 1), 0.05, row)
@@ -68,7 +68,7 @@ class SimGrid(Scratch):
 if __name__ == "__main__":
     missing = [tool for tool in ("smpicxx", "smpirun") if not shutil.which(tool)]
     if missing:
-        print(f"skipped: SimGrid is not installed, {' and '.join(missing)} missing (tools/install-deps --smpi)")
+        print(f"skipped: SimGrid is not installed, {' and '.join(missing)} missing (tools/install-deps)")
         sys.exit(77)
     if not os.environ.get("TERRACE_TEST_ALL"):
         print("left out: 1 of 2 tests under SimGrid, the one that builds the runtime for it (--all)")

@@ -17,11 +17,11 @@ void* allocate(std::size_t bytes) noexcept {
 
 }  // namespace
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 int allocations() noexcept { return count; }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test
 
 void* operator new(std::size_t bytes) {
     if (void* memory = allocate(bytes)) return memory;

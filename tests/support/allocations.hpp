@@ -1,8 +1,8 @@
 #pragma once
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// How often this thread has allocated by operator new, in programs that link allocations.cpp themselves.
 int allocations() noexcept;
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -4,10 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "plan/plan_access.hpp"
 #include "planner/planner.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -56,7 +57,7 @@ void meet(communicator& comm) {
 plan plan_for(int ranks) {
     const hierarchy machine =
         machine_of(ranks % 4 == 0 ? tree::uniform(std::vector{4, ranks / 4}) : tree::uniform(std::vector{ranks}));
-    return plan(std::make_shared<const recipe>(make_plan("test", machine)));
+    return to_plan(make_plan("test", machine));
 }
 
 std::vector<bad_call> bad_calls(int ranks) {
@@ -106,4 +107,4 @@ std::string trouble_with(communicator& comm, const bad_call& what, int culprit, 
     return {};
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

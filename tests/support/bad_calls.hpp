@@ -6,7 +6,7 @@
 
 #include <terrace/communicator.hpp>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// A plan with rules for all collectives, for so many ranks.
 plan plan_for(int ranks);
@@ -29,4 +29,4 @@ std::vector<bad_call> bad_calls(int ranks);
 /// this rank gets, if anything.
 std::string trouble_with(communicator& comm, const bad_call& what, int culprit, agreed_before before);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -12,25 +12,25 @@
 #include <fmt/ranges.h>
 #include <xxhash.h>
 
-namespace terrace::test {
+#include "base/element_types.hpp"
+
+namespace terrace::detail::test {
 
 namespace {
 
-template <class T>
-constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
-
 // What the oracle computes in: exact for the values below.
 template <class T>
-using wide = std::conditional_t<is_float<T>, double, std::make_unsigned_t<std::conditional_t<is_float<T>, int, T>>>;
+using wide = std::conditional_t<is_float_element<T>, double,
+                                std::make_unsigned_t<std::conditional_t<is_float_element<T>, int, T>>>;
 
 template <class T>
 T narrowed(double x) {
-    return static_cast<T>(static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x));
+    return static_cast<T>(static_cast<accumulator_t<T>>(x));
 }
 
 template <class T>
 double widened(T x) {
-    return static_cast<std::conditional_t<std::is_same_v<T, double>, double, float>>(x);
+    return static_cast<accumulator_t<T>>(x);
 }
 
 std::uint64_t mixed(std::uint64_t z) {
@@ -63,7 +63,7 @@ public:
         const std::uint64_t dice = mixed(salt_ + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u +
                                          static_cast<std::uint64_t>(rank) * 0xd1342543de82ef95u);
         if (!goes_up(c_.what)) return from_bits<T>(dice);  // moved as it is, NaN and all
-        if constexpr (is_float<T>) {
+        if constexpr (is_float_element<T>) {
             if (rank == c_.nan_from && i % 3 == rank % 3)
                 return narrowed<T>(std::bit_cast<double>(dice | std::uint64_t{0x7ff8} << 48));
             return narrowed<T>(c_.data == contents::rough ? rough(dice) : exact(dice));
@@ -81,7 +81,7 @@ public:
             nan |= is_nan(next);
             total = combined(total, next);
         }
-        if constexpr (is_float<T>) {
+        if constexpr (is_float_element<T>) {
             if (nan) return narrowed<T>(std::numeric_limits<double>::quiet_NaN());
             if (c_.op != reduce_op::avg) return narrowed<T>(total);
             if constexpr (std::is_same_v<T, double>) return total / ranks_;
@@ -94,7 +94,7 @@ public:
 
 private:
     static wide<T> up(T x) {
-        if constexpr (is_float<T>) return widened(x);
+        if constexpr (is_float_element<T>) return widened(x);
         else return static_cast<wide<T>>(x);
     }
 
@@ -119,7 +119,8 @@ private:
 
     wide<T> combined(wide<T> a, wide<T> b) const {
         // Unsigned arithmetic wraps; short types are promoted to int, where a product must not overflow.
-        using safe = std::conditional_t<is_float<T>, double, std::conditional_t<sizeof(T) < 4, std::uint32_t, wide<T>>>;
+        using safe =
+            std::conditional_t<is_float_element<T>, double, std::conditional_t<sizeof(T) < 4, std::uint32_t, wide<T>>>;
         switch (c_.op) {
             case reduce_op::prod: return static_cast<wide<T>>(static_cast<safe>(a) * static_cast<safe>(b));
             case reduce_op::min: return before(b, a) ? b : a;
@@ -129,7 +130,7 @@ private:
     }
 
     static bool before(wide<T> a, wide<T> b) {
-        if constexpr (is_float<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+        if constexpr (is_float_element<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
         else return static_cast<T>(a) < static_cast<T>(b);
     }
 
@@ -261,21 +262,7 @@ std::string describe(const call& c) {
 }
 
 outcome make(communicator& comm, const call& c, std::uint64_t salt) {
-    switch (c.type) {
-        case element_type::int8: return make_typed<std::int8_t>(comm, c, salt);
-        case element_type::int16: return make_typed<std::int16_t>(comm, c, salt);
-        case element_type::int32: return make_typed<std::int32_t>(comm, c, salt);
-        case element_type::int64: return make_typed<std::int64_t>(comm, c, salt);
-        case element_type::uint8: return make_typed<std::uint8_t>(comm, c, salt);
-        case element_type::uint16: return make_typed<std::uint16_t>(comm, c, salt);
-        case element_type::uint32: return make_typed<std::uint32_t>(comm, c, salt);
-        case element_type::uint64: return make_typed<std::uint64_t>(comm, c, salt);
-        case element_type::float16: return make_typed<float16>(comm, c, salt);
-        case element_type::bfloat16: return make_typed<bfloat16>(comm, c, salt);
-        case element_type::float32: return make_typed<float>(comm, c, salt);
-        case element_type::float64: return make_typed<double>(comm, c, salt);
-    }
-    return {};
+    return with_type(c.type, [&]<class T>(std::type_identity<T>) { return make_typed<T>(comm, c, salt); });
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -6,9 +6,9 @@
 
 #include <terrace/communicator.hpp>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// What the ranks pass in.
 enum class contents {
@@ -43,4 +43,4 @@ struct outcome {
 /// Makes the call in memory of its own. Results are poisoned before, buffers have guard zones on both sides.
 outcome make(communicator& comm, const call& c, std::uint64_t salt);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

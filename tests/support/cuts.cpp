@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 network_graph graph_of(const hierarchy& machine) {
     const tree& t = machine.shape;
@@ -39,4 +39,4 @@ double allgather_bound(const network_graph& g, double bytes) {
     return bytes / g.ranks * most;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

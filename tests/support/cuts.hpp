@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// Vertices, of which the first `ranks` are ranks and the others only pass things on, and links between them.
 struct network_graph {
@@ -23,4 +23,4 @@ network_graph graph_of(const hierarchy& machine);
 /// vertices hold must leave it, T = N/P max over S of |S| / B(S). Looks at every set; up to 22 vertices.
 double allgather_bound(const network_graph& g, double bytes);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// Random numbers that are the same on every machine (splitmix64).
 class dice {
@@ -33,4 +33,4 @@ private:
     std::uint64_t state_;
 };
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

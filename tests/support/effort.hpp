@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 // What a run of the tests does. tools/test --all sets TERRACE_TEST_ALL; sanitizers make everything slower by far.
 
@@ -41,4 +41,4 @@ inline std::uint64_t seed() {
     return given != nullptr ? std::strtoull(given, nullptr, 10) : 20261121;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

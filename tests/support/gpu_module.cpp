@@ -25,6 +25,8 @@ namespace {
 
 using namespace terrace;
 
+using namespace terrace::detail;
+
 using work = std::function<void()>;
 using graph = std::vector<work>;
 using clock_type = std::chrono::steady_clock;

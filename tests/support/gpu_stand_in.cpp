@@ -18,7 +18,7 @@
 #include "kernels/reduce.hpp"
 #include "support/dice.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -941,4 +941,4 @@ void gpu_stand_in::wait_for(gpu_stream stream) {
     }
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

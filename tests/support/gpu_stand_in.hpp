@@ -8,7 +8,7 @@
 
 #include "transport/nccl/gpu_runtime.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// Host memory and one thread in the place of GPUs, CUDA and NCCL. It is no GPU, and what passes on it has run on none:
 /// it runs what streams get, in any order that streams and events allow, and keeps count of every rule that is broken:
@@ -61,4 +61,4 @@ private:
     std::unique_ptr<state> state_;
 };
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -10,7 +10,7 @@
 
 #include "support/dice.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -377,4 +377,4 @@ verdict judge(std::span<const schedule> schedules, int runs, std::uint64_t seed,
     return verdict::fine;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

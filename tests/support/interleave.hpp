@@ -7,7 +7,7 @@
 #include "schedule/schedule.hpp"
 #include "schedule/verify.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 enum class verdict {
     fine,
@@ -38,4 +38,4 @@ private:
 /// The first verdict but `fine` of so many runs.
 verdict judge(std::span<const schedule> schedules, int runs, std::uint64_t seed, const expectation& of = {});
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -5,16 +5,16 @@
 
 #include <mpi.h>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 library_calls& library_calls_so_far() noexcept {
     static library_calls calls;
     return calls;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test
 
-using terrace::test::library_calls_so_far;
+using terrace::detail::test::library_calls_so_far;
 
 extern "C" {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// Nonblocking collectives that this process has started, counted between the program and MPI.
 struct library_calls {
@@ -9,4 +9,4 @@ struct library_calls {
 
 library_calls& library_calls_so_far() noexcept;
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

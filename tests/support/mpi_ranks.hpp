@@ -2,7 +2,7 @@
 
 #include <mpi.h>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 inline int ranks() {
     int n = 0;
@@ -16,4 +16,4 @@ inline int rank() {
     return n;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

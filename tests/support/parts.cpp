@@ -7,7 +7,7 @@
 
 #include "support/calls.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -82,4 +82,4 @@ std::string trouble_with_split(communicator& comm, const split_case& how) {
     return trouble_with_results(*nested);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

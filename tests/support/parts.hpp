@@ -5,7 +5,7 @@
 
 #include <terrace/communicator.hpp>
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// How ranks split, by rank.
 struct split_case {
@@ -20,4 +20,4 @@ std::vector<split_case> split_cases(int ranks);
 /// between. Returns what is wrong on this rank, if anything.
 std::string trouble_with_split(communicator& comm, const split_case& how);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

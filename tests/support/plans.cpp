@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lanes, std::int64_t chunk) {
-    recipe r;
+    plan_data r;
     r.name = "test";
     r.machine = machine;
     rule only;
@@ -21,7 +22,7 @@ plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lan
     r.rules[collective::allreduce] = {only};
     if (all(mode::scatter)) r.rules[collective::reduce_scatter] = r.rules[collective::allgather] = {only};
     if (all(mode::root)) r.rules[collective::broadcast] = r.rules[collective::reduce] = {only};
-    return plan(std::make_shared<const recipe>(finished(std::move(r))));
+    return to_plan(finished(std::move(r)));
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

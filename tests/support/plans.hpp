@@ -5,10 +5,10 @@
 
 #include <terrace/communicator.hpp>
 
-#include "plan/recipe.hpp"
+#include "plan/plan_data.hpp"
 #include "support/calls.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// A plan that runs the stages for every size, for all collectives that they can do.
 plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lanes = 1, std::int64_t chunk = 0);
@@ -20,4 +20,4 @@ std::int64_t wrong_elements(communicator& comm, std::int64_t count, std::uint64_
         .wrong;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -8,7 +8,7 @@
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -74,4 +74,4 @@ program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
     return result;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -7,7 +7,7 @@
 #include "support/dice.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// The schedules of all ranks, and what the verifier has to be told of the call.
 struct program_of_all {
@@ -30,4 +30,4 @@ std::vector<std::vector<range>> hard_blocks(int ranks);
 /// Any collective over one of the machines, with hard counts, lowered.
 program_of_all random_program(const std::vector<hierarchy>& machines, dice& d);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

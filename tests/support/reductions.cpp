@@ -8,16 +8,15 @@
 
 #include <fmt/format.h>
 
+#include "base/element_types.hpp"
 #include "kernels/reduce.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
 constexpr std::byte poison{0xb5};
 constexpr std::size_t gap = 48;  // [bytes] of poison between buffers, at least
-
-bool is_float_type(element_type t) { return t >= element_type::float16; }
 
 template <class T>
 T read(const std::byte* from, std::int64_t i) {
@@ -27,59 +26,49 @@ T read(const std::byte* from, std::int64_t i) {
 }
 
 double read_float(element_type type, const std::byte* from, std::int64_t i) {
-    switch (type) {
-        case element_type::float16: return static_cast<float>(read<float16>(from, i));
-        case element_type::bfloat16: return static_cast<float>(read<bfloat16>(from, i));
-        case element_type::float32: return read<float>(from, i);
-        default: return read<double>(from, i);
-    }
+    return with_type(type, [&]<class T>(std::type_identity<T>) -> double {
+        return static_cast<accumulator_t<T>>(read<T>(from, i));
+    });
 }
 
 // Integers as they are in 64 bits: modulo 2^64 all sums and products are right.
 std::int64_t read_integer(element_type type, const std::byte* from, std::int64_t i) {
-    switch (type) {
-        case element_type::int8: return read<std::int8_t>(from, i);
-        case element_type::int16: return read<std::int16_t>(from, i);
-        case element_type::int32: return read<std::int32_t>(from, i);
-        case element_type::uint8: return read<std::uint8_t>(from, i);
-        case element_type::uint16: return read<std::uint16_t>(from, i);
-        case element_type::uint32: return read<std::uint32_t>(from, i);
-        default: return read<std::int64_t>(from, i);
-    }
+    return with_type(type, [&]<class T>(std::type_identity<T>) {
+        return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(read<T>(from, i)));
+    });
 }
 
 std::int64_t wrapped(element_type type, std::int64_t x) {
-    switch (type) {
-        case element_type::int8: return static_cast<std::int8_t>(x);
-        case element_type::int16: return static_cast<std::int16_t>(x);
-        case element_type::int32: return static_cast<std::int32_t>(x);
-        case element_type::uint8: return static_cast<std::uint8_t>(x);
-        case element_type::uint16: return static_cast<std::uint16_t>(x);
-        case element_type::uint32: return static_cast<std::uint32_t>(x);
-        default: return x;
-    }
+    return with_type(type, [&]<class T>(std::type_identity<T>) {
+        return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(x));
+    });
+}
+
+bool is_unsigned(element_type type) {
+    return with_type(type, []<class T>(std::type_identity<T>) { return std::is_unsigned_v<T>; });
+}
+
+// Floating-point types only.
+int fraction_bits_of(element_type type) {
+    return with_type(type, []<class T>(std::type_identity<T>) {
+        if constexpr (is_float_element<T>) return fraction_bits<T>();
+        else return 0;
+    });
 }
 
 // A number of the type between 0.5 and 2 of either sign, so that no result overflows or vanishes.
 void write_number(element_type type, std::byte* to, dice& random) {
     const double x =
         (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
-    const auto put = [to](auto value) { std::memcpy(to, &value, sizeof value); };
-    switch (type) {
-        case element_type::float16: return put(float16(static_cast<float>(x)));
-        case element_type::bfloat16: return put(bfloat16(static_cast<float>(x)));
-        case element_type::float32: return put(static_cast<float>(x));
-        default: return put(x);
-    }
+    with_type(type, [&]<class T>(std::type_identity<T>) {
+        const T value = static_cast<T>(static_cast<accumulator_t<T>>(x));
+        std::memcpy(to, &value, sizeof value);
+    });
 }
 
 // Zero, infinity, NaN, the smallest and the largest subnormal, the largest number.
 void write_special(element_type type, std::byte* to, dice& random) {
-    const int mantissa = type == element_type::float16    ? 10
-                         : type == element_type::bfloat16 ? 7
-                         : type == element_type::float32  ? 23
-                                                          : 52;
-    const int bits = static_cast<int>(8 * size_of(type));
+    const int mantissa = fraction_bits_of(type), bits = static_cast<int>(8 * size_of(type));
     const std::uint64_t one = 1, infinity = (one << (bits - 1)) - (one << mantissa);
     const std::uint64_t value = random.pick(std::vector<std::uint64_t>{0, 0, infinity, infinity + 1 + random.below(99),
                                                                        1, (one << mantissa) - 1, infinity - 1});
@@ -89,9 +78,10 @@ void write_special(element_type type, std::byte* to, dice& random) {
 
 // How far a result of k inputs may be off, relative to what its parts are in size.
 double tolerance(const reduction::form& f) {
-    const bool narrow = f.type == element_type::float16 || f.type == element_type::bfloat16;
+    const int fraction = fraction_bits_of(f.type);
     const double wide = f.type == element_type::float64 ? 0x1p-53 : 0x1p-24;
-    const double last = f.type == element_type::float16 ? 0x1p-11 : f.type == element_type::bfloat16 ? 0x1p-8 : 0;
+    const bool narrow = std::ldexp(1, -fraction - 1) > wide;
+    const double last = narrow ? std::ldexp(1, -fraction - 1) : 0;
     return 1.001 * ((narrow ? f.k + 1 : f.k) * wide + last);
 }
 
@@ -117,8 +107,8 @@ reduction::reduction(const form& what, dice& random) : what_(what) {
     for (const std::size_t source : sources_)
         for (std::size_t at = source; at < source + length; at += size) {
             const std::uint64_t bits = random.roll();
-            if (!is_float_type(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
-            if (!is_float_type(what.type)) continue;
+            if (!is_float(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
+            if (!is_float(what.type)) continue;
             if (!what.any_bits) write_number(what.type, arena_ + at, random);
             else if (random.below(3) == 0) write_special(what.type, arena_ + at, random);
         }
@@ -159,7 +149,7 @@ std::string reduction::differs(const std::byte* after) const {
 std::string reduction::misses(const std::byte* after) const {
     const form& f = what_;
     for (std::int64_t i = 0; i < f.count; ++i) {
-        if (is_float_type(f.type)) {
+        if (is_float(f.type)) {
             double exact = read_float(f.type, arena_ + sources_[0], i), parts = std::abs(exact);
             for (int s = 1; s < f.k; ++s) {
                 const double x = read_float(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i);
@@ -177,7 +167,7 @@ std::string reduction::misses(const std::byte* after) const {
             continue;
         }
         auto exact = static_cast<std::uint64_t>(read_integer(f.type, arena_ + sources_[0], i));
-        const bool positive = f.type >= element_type::uint8 && f.type <= element_type::uint64;
+        const bool positive = is_unsigned(f.type);
         for (int s = 1; s < f.k; ++s) {
             const auto x =
                 static_cast<std::uint64_t>(read_integer(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i));
@@ -202,11 +192,10 @@ std::string reduction::misses(const std::byte* after) const {
 
 std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random) {
     std::vector<reduction::form> all;
-    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t) {
-        const auto type = static_cast<element_type>(t);
+    for (const element_type type : all_element_types) {
         const auto size = static_cast<std::int64_t>(size_of(type));
         const std::int64_t vector = 16 / size, whole = tile / size;
-        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+        for (const reduce_op op : all_reduce_ops)
             for (const int k : {1, 2, 3, 4, 5, 9})
                 for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, vector - 1, vector, 3 * vector + 1,
                                                  whole - 1, whole, whole + 1, 2 * whole + 3 * vector + 1})
@@ -216,4 +205,4 @@ std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random) {
     return all;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

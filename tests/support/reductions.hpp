@@ -9,7 +9,7 @@
 
 #include "support/dice.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// One k-input reduction in one arena: buffers anywhere in it, all other bytes poison. Whoever runs it works on a copy
 /// of the arena, on this machine or on a device, and asks what is wrong with that.
@@ -59,4 +59,4 @@ private:
 /// @param tile [bytes] that a kernel takes at once
 std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

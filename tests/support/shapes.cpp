@@ -9,21 +9,23 @@
 #include "plan/routes.hpp"
 #include "schedule/registry.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
 struct choice_of_stage {
     mode how;
-    std::string algorithm;
+    std::string_view by;
 };
 
 const std::vector<choice_of_stage>& stage_choices() {
     static const std::vector<choice_of_stage> all = [] {
         std::vector<choice_of_stage> result;
         for (mode m : {mode::scatter, mode::root, mode::replicate})
-            for (const algorithm& a : algorithms())
-                if (a.supports(m)) result.push_back({m, std::string(a.name)});
+            for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
+                for (const algorithm& a : rows)
+                    // To schedules NCCL's collectives are those of shared memory.
+                    if (a.supports(m) && a.provider != provider::nccl) result.push_back({m, a.name});
         return result;
     }();
     return all;
@@ -182,6 +184,13 @@ std::string text(const tree& shape) {
     return result;
 }
 
+stage run_by(stage s, std::string_view by) {
+    const std::optional<provider> own = parse_provider(by);
+    s.provider = own.value_or(provider::messages);
+    s.algorithm = own ? "" : by;
+    return s;
+}
+
 std::vector<std::vector<stage>> stagings(const hierarchy& machine) {
     std::vector<std::vector<stage>> all;
     std::vector<stage> so_far;
@@ -200,7 +209,7 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
         const choice_of_stage& c = stage_choices()[choice % stage_choices().size()];
         choice /= stage_choices().size();
         s.how = c.how;
-        s.algorithm = c.algorithm;
+        s = run_by(std::move(s), c.by);
     }
     return stages;
 }
@@ -228,7 +237,7 @@ std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::ve
         for (std::size_t known = all.size(), i = 0; i < known; ++i)
             for (int first = 1; first <= most; ++first) {
                 all.push_back(all[i]);
-                all.back()[s].first = first;
+                all.back()[s].route_share = first;
             }
     return all;
 }
@@ -249,4 +258,4 @@ bool fits(const hierarchy& machine, const std::vector<stage>& stages) {
     return true;
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

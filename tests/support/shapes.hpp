@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "base/hierarchy.hpp"
-#include "plan/recipe.hpp"
+#include "machine/hierarchy.hpp"
+#include "plan/plan_data.hpp"
 #include "support/dice.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 /// A level with its rate [B/s], and its latency and overhead [s].
 level link(std::string name, fabric medium, double bandwidth, double latency, double overhead);
@@ -41,6 +41,9 @@ hierarchy with_random_nodes(hierarchy machine, dice& d);
 /// "[4,2] [2]": children per domain, innermost level first.
 std::string text(const tree& shape);
 
+/// Returns the stage, run by an algorithm, as "ring", or by a provider's own collective, as "shared_memory".
+stage run_by(stage s, std::string_view by);
+
 /// Every way to cover the levels by stages (each kept, merged with its neighbours, or split), without modes and
 /// algorithms.
 std::vector<std::vector<stage>> stagings(const hierarchy& machine);
@@ -61,4 +64,4 @@ bool fits(const hierarchy& machine, const std::vector<stage>& stages);
 /// Stages that fit the machine and can do the collective; on a torus dimensions may take turns at coming first.
 std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d);
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

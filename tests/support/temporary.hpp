@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 /// A path for a file of this process alone, since tests of several checkouts may run at once. Removed at its end.
 inline std::filesystem::path temporary(const std::string& name) {
@@ -25,4 +25,4 @@ inline std::filesystem::path temporary(const std::string& name) {
                 .first;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

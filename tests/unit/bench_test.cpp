@@ -10,19 +10,20 @@
 
 #include <gtest/gtest.h>
 
-#include "base/hierarchy_yaml.hpp"
-#include "bench/bus.hpp"
-#include "bench/device_links.hpp"
-#include "bench/exact.hpp"
-#include "bench/figures.hpp"
-#include "bench/flow.hpp"
-#include "bench/links.hpp"
-#include "bench/partners.hpp"
+#include "base/element_types.hpp"
+#include "bench/device/device_links.hpp"
+#include "bench/measure/bus.hpp"
+#include "bench/measure/exact.hpp"
+#include "bench/measure/flow.hpp"
+#include "bench/measure/links.hpp"
+#include "bench/measure/partners.hpp"
+#include "bench/measure/steal_time.hpp"
+#include "bench/report/figures.hpp"
 #include "bench/settings.hpp"
-#include "bench/stolen.hpp"
 #include "kernels/reduce.hpp"
+#include "machine/hierarchy_yaml.hpp"
 
-namespace terrace::bench {
+namespace terrace::detail::bench {
 
 namespace {
 
@@ -57,15 +58,15 @@ TEST(bench_figures, each_follows_every_other_equally_often) {
     }
 }
 
-TEST(bench_figures, stolen_time_is_what_the_kernel_counts) {
+TEST(bench_figures, steal_time_is_what_the_kernel_counts) {
     const auto before = parse_processor_time("cpu  100 20 30 800 10 0 5 35 7 0\ncpu0 50 10 15 400 5 0 2 18 3 0\n");
     ASSERT_TRUE(before);
     EXPECT_EQ(before->all, 1000u);  // guests' time is in that of users
-    EXPECT_EQ(before->stolen, 35u);
+    EXPECT_EQ(before->steal, 35u);
     const auto after = parse_processor_time("cpu 110 20 40 855 10 0 5 60 7 0\n");
-    EXPECT_DOUBLE_EQ(stolen_part(before, after).value(), 25.0 / 100);
-    EXPECT_FALSE(stolen_part(before, before));
-    EXPECT_FALSE(stolen_part(std::nullopt, after));
+    EXPECT_DOUBLE_EQ(steal_time_part(before, after).value(), 25.0 / 100);
+    EXPECT_FALSE(steal_time_part(before, before));
+    EXPECT_FALSE(steal_time_part(std::nullopt, after));
     EXPECT_FALSE(parse_processor_time("cpu 1 2 3 4\n"));  // before Linux 2.6.11
     EXPECT_FALSE(parse_processor_time("intr 1 2 3 4 5 6 7 8\n"));
     EXPECT_FALSE(parse_processor_time(""));
@@ -350,7 +351,7 @@ bytes reduced(const std::vector<bytes>& inputs, element_type type, reduce_op op,
     return combine(parts, divisor);
 }
 
-class exact_of : public testing::TestWithParam<std::tuple<int, int, int>> {
+class exact_of : public testing::TestWithParam<std::tuple<element_type, reduce_op, int>> {
 protected:
     element_type type = static_cast<element_type>(std::get<0>(GetParam()));
     reduce_op op = static_cast<reduce_op>(std::get<1>(GetParam()));
@@ -399,17 +400,17 @@ TEST_P(exact_of, inputs_tell_ranks_apart) {
     EXPECT_GT(data.wrong_inputs(ranks - 1, inputs.front().data(), elements), 0);
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<int, int, int>>& info) {
+std::string name_of(const testing::TestParamInfo<std::tuple<element_type, reduce_op, int>>& info) {
     const auto [type, op, ranks] = info.param;
-    return std::string(to_string(static_cast<element_type>(type))) + "_" +
-           std::string(to_string(static_cast<reduce_op>(op))) + "_" + std::to_string(ranks);
+    return std::string(to_string(type)) + "_" + std::string(to_string(op)) + "_" + std::to_string(ranks);
 }
 
 // 300 ranks: more than bfloat16, uint8 and int8 can count.
 INSTANTIATE_TEST_SUITE_P(all, exact_of,
-                         testing::Combine(testing::Range(0, 12), testing::Range(0, 5), testing::Values(2, 3, 8, 300)),
+                         testing::Combine(testing::ValuesIn(all_element_types), testing::ValuesIn(all_reduce_ops),
+                                          testing::Values(2, 3, 8, 300)),
                          name_of);
 
 }  // namespace
 
-}  // namespace terrace::bench
+}  // namespace terrace::detail::bench

@@ -12,7 +12,7 @@
 #include "schedule/verify.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 builder two_ranks(std::int64_t count) { return builder(0, 2, collective::allreduce, count); }
@@ -124,6 +124,18 @@ TEST(builder, one_rank_alone_copies_its_input) {
     EXPECT_EQ(s.instrs[0].dst, result(0, 5));
 }
 
+TEST(builder, a_reduction_completes_neighbouring_parts_that_the_rank_owns) {
+    builder out = two_ranks(8);
+    out.owns({0, 3});
+    out.owns({3, 6});
+    out.recv_reduce(1, range{0, 6});
+    out.recv_reduce(1, range{6, 8});
+    const schedule s = out.finish();
+    EXPECT_EQ(s.owned, (std::vector<range>{{0, 6}}));
+    EXPECT_TRUE(s.instrs[0].completes);
+    EXPECT_FALSE(s.instrs[1].completes);
+}
+
 TEST(builder, leaves_empty_messages_out) {
     builder out = two_ranks(0);
     out.send(1, range{0, 0});
@@ -166,8 +178,8 @@ TEST(builder, stages_side_by_side_stand_in_the_order_of_their_steps) {
 
 std::vector<stage> two_stages(mode inner, std::string inner_by, mode outer, std::string outer_by, int group,
                               int nodes) {
-    return {{.levels = {0}, .group = group, .how = inner, .algorithm = std::move(inner_by)},
-            {.levels = {1}, .group = nodes, .how = outer, .algorithm = std::move(outer_by)}};
+    return {test::run_by({.levels = {0}, .group = group, .how = inner}, inner_by),
+            test::run_by({.levels = {1}, .group = nodes, .how = outer}, outer_by)};
 }
 
 struct meeting {
@@ -178,7 +190,7 @@ struct meeting {
 
 std::vector<meeting> meetings(const composed_stage& s) {
     std::vector<meeting> result;
-    for (const cohort& c : s.cohorts) result.push_back({c.segment, c.members});
+    for (const group& g : s.groups) result.push_back({g.whole(), g.members()});
     return result;
 }
 
@@ -188,9 +200,9 @@ TEST(compose, nodes_of_4_and_2_meet_in_four_segments) {
     EXPECT_EQ(meetings(c.stages[0]), (std::vector<meeting>{{{0, 8}, {0, 1, 2, 3}}, {{0, 8}, {4, 5}}}));
     EXPECT_EQ(meetings(c.stages[1]),
               (std::vector<meeting>{{{0, 2}, {0, 4}}, {{2, 4}, {1, 4}}, {{4, 6}, {2, 5}}, {{6, 8}, {3, 5}}}));
-    EXPECT_EQ(c.stages[1].cohorts[1].shards, (std::vector<range>{{2, 3}, {3, 4}}));
-    EXPECT_EQ(c.stages[1].cohorts_of(4), (std::vector{0, 1}));
-    EXPECT_EQ(c.stages[1].cohorts_of(0), (std::vector{0}));
+    EXPECT_EQ(c.stages[1].groups[1].shards(), (std::vector<range>{{2, 3}, {3, 4}}));
+    EXPECT_EQ(c.stages[1].groups_of(4), (std::vector{0, 1}));
+    EXPECT_EQ(c.stages[1].groups_of(0), (std::vector{0}));
 }
 
 TEST(compose, nodes_of_3_3_and_1_meet_in_three_segments) {
@@ -213,16 +225,16 @@ TEST(compose, a_coarse_quantum_merges_cuts) {
     const hierarchy machine = test::machine_of(tree({{3, 2}, {2}}));
     const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 2), 12, 6);
     for (const composed_stage& s : c.stages)
-        for (const cohort& k : s.cohorts)
-            for (std::int64_t cut : {k.segment.begin, k.segment.end}) EXPECT_EQ(cut % 6, 0);
-    EXPECT_EQ(c.stages[1].cohorts.size(), 2u);
+        for (const group& g : s.groups)
+            for (std::int64_t cut : {g.whole().begin, g.whole().end}) EXPECT_EQ(cut % 6, 0);
+    EXPECT_EQ(c.stages[1].groups.size(), 2u);
 }
 
 TEST(compose, segments_take_turns_with_the_root) {
     const hierarchy machine = test::machine_of(tree::uniform(std::vector{4, 3}));
     const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::root, "tree", 4, 3), 12, 1);
     std::vector<int> roots;
-    for (const cohort& k : c.stages[1].cohorts) roots.push_back(k.root);
+    for (const group& g : c.stages[1].groups) roots.push_back(g.root());
     EXPECT_EQ(roots, (std::vector{0, 1, 2, 0}));
 }
 
@@ -230,7 +242,7 @@ TEST(compose, roots_of_nodes_meet) {
     const hierarchy machine = test::machine_of(tree({{4, 2}, {2}}));
     const composition c = compose(machine, two_stages(mode::root, "tree", mode::scatter, "ring", 0, 2), 8, 1);
     EXPECT_EQ(meetings(c.stages[1]), (std::vector<meeting>{{{0, 8}, {0, 4}}}));
-    EXPECT_TRUE(c.stages[1].cohorts_of(5).empty());
+    EXPECT_TRUE(c.stages[1].groups_of(5).empty());
 }
 
 TEST(compose, replicas_run_side_by_side) {
@@ -251,7 +263,7 @@ TEST(compose, refuses_algorithms_that_do_not_do_the_mode_or_do_not_exist) {
     EXPECT_THROW(compose(machine, two_stages(mode::scatter, "ring", mode::root, "sorting", 2, 2), 8, 1), plan_error);
 }
 
-TEST(compose, for_one_rank_has_the_cohorts_of_that_rank) {
+TEST(compose, for_one_rank_has_the_groups_of_that_rank) {
     const hierarchy machine = test::machine_of(tree({{4, 2, 4, 4}, {2, 2}, {2}}));
     const std::vector<stage> stages{{.levels = {0}, .group = 0, .how = mode::scatter, .algorithm = "ring"},
                                     {.levels = {1}, .group = 2, .how = mode::scatter, .algorithm = "halving"},
@@ -261,11 +273,11 @@ TEST(compose, for_one_rank_has_the_cohorts_of_that_rank) {
         const composition own = compose_for(rank, machine, stages, 64, 1);
         for (std::size_t s = 0; s < stages.size(); ++s) {
             composed_stage expected = all.stages[s];
-            expected.cohorts.clear();
-            for (const int k : all.stages[s].cohorts_of(rank))
-                expected.cohorts.push_back(all.stages[s].cohorts[static_cast<std::size_t>(k)]);
+            expected.groups.clear();
+            for (const int k : all.stages[s].groups_of(rank))
+                expected.groups.push_back(all.stages[s].groups[static_cast<std::size_t>(k)]);
             EXPECT_EQ(meetings(own.stages[s]), meetings(expected)) << "rank " << rank << ", stage " << s;
-            EXPECT_EQ(own.stages[s].cohorts_of(rank).size(), expected.cohorts.size());
+            EXPECT_EQ(own.stages[s].groups_of(rank).size(), expected.groups.size());
             EXPECT_EQ(own.stages[s].largest, expected.largest);
         }
         for (const owned& o : own.owners) EXPECT_EQ(o.owners, std::vector{rank});
@@ -280,9 +292,10 @@ TEST(compose, an_empty_vector_gives_empty_programs) {
 
 // -------------------------------------------------------------------------------------------------------------- lower
 
-TEST(lower, ranks_with_and_without_a_native_stage_keep_the_same_steps) {
+TEST(lower, ranks_with_and_without_a_providers_stage_keep_the_same_steps) {
     const hierarchy machine = test::machine_of(tree({{3, 3, 1}, {3}}));
-    const composition c = compose(machine, two_stages(mode::scatter, "native", mode::scatter, "ring", 0, 3), 9, 1);
+    const composition c =
+        compose(machine, two_stages(mode::scatter, "shared_memory", mode::scatter, "ring", 0, 3), 9, 1);
     std::vector<schedule> all;
     for (const schedule& s : generate_all(c, collective::allreduce)) all.push_back(lower(s, {}));
     EXPECT_EQ(find_fault(all), std::nullopt);
@@ -300,7 +313,8 @@ TEST(lower, keeps_copies_of_the_callers_buffer_to_scratch) {
 
 TEST(lower, keeps_the_stages_that_the_transport_runs) {
     const hierarchy machine = test::machine_of(tree::uniform(std::vector{4}));
-    const std::vector<stage> stages{{.levels = {0}, .group = 4, .how = mode::scatter, .algorithm = "native"}};
+    const std::vector<stage> stages{
+        {.levels = {0}, .group = 4, .how = mode::scatter, .provider = provider::shared_memory}};
     const schedule s = generate(compose(machine, stages, 8, 1), collective::allreduce, 0);
     const auto kept = [&](capabilities can) {
         const std::vector<action> all = actions(lower(s, can));
@@ -308,20 +322,9 @@ TEST(lower, keeps_the_stages_that_the_transport_runs) {
     };
     const auto bit = [](action a) { return 1u << static_cast<unsigned>(a); };
     EXPECT_EQ(kept({}), 0);
-    EXPECT_EQ(kept({.native = bit(action::stage_allgather)}), 1);
-    EXPECT_EQ(kept({.native = bit(action::stage_allgather) | bit(action::stage_reduce_scatter)}), 2);
-}
-
-// ------------------------------------------------------------------------------------------------------------- groups
-
-TEST(group, shards_from_wraps_around_in_two_ranges) {
-    const std::vector<int> members{0, 1, 2, 3};
-    const std::vector<range> shards{{0, 2}, {2, 4}, {4, 6}, {6, 8}};
-    const group g{members, shards, {0, 8}, 1};
-    EXPECT_EQ(g.shards_from(1, 2), (std::array{range{2, 6}, range{0, 0}}));
-    EXPECT_EQ(g.shards_from(3, 2), (std::array{range{6, 8}, range{0, 2}}));
-    EXPECT_EQ(g.shards_from(-1, 4), (std::array{range{6, 8}, range{0, 6}}));
+    EXPECT_EQ(kept({.stages = bit(action::stage_allgather)}), 1);
+    EXPECT_EQ(kept({.stages = bit(action::stage_allgather) | bit(action::stage_reduce_scatter)}), 2);
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -13,7 +13,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -205,4 +205,4 @@ TEST_F(written_file, reading_is_capped) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

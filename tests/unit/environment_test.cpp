@@ -11,7 +11,7 @@
 
 #include "api/environment.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -48,6 +48,7 @@ TEST(environment, without_variables_it_says_what_options_say_by_themselves) {
     for (const options& o : {empty, unset}) {
         EXPECT_EQ(o.timeout, plain.timeout);
         EXPECT_EQ(o.check, plain.check);
+        EXPECT_EQ(o.place, plain.place);
         EXPECT_EQ(o.plan_file, plain.plan_file);
         EXPECT_TRUE(o.log);  // to standard error, from warnings up
     }
@@ -60,6 +61,8 @@ TEST(environment, values) {
     EXPECT_EQ(parsed({"TERRACE_CHECK=off"}).check, options::checking::off);
     EXPECT_EQ(parsed({"TERRACE_CHECK=every"}).check, options::checking::every);
     EXPECT_FALSE(parsed({"TERRACE_LOG=off"}).log);
+    EXPECT_EQ(parsed({"TERRACE_PLACEMENT=anywhere"}).place, options::placement::anywhere);
+    EXPECT_EQ(parsed({"TERRACE_PLACEMENT=by-node"}).place, options::placement::by_node);
 }
 
 TEST(environment, the_log_has_the_lines_asked_for) {
@@ -80,7 +83,17 @@ TEST(environment, bad_values_are_refused_with_what_is_allowed) {
         EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"}))
             << value;
     EXPECT_TRUE(says(refusal("TERRACE_LOG=loud"), {"TERRACE_LOG", "\"loud\"", "off, warn, info or debug"}));
+    EXPECT_TRUE(says(refusal("TERRACE_PLACEMENT=any"), {"TERRACE_PLACEMENT", "\"any\"", "by-node or anywhere"}));
     EXPECT_TRUE(says(refusal("TERRACE_CHECK=First"), {"TERRACE_CHECK", "\"First\"", "off, first or every"}));
+}
+
+TEST(environment, the_first_rank_of_a_job_is_known_by_its_launcher) {
+    const auto first = [](std::vector<std::string> environment) { return is_first_rank(environment); };
+    EXPECT_TRUE(first({}));
+    EXPECT_TRUE(first({"PATH=/bin", "OMPI_COMM_WORLD_RANK=0"}));
+    EXPECT_FALSE(first({"OMPI_COMM_WORLD_RANK=3"}));
+    EXPECT_FALSE(first({"PMI_RANK=1", "PATH=/bin"}));
+    EXPECT_TRUE(first({"SLURM_PROCID=0"}));
 }
 
 TEST(environment, unknown_variables_are_warned_of_with_the_nearest_name) {
@@ -130,15 +143,15 @@ TEST(environment, a_communicator_takes_the_plan_from_the_options) {
     EXPECT_EQ(ranks, 8);
 }
 
-// docs/environment.md and the table that parses cannot differ.
+// docs/reference/environment.md and the table that parses cannot differ.
 TEST(environment, the_documentation_has_every_variable_as_it_is) {
-    std::ifstream file(TERRACE_SOURCE_ROOT "/docs/environment.md");
+    std::ifstream file(TERRACE_SOURCE_ROOT "/docs/reference/environment.md");
     const std::string page{std::istreambuf_iterator<char>(file), {}};
     std::set<std::string_view> names;
     for (const variable& v : environment_variables()) {
         const std::string fallback = v.fallback.empty() ? "–" : fmt::format("`{}`", v.fallback);
         const std::string row = fmt::format("| `{}` | {} | {} | {} |", v.name, fallback, v.allowed, v.meaning);
-        EXPECT_NE(page.find(row + '\n'), std::string::npos) << "docs/environment.md lacks the line\n" << row;
+        EXPECT_NE(page.find(row + '\n'), std::string::npos) << "docs/reference/environment.md lacks the line\n" << row;
         names.insert(v.name);
     }
     EXPECT_EQ(names.size(), environment_variables().size());
@@ -147,7 +160,7 @@ TEST(environment, the_documentation_has_every_variable_as_it_is) {
         for (std::size_t at = 0; (at = page.find("\n| `TERRACE_", at)) != std::string::npos; ++at) ++count;
         return count;
     }();
-    EXPECT_EQ(rows, names.size()) << "docs/environment.md has a variable that does not exist";
+    EXPECT_EQ(rows, names.size()) << "docs/reference/environment.md has a variable that does not exist";
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -9,7 +9,7 @@
 #include "support/effort.hpp"
 #include "support/reductions.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -106,4 +106,4 @@ TEST(gpu_kernels, read_inside_their_sources) {
     }
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

@@ -9,7 +9,7 @@
 #include "schedule/verify.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 hierarchy machine(tree shape) {
@@ -57,18 +57,40 @@ TEST(group_proof, proves_every_kind_of_group_once) {
     EXPECT_EQ(proof.kinds(), 2U);
 }
 
+void set_member(composition& c, std::size_t stage, std::size_t number, std::size_t position, int rank) {
+    group& g = c.stages[stage].groups[number];
+    std::vector<int> members = g.members();
+    members[position] = rank;
+    g = group(std::move(members), g.shards(), g.root(), g.ordinal());
+}
+
+template <class F>
+void set_shards(composition& c, std::size_t stage, std::size_t number, F change) {
+    group& g = c.stages[stage].groups[number];
+    std::vector<range> shards = g.shards();
+    change(shards);
+    g = g.with_shards(std::move(shards));
+}
+
 // Each change makes some rank's contribution count twice, or not at all, or end where nobody looks for it.
 TEST(group_proof, refuses_compositions_that_are_wrong) {
     const hierarchy h = machine(tree({{4, 2}, {2}}));
     const composition right = compose(h, scattered(h, "ring"), 24, 1);
     const std::vector<void (*)(composition&)> changes{
-        [](composition& c) { std::swap(c.stages[1].cohorts[0].members[0], c.stages[1].cohorts[1].members[0]); },
-        [](composition& c) { std::swap(c.stages[1].cohorts[0].members[0], c.stages[1].cohorts[0].members[1]); },
-        [](composition& c) { c.stages[0].cohorts[0].members[1] = c.stages[0].cohorts[0].members[2]; },
-        [](composition& c) { c.stages[1].cohorts[0].segment.end -= 1; },
-        [](composition& c) { c.stages[1].cohorts[0].shards[1].begin += 1; },
-        [](composition& c) { c.stages[1].cohorts.pop_back(); },
-        [](composition& c) { c.stages[1].cohorts.push_back(c.stages[1].cohorts.front()); },
+        [](composition& c) {
+            set_member(c, 1, 0, 0, c.stages[1].groups[1].members()[0]);
+            set_member(c, 1, 1, 0, 0);
+        },
+        [](composition& c) {
+            const std::vector<int> members = c.stages[1].groups[0].members();
+            set_member(c, 1, 0, 0, members[1]);
+            set_member(c, 1, 0, 1, members[0]);
+        },
+        [](composition& c) { set_member(c, 0, 0, 1, c.stages[0].groups[0].members()[2]); },
+        [](composition& c) { set_shards(c, 1, 0, [](std::vector<range>& s) { s.back().end -= 1; }); },
+        [](composition& c) { set_shards(c, 1, 0, [](std::vector<range>& s) { s[1].begin += 1; }); },
+        [](composition& c) { c.stages[1].groups.pop_back(); },
+        [](composition& c) { c.stages[1].groups.push_back(c.stages[1].groups.front()); },
         [](composition& c) { c.stages[1].how = mode::root; },
         [](composition& c) { std::swap(c.owners[0].owners, c.owners[1].owners); },
         [](composition& c) { c.owners.pop_back(); },
@@ -91,8 +113,8 @@ TEST(group_proof, refuses_compositions_that_are_wrong) {
 TEST(group_proof, follows_routes) {
     const hierarchy h = test::torus_of({2, 3, 2}, 2);
     std::vector<stage> stages = scattered(h, "biring");
-    stages[1].first = 2;
-    stages[2].first = 1;
+    stages[1].route_share = 2;
+    stages[2].route_share = 1;
     const composition right = compose(h, stages, 240, 1);
     ASSERT_EQ(right.routes.size(), 2U);
     group_proof proof;
@@ -102,8 +124,10 @@ TEST(group_proof, follows_routes) {
         [](composition& c) { std::swap(c.routes[1][0], c.routes[1][1]); },
         [](composition& c) { c.routes.pop_back(); },
         [](composition& c) { c.stages[1].route = 2; },
-        [](composition& c) { c.stages[4].cohorts.pop_back(); },
-        [](composition& c) { c.stages[3].cohorts[0].members = c.stages[3].cohorts[1].members; },
+        [](composition& c) { c.stages[4].groups.pop_back(); },
+        [](composition& c) {
+            for (std::size_t i = 0; i < 3; ++i) set_member(c, 3, 0, i, c.stages[3].groups[1].members()[i]);
+        },
         [](composition& c) { c.owners[0].route = 3 - c.owners[0].route; },
     };
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -122,8 +146,8 @@ TEST(group_proof, follows_routes) {
 void short_ring(builder& out, const group& g) {
     for (int step = 0; step < g.size() - 2; ++step) {
         out.next_step();
-        out.send(g.next(), g.shard(g.position - step - 1));
-        out.recv_reduce(g.prev(), g.shard(g.position - step - 2));
+        out.send(g.next(), g.shard(g.position() - step - 1));
+        out.recv_reduce(g.prev(), g.shard(g.position() - step - 2));
     }
 }
 
@@ -141,4 +165,4 @@ TEST(group_proof, refuses_groups_that_are_wrong) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,4 +1,4 @@
-#include "base/hierarchy.hpp"
+#include "machine/hierarchy.hpp"
 
 #include <numeric>
 #include <vector>
@@ -7,9 +7,9 @@
 
 #include <terrace/error.hpp>
 
-#include "base/likeness.hpp"
+#include "machine/likeness.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 using sizes = std::vector<std::vector<int>>;
@@ -117,4 +117,4 @@ TEST(fabric, names_read_back) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,4 +1,4 @@
-#include "base/hierarchy_yaml.hpp"
+#include "machine/hierarchy_yaml.hpp"
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 hierarchy read(const std::string& text) { return read_hierarchy(document::parse(text, "f")); }
@@ -158,7 +158,7 @@ TEST(hierarchy_yaml, errors_say_where_what_and_what_next) {
     const std::vector<refused> table{
         {"name: x", "f:1:1: \"levels\" is missing here"},
         {"levels: []", "f:1:9: a machine has at least one level"},
-        {"levels: [{name: a, size: 2, fabric: eth}]", "f:1:37: unknown fabric \"eth\"; the fabrics are shm, nvlink,"},
+        {"levels: [{name: a, size: 2, fabric: ethr}]", "f:1:37: unknown fabric \"ethr\"; the fabrics are shm, nvlink,"},
         {"levels: [{name: a, size: 2, fabric: shm, bandwidth: 1 GBs}]", "f:1:53: \"1 GBs\" is not a bandwidth"},
         {"levels: [{name: a, size: 2, fabric: shm, bandwidth: 1e300 B/s}]", "out of range"},
         {"levels: [{name: a, size: 2, fabric: shm, latency: 1e9 s}]", "out of range"},
@@ -193,4 +193,4 @@ TEST(hierarchy_yaml, sixteen_levels_and_no_more) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

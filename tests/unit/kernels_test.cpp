@@ -9,9 +9,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/element_types.hpp"
 #include "kernels/reduce.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -72,9 +73,7 @@ void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
 
 template <class T>
 class kernels_of : public testing::Test {};
-using all_types = testing::Types<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-                                 std::uint32_t, std::uint64_t, float16, bfloat16, float, double>;
-TYPED_TEST_SUITE(kernels_of, all_types);
+TYPED_TEST_SUITE(kernels_of, list_of_elements<testing::Types>);
 
 template <class T>
 T reduce_values(reduce_op op, const std::vector<T>& values) {
@@ -88,7 +87,7 @@ T reduce_values(reduce_op op, const std::vector<T>& values) {
 }  // namespace
 
 TYPED_TEST(kernels_of, combine_any_number_and_count) {
-    for (reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+    for (reduce_op op : all_reduce_ops)
         for (int k : {2, 3, 5, 16})
             for (std::int64_t count : {0, 1, 15, 16, 17, 511, 512, 513, 1500})
                 for (bool in_place : {false, true}) expect_combined<TypeParam>(op, k, count, in_place);
@@ -174,12 +173,11 @@ TEST(reduce, wide_vectors_give_the_same_bits) {
         std::generate(each.begin(), each.end(), std::ref(random));
         sources.push_back(reinterpret_cast<const std::byte*>(each.data()) + at);
     }
-    for (int t = 0; t <= static_cast<int>(element_type::float64); ++t)
-        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::min, reduce_op::max, reduce_op::avg})
+    for (const element_type type : all_element_types)
+        for (const reduce_op op : all_reduce_ops)
             for (const int k : {2, 3, 5})
                 for (const int divisor : {1, 3}) {
                     if (divisor > 1 && op != reduce_op::avg) continue;
-                    const auto type = static_cast<element_type>(t);
                     const auto count = static_cast<std::int64_t>((bytes - at) / size_of(type)) - 3;
                     std::vector<std::byte> plain(bytes), wide(bytes);
                     find_reduce(type, op, vectors::plain)(plain.data(), sources.data(), k, count, divisor);
@@ -188,4 +186,4 @@ TEST(reduce, wide_vectors_give_the_same_bits) {
                 }
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -10,7 +10,7 @@
 #include "api/placement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::test {
+namespace terrace::detail::test {
 
 namespace {
 
@@ -73,17 +73,18 @@ TEST(places, full_names_come_first) {
 }
 
 // Threads of this process stand for ranks, all on one host.
-TEST(places, a_transport_is_put_in_the_plans_order) {
+TEST(places, ranks_are_put_in_the_plans_order) {
     loopback_world world(numbers{1});
     hierarchy h{{{.name = "node"}}, tree::uniform(numbers{1})};
-    const std::string own = host_names(*world.join(0)).front();
+    team one = world.join(0).ranks;
+    const std::string own = host_names(one).front();
     h.hosts = {own};
-    EXPECT_EQ(in_places(world.join(0), h, options::placement::by_node)->size(), 1);
+    EXPECT_EQ(in_places(one, h, options::placement::by_node).size(), 1);
     h.hosts = {own + "x"};
-    EXPECT_THROW(in_places(world.join(0), h, options::placement::by_node), plan_error);
-    EXPECT_EQ(in_places(world.join(0), h, options::placement::anywhere)->size(), 1);
+    EXPECT_THROW(in_places(one, h, options::placement::by_node), plan_error);
+    EXPECT_EQ(in_places(one, h, options::placement::anywhere).size(), 1);
     h.shape = tree::uniform(numbers{2});
-    EXPECT_THROW(in_places(world.join(0), h, options::placement::anywhere), plan_error);
+    EXPECT_THROW(in_places(one, h, options::placement::anywhere), plan_error);
 }
 
-}  // namespace terrace::test
+}  // namespace terrace::detail::test

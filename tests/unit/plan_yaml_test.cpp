@@ -5,10 +5,10 @@
 
 #include <terrace/error.hpp>
 
-#include "base/hierarchy_yaml.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "plan/plan_yaml.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 hierarchy machine(tree shape) {
@@ -26,9 +26,9 @@ hierarchy machine(tree shape) {
     return h;
 }
 
-recipe example(tree shape, int inner_group) {
+plan_data example(tree shape, int inner_group) {
     const stage inner{{0}, inner_group, mode::root, "tree"};
-    recipe r;
+    plan_data r;
     r.name = "two nodes";
     r.made_by = "terrace 0.1.0";
     r.verified = "all rules: counts 0, 1";
@@ -48,8 +48,8 @@ recipe example(tree shape, int inner_group) {
     return finished(std::move(r));
 }
 
-recipe even() { return example(tree::uniform(std::vector{3, 2}), 3); }
-recipe uneven() { return example(tree({{4, 2}, {2}}), 0); }
+plan_data even() { return example(tree::uniform(std::vector{3, 2}), 3); }
+plan_data uneven() { return example(tree({{4, 2}, {2}}), 0); }
 
 // The file with one text put in another's place.
 std::string changed(std::string text, std::string_view from, std::string_view to) {
@@ -84,8 +84,8 @@ TEST(plan_yaml, is_as_documented) {
 }
 
 TEST(plan_yaml, reads_back_equal) {
-    for (const recipe& r : {even(), uneven()}) {
-        const recipe again = parse_plan(r.text, "p.yaml");
+    for (const plan_data& r : {even(), uneven()}) {
+        const plan_data again = parse_plan(r.text, "p.yaml");
         EXPECT_EQ(again.text, r.text);
         EXPECT_EQ(again.id, r.id);
         EXPECT_EQ(again.name, r.name);
@@ -106,14 +106,14 @@ TEST(plan_yaml, reads_back_equal) {
 }
 
 TEST(plan_yaml, holds_every_collective) {
-    recipe r = even();
+    plan_data r = even();
     const auto one_rule = [](mode how, const char* by) {
         return std::vector<rule>{{.at = 1 << 30, .predicted = 1, .limit = 1, .stages = {{{0, 1}, 6, how, by}}}};
     };
     r.rules[collective::reduce_scatter] = r.rules[collective::allgather] = one_rule(mode::scatter, "ring");
     r.rules[collective::broadcast] = r.rules[collective::reduce] = one_rule(mode::root, "chain");
     const std::string text = write_plan(r);
-    const recipe again = parse_plan(text, "p.yaml");
+    const plan_data again = parse_plan(text, "p.yaml");
     for (const collective c : all_collectives) EXPECT_EQ(again.rules.at(c).back().stages, r.rules.at(c).back().stages);
     EXPECT_EQ(parse_plan(text, "p.yaml").text, text);
     EXPECT_REFUSED(changed(text, "mode: root, algorithm: chain", "mode: replicate, algorithm: doubling"),
@@ -121,38 +121,58 @@ TEST(plan_yaml, holds_every_collective) {
     EXPECT_REFUSED(changed(text, "6, mode: scatter", "6, mode: root"), "stages of reduce_scatter have mode scatter");
 }
 
-TEST(plan_yaml, says_which_stages_go_over_mpi) {
-    recipe r = even();
-    r.rules[collective::allreduce].back().stages.back().over = carrier::mpi;
-    const std::string text = write_plan(r);
-    EXPECT_EQ(text.find("over: mpi"), text.rfind("over: "));  // once; nccl goes without saying
-    const recipe again = parse_plan(text, "p.yaml");
-    EXPECT_EQ(again.text, text);
-    const std::vector<stage>& stages = again.rules.at(collective::allreduce).back().stages;
-    EXPECT_EQ(stages, r.rules.at(collective::allreduce).back().stages);
-    EXPECT_TRUE(describe(again.machine, stages).ends_with(" over mpi"));
-    EXPECT_REFUSED(changed(text, "over: mpi", "over: tcp"), "cannot go over \"tcp\"; it goes over nccl or mpi");
-    EXPECT_EQ(parse_plan(changed(text, "over: mpi", "over: nccl"), "p.yaml").text, changed(text, ", over: mpi", ""));
-    const std::string by = fmt::format("algorithm: {}, over", stages.back().algorithm);
-    EXPECT_REFUSED(changed(text, by, "algorithm: native, over"), "native is NCCL's own");
+TEST(plan_yaml, says_who_runs_a_stage) {
+    plan_data r = even();
+    std::vector<stage>& stages = r.rules[collective::allreduce].back().stages;
+    const auto written = [&](provider by, const char* algorithm, const std::string& keys, const std::string& words) {
+        stages.back().provider = by;
+        stages.back().algorithm = algorithm;
+        const std::string text = write_plan(r);
+        EXPECT_TRUE(text.ends_with(fmt::format("mode: scatter, {}}}]}}\n", keys))) << text;
+        const plan_data again = parse_plan(text, "p.yaml");
+        EXPECT_EQ(again.text, text);
+        EXPECT_EQ(again.rules.at(collective::allreduce).back().stages, stages);
+        EXPECT_TRUE(describe(again.machine, stages).ends_with(" scatter " + words)) << describe(again.machine, stages);
+        return text;
+    };
+    written(provider::shared_memory, "", "provider: shared_memory", "shared_memory");
+    written(provider::nccl, "", "provider: nccl", "nccl");
+    written(provider::mpi, "", "provider: mpi", "mpi");
+    const std::string over = written(provider::mpi, "ring", "provider: mpi, algorithm: ring", "ring over mpi");
+    const std::string ring = written(provider::messages, "ring", "algorithm: ring", "ring");
+    EXPECT_EQ(parse_plan(changed(over, "provider: mpi", "provider: messages"), "p.yaml").text, ring);
+    EXPECT_REFUSED(changed(over, "provider: mpi", "provider: tcp"),
+                   "unknown provider \"tcp\"; the providers are messages, shared_memory, nccl, mpi");
+    for (const char* by : {"shared_memory", "nccl"})
+        EXPECT_REFUSED(changed(over, "provider: mpi", fmt::format("provider: {}", by)),
+                       fmt::format("p.yaml:17:9: stages[1]: provider {} carries no messages of algorithm ring", by));
+    EXPECT_REFUSED(changed(ring, ", algorithm: ring", ""),
+                   "neither an algorithm nor a provider that runs it (shared_memory, nccl or mpi)");
+    EXPECT_REFUSED(changed(ring, "algorithm: ring", "algorithm: \"\""), "name of an algorithm is missing");
+    EXPECT_REFUSED(changed(ring, "algorithm: ring", "algorithm: mpi"),
+                   "mpi is a provider, not an algorithm; write \"provider: mpi\" instead");
 }
 
 // Written and read once more, every rounded time is the same.
 TEST(plan_yaml, rounded_times_are_stable) {
     for (double time = 1e-9; time < 1e4; time *= 1.037) {
-        recipe r = even();
+        plan_data r = even();
         r.rules[collective::allreduce][0].predicted = time;
         const std::string text = write_plan(r);
         ASSERT_EQ(parse_plan(text, "p.yaml").text, text) << time;
     }
 }
 
-TEST(plan_yaml, refuses_a_newer_format_naming_both) {
-    EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: 2"),
-                   "p.yaml:1:15: format 2 of a newer version; Terrace ");
-    EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: 99999999999999"),
-                   "reads formats up to 1: update Terrace, or plan again");
-    EXPECT_REFUSED(changed(even().text, "terrace_plan: 1", "terrace_plan: one"), "not an integer");
+TEST(plan_yaml, refuses_other_formats_and_says_what_to_do) {
+    const auto with_format = [](const char* format) {
+        return changed(even().text, "terrace_plan: 2", fmt::format("terrace_plan: {}", format));
+    };
+    EXPECT_REFUSED(with_format("3"), "p.yaml:1:15: format 3 of a newer version; Terrace ");
+    EXPECT_REFUSED(with_format("99999999999999"), "reads formats up to 2: update Terrace, or plan again");
+    EXPECT_REFUSED(with_format("one"), "not an integer");
+    EXPECT_REFUSED(with_format("1"),
+                   "p.yaml:1:15: format 1 is no longer read, only format 2; plan again: terrace plan "
+                   "CLUSTER -o p.yaml");
 }
 
 TEST(plan_yaml, sees_that_the_topology_was_changed) {
@@ -202,4 +222,4 @@ TEST(plan_yaml, every_prefix_is_refused) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,8 +1,8 @@
-#include "transport/mpi/send_queue.hpp"
+#include "bench/smpi/send_queue.hpp"
 
 #include <gtest/gtest.h>
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -43,4 +43,4 @@ TEST(send_queue, one_that_has_just_left_goes_first) {
 
 }  // namespace
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -10,14 +10,15 @@
 
 #include <terrace/error.hpp>
 
-#include "planner/cost.hpp"
+#include "planner/available.hpp"
 #include "planner/planner.hpp"
+#include "planner/pricer.hpp"
 #include "planner/simulate/flows.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "planner/trials.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 constexpr std::int64_t kib = 1024, mib = 1 << 20;
@@ -175,7 +176,7 @@ TEST(flows, share_a_bucket) {
     for (const double end : due) EXPECT_NEAR(end, (4e6 - 1e6) / 0.5e9, 1e-9);
 }
 
-bool is_native(const stage& s) { return s.algorithm == "native"; }
+bool in_memory(const stage& s) { return s.provider == provider::shared_memory; }
 
 // On uniform machines the same bytes pass the busiest link of each level as the prices say, whatever the stages are.
 TEST(simulate, moves_the_bytes_that_are_predicted) {
@@ -185,9 +186,8 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
         for (const hierarchy& h : test::uniform_machines(ranks))
             for (const collective what : all_collectives) {
                 rule r = rule_of(test::random_stages(h, what, d));
-                if (!std::all_of(r.stages.begin(), r.stages.end(), [&](const stage& s) {
-                        return !is_native(s) || available(h, s, *find_algorithm(s.algorithm));
-                    }))
+                if (!std::all_of(r.stages.begin(), r.stages.end(),
+                                 [&](const stage& s) { return !in_memory(s) || available(h, s, *find_algorithm(s)); }))
                     continue;
                 r.lanes = 2;
                 r.chunk = 64 * kib * h.ranks();
@@ -223,12 +223,12 @@ TEST(simulate, loads_no_link_beyond_its_rate) {
     }
 }
 
-// What native stages read, and the messages of other chunks, pass the links inside a node at the same time.
-TEST(simulate, native_stages_and_messages_share_links) {
+// What stages in shared memory read, and the messages of other chunks, pass the links inside a node at the same time.
+TEST(simulate, stages_in_memory_and_messages_share_links) {
     hierarchy h = network(tree::uniform(std::vector{4, 2}));
     h.levels[0] = link("node", fabric::shm, 1e9, 0.5e-6, 0);
     h.levels[1] = link("net", fabric::infiniband, 36e9, 9e-6, 0);
-    rule r = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::replicate, "direct"}});
+    rule r = rule_of({{{0}, 4, mode::scatter, "", provider::shared_memory}, {{1}, 2, mode::replicate, "direct"}});
     r.lanes = 2;
     r.chunk = 192 * kib;
     const double time = simulate(h, r, collective::allreduce, 16 * mib).time;
@@ -237,13 +237,14 @@ TEST(simulate, native_stages_and_messages_share_links) {
 }
 
 // A link is free again when its own bytes are through: stages of other lanes do not wait for the slow rank of this one.
-TEST(simulate, native_stages_hold_links_for_their_own_bytes) {
+TEST(simulate, stages_in_memory_hold_links_for_their_own_bytes) {
     hierarchy h = network(tree::uniform(std::vector{3, 3}));
     h.levels[0] = link("l0", fabric::shm, 1.94e9, 0.5e-6, 0);
     h.levels[1] = link("l1", fabric::shm, 24.7e9, 0.5e-6, 0);
     h.levels[0].rates.assign(9, 1.94e9);
     h.levels[0].rates.front() = 0.49e9;
-    rule r = rule_of({{{0}, 3, mode::root, "native"}, {{1}, 3, mode::scatter, "native"}});
+    rule r = rule_of(
+        {{{0}, 3, mode::root, "", provider::shared_memory}, {{1}, 3, mode::scatter, "", provider::shared_memory}});
     r.lanes = 2;
     r.chunk = 256 * kib;
     const double closed = predict(h, r.stages, 16 * mib, r.lanes, r.chunk).time;
@@ -277,7 +278,7 @@ TEST(simulate, agrees_with_the_closed_form) {
             }
 }
 
-// Ranks of an exchange that goes on from rank to rank do not get out of step (follow_ups): what one sends early would
+// Ranks of an exchange that goes on from rank to rank do not get out of step (fenced_sends): what one sends early would
 // hold up what others wait for.
 TEST(simulate, halving_keeps_step) {
     for (const int nodes : {8, 12, 16})
@@ -313,7 +314,8 @@ TEST(simulate, agrees_where_cores_are_shared) {
                 tree::uniform(std::vector{2, 2, 3})};
     h.processors.cores = 2;
     const std::vector<stage> flat{{{0, 1, 2}, 12, mode::scatter, "ring"}};
-    const std::vector<stage> staged{{{0}, 2, mode::root, "native"}, {{1, 2}, 6, mode::scatter, "ring"}};
+    const std::vector<stage> staged{{{0}, 2, mode::root, "", provider::shared_memory},
+                                    {{1, 2}, 6, mode::scatter, "ring"}};
     for (const std::vector<stage>& stages : {flat, staged})
         for (const std::int64_t bytes : {128 * kib, 512 * kib, 2 * mib}) {
             const double simulated = simulate(h, rule_of(stages), collective::allreduce, bytes).time;
@@ -327,7 +329,8 @@ TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
     const hierarchy h{
         {link("node", fabric::shm, 50e9, 0.3e-6, 0.2e-6), link("net", fabric::ethernet, 8e9, 19e-6, 10e-6)},
         tree({{3, 5, 4}, {3}})};
-    const std::vector<stage> stages{{{0}, 0, mode::scatter, "native"}, {{1}, 3, mode::scatter, "direct"}};
+    const std::vector<stage> stages{{{0}, 0, mode::scatter, "", provider::shared_memory},
+                                    {{1}, 3, mode::scatter, "direct"}};
     for (const collective what : {collective::reduce_scatter, collective::allgather}) {
         const double simulated = simulate(h, rule_of(stages), what, 16 * kib).time;
         EXPECT_NEAR(predict(h, stages, 16 * kib, 1, 0, what).time, simulated, 0.06 * simulated) << to_string(what);
@@ -336,7 +339,7 @@ TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
 
 TEST(simulate, says_what_every_chunk_did) {
     const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
-    rule r = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});
+    rule r = rule_of({{{0}, 4, mode::scatter, "", provider::shared_memory}, {{1}, 2, mode::scatter, "ring"}});
     r.lanes = 2;
     r.chunk = 256 * kib;
     double done = 0;
@@ -360,13 +363,14 @@ TEST(simulate, says_what_every_chunk_did) {
 // Ranks have slots of one length for all rules of a plan.
 TEST(simulate, slices_as_the_runtime_does) {
     const hierarchy h = small_cluster(tree::uniform(std::vector{4, 2}));
-    const rule native = rule_of({{{0}, 4, mode::scatter, "native"}, {{1}, 2, mode::scatter, "ring"}});
-    rule longer = native;
+    const rule in_node =
+        rule_of({{{0}, 4, mode::scatter, "", provider::shared_memory}, {{1}, 2, mode::scatter, "ring"}});
+    rule longer = in_node;
     longer.chunk = 4 * mib;
-    recipe plan;
-    plan.rules = {{collective::allreduce, {native}}, {collective::allgather, {longer}}};
+    plan_data plan;
+    plan.rules = {{collective::allreduce, {in_node}}, {collective::allgather, {longer}}};
     const auto chunks = [&](const simulation_options& o) {
-        return simulate(h, native, collective::allreduce, 3 * mib, o).chunks.chunks;
+        return simulate(h, in_node, collective::allreduce, 3 * mib, o).chunks.chunks;
     };
     EXPECT_EQ(chunks({}), 3);
     EXPECT_EQ(chunks({.slot_bytes = slot_bytes(plan)}), 1);
@@ -417,4 +421,4 @@ TEST(simulate, refuses_what_would_take_for_ever) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/document.hpp"
-#include "base/hierarchy_yaml.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "schedule/compose.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -25,7 +25,7 @@ constexpr double link = 1e9;  // of each direction [B/s]
 
 // One rank for each node; links of each dimension as fast as `rates` times the one above.
 hierarchy torus(const sizes& shape, std::vector<double> rates = {}) {
-    hierarchy h{{}, tree::uniform(shape), 1e15};
+    hierarchy h{{}, tree::uniform(shape), {1e15}};
     double nodes = 1;
     for (std::size_t d = 0; d < shape.size(); ++d) {
         const double rate = link * (rates.empty() ? 1 : rates[d]) * nodes * (shape[d] > 2 ? 2 : 1);
@@ -138,7 +138,7 @@ TEST(torus, one_order_fills_the_links_of_its_first_dimension) {
 }
 
 std::vector<stage> taking_turns(std::vector<stage> stages, const sizes& first) {
-    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].first = first[s];
+    for (std::size_t s = 0; s < stages.size(); ++s) stages[s].route_share = first[s];
     return stages;
 }
 
@@ -146,11 +146,11 @@ std::vector<stage> taking_turns(std::vector<stage> stages, const sizes& first) {
 TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
     for (const sizes& shape : {sizes{4, 4}, sizes{3, 2, 4}, sizes{8, 8, 4}, sizes{16, 4}}) {
         const hierarchy h = torus(shape);
-        const recipe plan = make_plan("torus", h);
+        const plan_data plan = make_plan("torus", h);
         for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::allgather}) {
             const rule& r = plan.choose(what, 1 << 30);
             const std::string text = std::string(to_string(what)) + " over " + describe(h, r.stages);
-            EXPECT_GT(r.stages[1].first, 0) << text;
+            EXPECT_GT(r.stages[1].route_share, 0) << text;
             EXPECT_LT(r.predicted, 1.04 * r.limit) << text;
             EXPECT_LE(r.predicted, predict(h, baseline(h, "flat-ring", what).stages, 1 << 30, 3, 8 * mib, what).time);
             EXPECT_EQ(parse_plan(plan.text, "torus").choose(what, 1 << 30).stages, r.stages) << text;
@@ -162,23 +162,23 @@ TEST(torus, a_plan_fills_the_links_of_all_dimensions) {
 TEST(torus, shares_fit_the_links_of_the_dimensions) {
     const auto first = [](const hierarchy& h) {
         sizes all;
-        const recipe plan = make_plan("torus", h);
-        for (const stage& s : plan.choose(collective::allreduce, 1 << 30).stages) all.push_back(s.first);
+        const plan_data plan = make_plan("torus", h);
+        for (const stage& s : plan.choose(collective::allreduce, 1 << 30).stages) all.push_back(s.route_share);
         return all;
     };
     EXPECT_EQ(first(torus({4, 4, 4})), (sizes{1, 1, 1}));
     const hierarchy unequal = torus({4, 4}, {1, 0.5});  // f and 1 - f: 3/4 f + 3/16 (1 - f) = 2 (3/16 f + 3/4 (1 - f))
     EXPECT_EQ(first(unequal), (sizes{7, 2}));
     EXPECT_EQ(first(torus({4, 4}, {1, 0.25})), (sizes{0, 0}));  // busy for as long as they are
-    const recipe part = make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7}));
-    for (const stage& s : part.choose(collective::allreduce, 1 << 30).stages) EXPECT_EQ(s.first, 0);
+    const plan_data part = make_plan("tree", part_of(unequal, sizes{0, 1, 2, 3, 4, 5, 6, 7}));
+    for (const stage& s : part.choose(collective::allreduce, 1 << 30).stages) EXPECT_EQ(s.route_share, 0);
 }
 
 // Where dimensions differ in size, messages of one chunk do, too, and those on one link wait for those on another: with
 // three lanes they lose part of the rate, which more chunks in flight make up for.
 TEST(torus, lanes_fill_the_gaps_of_unequal_dimensions) {
     const hierarchy h = torus({3, 2, 4});
-    const recipe plan = make_plan("torus", h);
+    const plan_data plan = make_plan("torus", h);
     const std::int64_t bytes = 16 * mib;
     rule how = plan.choose(collective::allreduce, bytes);
     const auto simulated = [&] { return simulate(h, how, collective::allreduce, bytes).time; };
@@ -206,7 +206,7 @@ TEST(torus, simulations_count_what_prices_say) {
 
 TEST(torus, turns_are_for_dimensions_alone) {
     const hierarchy h = torus({4, 2, 3});
-    recipe r;
+    plan_data r;
     r.name = "torus";
     r.machine = h;
     r.rules[collective::allreduce] = {
@@ -228,23 +228,23 @@ TEST(torus, turns_are_for_dimensions_alone) {
     const auto expect = [&](const std::string& message, const std::string& part) {
         EXPECT_NE(message.find(part), std::string::npos) << message;
     };
-    expect(refused("first: 2", "first: 0"), "from 1 to 1000");
-    expect(refused("first: 2", "first: some"), "not an integer");
+    expect(refused("route_share: 2", "route_share: 0"), "from 1 to 1000");
+    expect(refused("route_share: 2", "route_share: some"), "not an integer");
     expect(refused("mode: scatter, algorithm: ring}", "mode: root, algorithm: tree}"),
-           "first is of no use here: a stage has mode root");
+           "route_share is not supported here: a stage has mode root");
     expect(
         refused("[dim1], group: 4,", "[dim1], group: 2, mode: scatter, algorithm: ring}, {levels: [dim1], group: 2,"),
         "level dim1 is split");
-    expect(refused("algorithm: ring, first: 1", "algorithm: ring, over: mpi, first: 1"),
-           "dimensions go over NCCL and MPI");
-    recipe tree = r;
+    expect(refused("algorithm: ring, route_share: 1", "provider: mpi, algorithm: ring, route_share: 1"),
+           "dimensions have providers messages and mpi");
+    plan_data tree = r;
     for (level& l : tree.machine.levels) l.ring = false;
     EXPECT_THROW(finished(tree), stage_error);
-    // What transports run has no turns.
-    std::vector<stage> native = r.rules[collective::allreduce].front().stages;
-    EXPECT_NO_THROW(compose(h, native, 48, 1));
-    native[1].algorithm = "native";
-    EXPECT_THROW(compose(h, native, 48, 1), plan_error);
+    // Collectives of providers cannot take turns.
+    std::vector<stage> stages = r.rules[collective::allreduce].front().stages;
+    EXPECT_NO_THROW(compose(h, stages, 48, 1));
+    for (stage& s : stages) s.algorithm.clear(), s.provider = provider::shared_memory;
+    EXPECT_THROW(compose(h, stages, 48, 1), plan_error);
 }
 
 TEST(torus, reads_back) {
@@ -265,4 +265,4 @@ TEST(torus, a_part_is_no_torus) {
     EXPECT_EQ(part_of(h, all).torus_level(), 0);
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -9,7 +9,7 @@
 
 #include "base/partition.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 namespace {
 
 TEST(units, bandwidth) {
@@ -26,6 +26,8 @@ TEST(units, bandwidth) {
                                          {"500 MiB/s", 500.0 * (1 << 20)},
                                          {"2 TB/s", 2e12},
                                          {"8 bit/s", 1},
+                                         {"10 Gbps", 1.25e9},
+                                         {"10 GBps", 10e9},
                                          {"3 B/s", 3},
                                          {"1.5 kB/s", 1500}}) {
         const auto parsed = parse_bandwidth(r.text);
@@ -114,4 +116,4 @@ TEST(partition, arithmetic_around_it) {
 }
 
 }  // namespace
-}  // namespace terrace
+}  // namespace terrace::detail

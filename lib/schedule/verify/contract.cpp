@@ -4,7 +4,7 @@
 
 #include "schedule/verify/proof.hpp"
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 namespace {
 
@@ -80,4 +80,4 @@ contract::contract(std::span<const schedule> all, const expectation& of) {
     }
 }
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

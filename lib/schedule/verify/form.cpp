@@ -5,7 +5,7 @@
 
 #include "schedule/verify/proof.hpp"
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 std::string text(const operand& o) {
     constexpr std::array<std::string_view, 3> names{"send", "recv", "scratch"};
@@ -106,4 +106,4 @@ void check_form(std::span<const schedule> all, const contract& terms) {
     for (const schedule& s : all) form(s, terms.of(s.rank)).check();
 }
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

@@ -4,7 +4,7 @@
 
 #include "schedule/verify/proof.hpp"
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 network::network(std::span<const schedule> all) : schedules_(all) {
     for (const schedule& s : all) {
@@ -52,4 +52,4 @@ void network::match() {
     }
 }
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

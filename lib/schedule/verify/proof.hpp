@@ -11,7 +11,7 @@
 
 // What the parts of the proof share. Each throws a fault, which find_fault catches, and relies on those before it.
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 struct fault {
     std::string text;
@@ -113,4 +113,4 @@ void check_races(const network& net, const contract& terms);
 /// 6. The postcondition, in place and out of place, given an order in which everything may complete.
 void check_result(const network& net, const contract& terms, std::span<const std::size_t> order);
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

@@ -6,7 +6,7 @@
 #include "schedule/interval_map.hpp"
 #include "schedule/verify/proof.hpp"
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 namespace {
 
@@ -92,4 +92,4 @@ void check_races(const network& net, const contract& terms) {
     for (const schedule& s : net.schedules()) check_races(net, s, terms.of(s.rank));
 }
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

@@ -9,7 +9,7 @@
 #include "schedule/interval_map.hpp"
 #include "schedule/verify/proof.hpp"
 
-namespace terrace::proof {
+namespace terrace::detail::proof {
 
 namespace {
 
@@ -230,4 +230,4 @@ void check_result(const network& net, const contract& terms, std::span<const std
     }
 }
 
-}  // namespace terrace::proof
+}  // namespace terrace::detail::proof

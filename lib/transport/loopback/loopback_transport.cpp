@@ -1,7 +1,5 @@
 #include "transport/loopback/loopback_transport.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -10,132 +8,126 @@
 #include <map>
 #include <mutex>
 
+#include <fmt/format.h>
+
 #include <terrace/error.hpp>
 
-#include "base/partition.hpp"
+#include "base/index.hpp"
 #include "base/wire.hpp"
+#include "transport/loopback/thread_regions.hpp"
 
-namespace terrace {
-
-namespace {
-
-// Where a message stands. The receiver copies straight from the sender's memory and then tells it so.
-struct message {
-    int tag = 0;
-    const void* from = nullptr;
-    std::size_t bytes = 0;
-    std::atomic<bool>* taken = nullptr;
-};
-
-// Messages from one rank to another that the receiver has not matched yet, oldest first.
-struct channel {
-    std::mutex guard;
-    std::vector<message> waiting;
-    std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
-};
-
-// Notes to one rank.
-struct mailbox {
-    std::mutex guard;
-    std::deque<note> notes;
-    std::atomic<std::size_t> count{0};  // of `notes`, as above
-};
-
-}  // namespace
+namespace terrace::detail {
 
 struct loopback_world::state {
-    state(std::vector<int> nodes_of_ranks, bool takes_devices)
-        : ranks(static_cast<int>(nodes_of_ranks.size())),
-          nodes(std::move(nodes_of_ranks)),
-          device_memory(takes_devices) {
-        channels = std::vector<channel>(nodes.size() * nodes.size());
-        for (channel& c : channels) c.waiting.reserve(64);
-        mailboxes = std::vector<mailbox>(nodes.size());
-    }
+    // A message that its receiver has not matched yet. The receiver copies straight from the sender's memory, and then
+    // tells it so.
+    struct offer {
+        int tag = 0;
+        const void* from = nullptr;
+        std::size_t bytes = 0;
+        std::atomic<bool>* taken = nullptr;
+    };
 
-    channel& between(int from, int to) {
-        return channels[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks) +
-                        static_cast<std::size_t>(to)];
-    }
+    // Messages from one rank to another, oldest first.
+    struct channel {
+        std::mutex guard;
+        std::vector<offer> waiting;
+        std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
+    };
 
-    int ranks;
-    std::vector<int> nodes;  // by rank: the first rank of its node
-    bool device_memory;
-    std::vector<channel> channels;
-    std::vector<mailbox> mailboxes;  // by rank
+    // Notes to one rank.
+    struct note_box {
+        std::mutex guard;
+        std::deque<note> notes;
+        std::atomic<std::size_t> count{0};  // of `notes`, as above
+    };
+
+    // The channels of one team, which all its ranks share.
+    struct wiring {
+        explicit wiring(int size) : ranks(size), channels(at(size) * at(size)), boxes(at(size)) {
+            for (channel& c : channels) c.waiting.reserve(64);
+        }
+        channel& between(int from, int to) { return channels[at(from) * at(ranks) + at(to)]; }
+
+        int ranks;
+        std::vector<channel> channels;
+        std::vector<note_box> boxes;  // by rank
+    };
+
+    // The values of one key, until all of its ranks have released it.
+    struct values {
+        std::map<int, std::string> by_rank;
+        std::size_t users = 0;
+    };
+
+    std::vector<int> nodes;  // by rank
+    bool device_memory = false;
     std::atomic<bool> failed{false};
 
-    // Set-up: a gather of equal blocks.
-    std::mutex guard;
+    std::mutex guard;  // of all below
     std::condition_variable changed;
-    std::vector<std::byte> gathered;
-    int arrived = 0;
-    std::uint64_t generation = 0;
     std::string reason;
-
-    // Parts of this world: by color while they are made, and all that are in use, which fail with it.
-    std::map<int, std::shared_ptr<state>> being_made;
-    std::vector<std::weak_ptr<state>> parts;
-
-    // The part of these ranks, in this order, which have the color; whoever asks first makes it.
-    std::shared_ptr<state> part_of(int color, const std::vector<int>& members) {
-        const std::lock_guard lock(guard);
-        std::shared_ptr<state>& made = being_made[color];
-        if (made) return made;
-        std::map<int, int> first;  // of each node
-        std::vector<int> nodes_of_members;
-        for (const int r : members)
-            nodes_of_members.push_back(
-                first.emplace(nodes[static_cast<std::size_t>(r)], nodes_of_members.size()).first->second);
-        made = std::make_shared<state>(std::move(nodes_of_members), device_memory);
-        std::erase_if(parts, [](const auto& p) { return p.expired(); });
-        parts.push_back(made);
-        return made;
-    }
-    void forget(int color) {
-        const std::lock_guard lock(guard);
-        being_made.erase(color);
-    }
-
-    void fail(const std::string& why) {
-        const std::lock_guard lock(guard);
-        if (reason.empty()) reason = why;
-        failed.store(true, std::memory_order_release);
-        changed.notify_all();
-        for (const std::weak_ptr<state>& part : parts)
-            if (const std::shared_ptr<state> p = part.lock()) p->fail(why);
-    }
+    std::map<std::string, values, std::less<>> keys;
+    std::map<std::string, std::weak_ptr<wiring>> wirings;  // by team
 };
 
 namespace {
 
-class loopback_transport final : public transport {
+using state = loopback_world::state;
+
+class loopback_bootstrap final : public bootstrap {
 public:
-    loopback_transport(std::shared_ptr<loopback_world::state> world, int rank)
-        : own_(std::move(world)), world_(*own_), rank_(rank) {}
-    ~loopback_transport() override { withdraw(); }
+    loopback_bootstrap(std::shared_ptr<state> world, int rank)
+        : bootstrap(fmt::format("node {}", world->nodes[at(rank)])), world_(std::move(world)), rank_(rank) {}
 
-    int rank() const noexcept override { return rank_; }
-    int size() const noexcept override { return world_.ranks; }
-    std::string_view name() const noexcept override { return "loopback"; }
-    // As on the wire, so that messages are cut as they are there.
-    std::size_t segment() const noexcept override { return wire_segment; }
-    bool takes_device_memory() const noexcept override { return world_.device_memory; }
-
-    void reserve(int slots) override {
-        const auto n = static_cast<std::size_t>(slots);
-        if (n <= taken_.size()) return;
-        taken_ = std::vector<std::atomic<bool>>(n);
-        sending_.reserve(n);
-        expected_.reserve(n);
-        done_.reserve(n);
+    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
+        const std::lock_guard lock(world_->guard);
+        const auto [at_key, is_new] = world_->keys.try_emplace(std::string(key));
+        if (is_new) at_key->second.users = ranks.size();
+        at_key->second.by_rank.emplace(rank_, value);
+        world_->changed.notify_all();
     }
 
+    std::string get(int rank, std::string_view key) override {
+        std::unique_lock lock(world_->guard);
+        const std::map<int, std::string>& all = world_->keys.find(key)->second.by_rank;
+        world_->changed.wait(lock, [&] { return all.contains(rank) || world_->failed; });
+        if (!all.contains(rank)) throw transport_error("loopback", "get", 1, world_->reason);
+        return all.at(rank);
+    }
+
+    void forget(std::string_view key) noexcept override {
+        const std::lock_guard lock(world_->guard);
+        const auto found = world_->keys.find(key);
+        if (--found->second.users == 0) world_->keys.erase(found);
+    }
+
+private:
+    const std::shared_ptr<state> world_;
+    const int rank_;
+};
+
+class loopback_messages final : public messages {
+public:
+    loopback_messages(const network_traits& traits, std::shared_ptr<state> world, std::shared_ptr<state::wiring> wires,
+                      int rank, int slots)
+        : messages(traits),
+          world_(std::move(world)),
+          own_(std::move(wires)),
+          wires_(*own_),
+          rank_(rank),
+          taken_(at(slots)) {
+        sending_.reserve(at(slots));
+        expected_.reserve(at(slots));
+        done_.reserve(at(slots));
+    }
+    ~loopback_messages() override { withdraw(); }
+
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override {
-        std::atomic<bool>& taken = taken_[static_cast<std::size_t>(slot)];
+        std::atomic<bool>& taken = taken_[at(slot)];
         taken.store(false, std::memory_order_relaxed);
         sending_.push_back(slot);
-        channel& c = world_.between(rank_, peer);
+        state::channel& c = wires_.between(rank_, peer);
         const std::lock_guard lock(c.guard);
         c.waiting.push_back({tag, from, bytes, &taken});
         c.count.store(c.waiting.size(), std::memory_order_release);
@@ -148,25 +140,18 @@ public:
     std::span<const int> poll() noexcept override {
         done_.clear();
         std::erase_if(sending_, [&](int slot) {
-            if (!taken_[static_cast<std::size_t>(slot)].load(std::memory_order_acquire)) return false;
+            if (!taken_[at(slot)].load(std::memory_order_acquire)) return false;
             done_.push_back(slot);
             return true;
         });
-        for (int peer = 0; peer < world_.ranks && !expected_.empty(); ++peer) take_from(peer);
+        for (int peer = 0; peer < wires_.ranks && !expected_.empty(); ++peer) take_from(peer);
         if (wrong_length_) latch(2, "a message is longer or shorter than expected");
         look_for_failure();
         return done_;
     }
 
-    std::size_t in_flight() const noexcept override { return sending_.size() + expected_.size(); }
-
-    bool abandon() noexcept override {
-        withdraw();
-        return true;
-    }
-
     void send_note(int peer, const note& n) noexcept override {
-        mailbox& box = world_.mailboxes[static_cast<std::size_t>(peer)];
+        state::note_box& box = wires_.boxes[at(peer)];
         const std::lock_guard lock(box.guard);
         box.notes.push_back({rank_, n.words});
         box.count.store(box.notes.size(), std::memory_order_release);
@@ -174,7 +159,7 @@ public:
 
     std::optional<note> take_note() noexcept override {
         look_for_failure();
-        mailbox& box = world_.mailboxes[static_cast<std::size_t>(rank_)];
+        state::note_box& box = wires_.boxes[at(rank_)];
         if (box.count.load(std::memory_order_acquire) == 0) return {};
         const std::lock_guard lock(box.guard);
         const note first = box.notes.front();
@@ -183,69 +168,9 @@ public:
         return first;
     }
 
-    // Ranks are threads, and cores are few: what another one needs is the core.
-    int patience() const noexcept override { return 0; }
-
-    const std::optional<transport_fault>& fault() const noexcept override { return fault_; }
-
-    void gather_all(const void* mine, void* all, std::size_t bytes) override {
-        std::unique_lock lock(world_.guard);
-        world_.gathered.resize(bytes * static_cast<std::size_t>(world_.ranks));
-        std::memcpy(world_.gathered.data() + bytes * static_cast<std::size_t>(rank_), mine, bytes);
-        meet(lock);
-        std::memcpy(all, world_.gathered.data(), world_.gathered.size());
-        meet(lock);
-    }
-
-    std::unique_ptr<transport> split(int color, int key) override {
-        struct choice {
-            int color, key;
-        };
-        const choice mine{color, key};
-        std::vector<choice> all(static_cast<std::size_t>(world_.ranks));
-        gather_all(&mine, all.data(), sizeof mine);
-        std::vector<int> members;
-        for (int r = 0; r < world_.ranks; ++r)
-            if (all[static_cast<std::size_t>(r)].color == color) members.push_back(r);
-        std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-            return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
-        });
-        std::shared_ptr<loopback_world::state> part;
-        if (color >= 0) part = world_.part_of(color, members);
-        gather_all(&mine, all.data(), sizeof mine);  // until all have theirs
-        world_.forget(color);
-        if (!part) return nullptr;
-        const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
-        return std::make_unique<loopback_transport>(std::move(part), static_cast<int>(self));
-    }
-
-    std::vector<int> nodes() override { return world_.nodes; }
-
-    // Threads share all their memory; a part lives as long as any rank that knows of it. Mapped, since pages that
-    // nobody touches then cost nothing.
-    std::optional<shared_region> share(std::span<const int> ranks, std::size_t bytes) override {
-        struct part {
-            std::shared_ptr<void> memory;
-        };
-        part mine;
-        if (void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            pages != MAP_FAILED)
-            mine.memory = {pages, [bytes](void* p) { munmap(p, bytes); }};
-        const part* at = &mine;
-        std::vector<const part*> all(static_cast<std::size_t>(world_.ranks));
-        gather_all(&at, all.data(), sizeof at);
-        auto keep = std::make_shared<std::vector<part>>();
-        shared_region region{.bytes = bytes, .parts = {}, .keep = {}};
-        bool there = true;
-        for (const part* p : all) there = there && p->memory != nullptr;
-        for (int r : ranks) {
-            keep->push_back(*all[static_cast<std::size_t>(r)]);
-            region.parts.push_back(static_cast<std::byte*>(keep->back().memory.get()));
-        }
-        region.keep = std::move(keep);
-        gather_all(&at, all.data(), sizeof at);  // `mine` must last until all have looked at it
-        if (!there) return std::nullopt;
-        return region;
+    bool abandon() noexcept override {
+        withdraw();
+        return true;
     }
 
 private:
@@ -256,21 +181,21 @@ private:
     };
 
     // Matches what a peer offers, oldest first, with what is expected of it, oldest first. Copies under the channel's
-    // lock: a sender that gives up can then withdraw what it offered.
+    // lock: a sender that gives up can then withdraw its offers.
     void take_from(int peer) noexcept {
-        channel& c = world_.between(peer, rank_);
+        state::channel& c = wires_.between(peer, rank_);
         if (c.count.load(std::memory_order_acquire) == 0) return;
         const std::lock_guard lock(c.guard);
-        std::erase_if(c.waiting, [&](const message& m) {
+        std::erase_if(c.waiting, [&](const state::offer& o) {
             const auto match = std::find_if(expected_.begin(), expected_.end(),
-                                            [&](const receive& r) { return r.peer == peer && r.tag == m.tag; });
+                                            [&](const receive& r) { return r.peer == peer && r.tag == o.tag; });
             if (match == expected_.end()) return false;
-            if (match->bytes != m.bytes) {
+            if (match->bytes != o.bytes) {
                 wrong_length_ = true;
                 return false;
             }
-            std::memcpy(match->to, m.from, m.bytes);
-            m.taken->store(true, std::memory_order_release);
+            std::memcpy(match->to, o.from, o.bytes);
+            o.taken->store(true, std::memory_order_release);
             done_.push_back(match->slot);
             expected_.erase(match);
             return true;
@@ -279,14 +204,14 @@ private:
     }
 
     void look_for_failure() noexcept {
-        if (fault_ || !world_.failed.load(std::memory_order_acquire)) return;
-        const std::lock_guard lock(world_.guard);
-        latch(1, world_.reason);
+        if (fault() || !world_->failed.load(std::memory_order_acquire)) return;
+        const std::lock_guard lock(world_->guard);
+        latch(1, world_->reason);
     }
 
     void withdraw() noexcept {
-        for (int peer = 0; peer < world_.ranks; ++peer) {
-            channel& c = world_.between(rank_, peer);
+        for (int peer = 0; peer < wires_.ranks; ++peer) {
+            state::channel& c = wires_.between(rank_, peer);
             const std::lock_guard lock(c.guard);
             c.waiting.clear();
             c.count.store(0, std::memory_order_release);
@@ -296,54 +221,66 @@ private:
     }
 
     void latch(int code, std::string why) noexcept {
-        if (fault_) return;
-        fault_ = transport_fault{"loopback", "poll", code, std::move(why)};
+        if (fault()) return;
+        fail({"loopback", "poll", code, std::move(why)});
         withdraw();
     }
 
-    // Waits until all ranks are here.
-    void meet(std::unique_lock<std::mutex>& lock) {
-        const std::uint64_t generation = world_.generation;
-        if (++world_.arrived == world_.ranks) {
-            world_.arrived = 0;
-            ++world_.generation;
-            world_.changed.notify_all();
-            return;
-        }
-        world_.changed.wait(lock, [&] { return world_.generation != generation || world_.failed; });
-        if (world_.generation == generation) throw transport_error("loopback", "gather_all", 1, world_.reason);
-    }
-
-    std::shared_ptr<loopback_world::state> own_;
-    loopback_world::state& world_;
-    int rank_;
+    const std::shared_ptr<state> world_;
+    const std::shared_ptr<state::wiring> own_;
+    state::wiring& wires_;
+    const int rank_;
     std::vector<std::atomic<bool>> taken_;  // by slot: the receiver has copied what it sends
     std::vector<int> sending_;
     std::vector<receive> expected_;
     std::vector<int> done_;
     bool wrong_length_ = false;
-    std::optional<transport_fault> fault_;
+};
+
+// Messages are cut as they are on the wire. Ranks are threads, and cores are few: nobody spins.
+network_traits traits_of(const state& world) {
+    return {.name = "loopback", .segment = wire_segment, .spin_limit = 0, .device_memory = world.device_memory};
+}
+
+class loopback_network final : public network {
+public:
+    explicit loopback_network(std::shared_ptr<state> world) : network(traits_of(*world)), world_(std::move(world)) {}
+
+    std::unique_ptr<messages> connect(team& ranks, int slots) override {
+        const std::lock_guard lock(world_->guard);
+        std::erase_if(world_->wirings, [](const auto& w) { return w.second.expired(); });
+        std::weak_ptr<state::wiring>& known = world_->wirings[ranks.name()];
+        std::shared_ptr<state::wiring> wires = known.lock();
+        if (!wires) known = wires = std::make_shared<state::wiring>(ranks.size());  // whoever comes first makes it
+        return std::make_unique<loopback_messages>(traits(), world_, std::move(wires), ranks.rank(), slots);
+    }
+
+private:
+    const std::shared_ptr<state> world_;
 };
 
 }  // namespace
 
-namespace {
-
-std::vector<int> nodes_of(std::span<const int> sizes) {
-    std::vector<int> nodes;
-    for (const int size : sizes)
-        nodes.insert(nodes.end(), static_cast<std::size_t>(size), static_cast<int>(nodes.size()));
-    return nodes;
-}
-
-}  // namespace
-
 loopback_world::loopback_world(std::span<const int> node_sizes, bool device_memory)
-    : state_(std::make_shared<state>(nodes_of(node_sizes), device_memory)) {}
+    : state_(std::make_shared<state>()) {
+    state_->device_memory = device_memory;
+    for (const int size : node_sizes)
+        state_->nodes.insert(state_->nodes.end(), at(size), static_cast<int>(state_->nodes.size()));
+}
 loopback_world::~loopback_world() = default;
 
-std::unique_ptr<transport> loopback_world::join(int rank) { return std::make_unique<loopback_transport>(state_, rank); }
+connection loopback_world::join(int rank) {
+    return {.net = std::make_shared<loopback_network>(state_),
+            .memory = std::make_shared<thread_regions>(),
+            .ranks =
+                team(std::make_shared<loopback_bootstrap>(state_, rank), rank, static_cast<int>(state_->nodes.size()))};
+}
 
-void loopback_world::fail(const std::string& why) { state_->fail(why); }
+void loopback_world::fail(const std::string& why) {
+    const std::lock_guard lock(state_->guard);
+    if (state_->reason.empty()) state_->reason = why;
+    state_->failed.store(true, std::memory_order_release);
+    state_->changed.notify_all();
+}
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -3,26 +3,25 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "executor/transport.hpp"
+#include "transport/network.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// Ranks that are threads of one process. A message is one copy, made by the receiver once both ends are there: nothing
-/// is buffered, so that what relies on buffering shows.
+/// is buffered, so that code that relies on buffering fails here.
 class loopback_world {
 public:
     /// @param node_sizes ranks of each node, in order: those of one node can share memory
-    /// @param device_memory what transports say they take
+    /// @param device_memory whether messages may lie in memory of a GPU
     explicit loopback_world(std::span<const int> node_sizes, bool device_memory = false);
     ~loopback_world();
     loopback_world(const loopback_world&) = delete;
     loopback_world& operator=(const loopback_world&) = delete;
 
-    /// The end of one rank; used by one thread.
-    std::unique_ptr<transport> join(int rank);
-    /// Makes all ranks' messages fail from now on. Any thread.
+    /// Returns one rank's connection, for one thread.
+    connection join(int rank);
+    /// Makes all ranks' messages and set-up fail from now on. Any thread.
     void fail(const std::string& why);
 
     struct state;
@@ -31,4 +30,4 @@ private:
     std::shared_ptr<state> state_;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
+#include <utility>
 
-namespace terrace {
+#include "base/index.hpp"
+
+namespace terrace::detail {
 
 namespace {
 
-// Under which datatypes keep their element.
+// The key under which datatypes keep their element.
 int element_key() {
     static const int key = [] {
         int made = MPI_KEYVAL_INVALID;
@@ -23,19 +28,31 @@ std::size_t offset(const stage_call& c, range part) { return static_cast<std::si
 }  // namespace
 
 // The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
-library_stages::library_stages(const owned_comm& world, std::span<const std::vector<int>> groups, int slots)
-    : rank_(world.rank()), lanes_(static_cast<std::size_t>(slots)) {
+library_stages::library_stages(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
+                               int lane_slots)
+    : rank_(ranks.rank()) {
+    used_->lanes.resize(at(lane_slots));
+    requests_.reserve(at(lane_slots));
+    lane_of_.reserve(at(lane_slots));
+    indices_.resize(at(lane_slots));
+    can_.slots = lane_slots;
+    for (const action a :
+         {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce, action::stage_broadcast})
+        can_.mpi_stages |= 1u << static_cast<unsigned>(a);
+    can_.mpi_groups = std::make_shared<const std::set<std::vector<int>>>(groups.begin(), groups.end());
     element_key();
-    check(MPI_Op_create(combine, 1, &op_), "MPI_Op_create");
+    check(MPI_Op_create(combine, 1, &used_->op), "MPI_Op_create");
     MPI_Group all = MPI_GROUP_NULL;
     check(MPI_Comm_group(world.get(), &all), "MPI_Comm_group");
     for (const std::vector<int>& members : groups) {
         if (std::find(members.begin(), members.end(), rank_) == members.end()) continue;
+        std::vector<int> of_world;
+        for (const int m : members) of_world.push_back(ranks.members()[at(m)]);
         MPI_Group some = MPI_GROUP_NULL;
-        check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
-        group_comms& made = groups_.emplace_back();
+        check(MPI_Group_incl(all, static_cast<int>(members.size()), of_world.data(), &some), "MPI_Group_incl");
+        group_comms& made = used_->groups.emplace_back();
         made.members = members;
-        for (int slot = 0; slot < slots; ++slot) {
+        for (int slot = 0; slot < lane_slots; ++slot) {
             MPI_Comm comm = MPI_COMM_NULL;
             check(MPI_Comm_create_group(world.get(), some, 0, &comm), "MPI_Comm_create_group");
             made.comms.emplace_back(comm);
@@ -46,15 +63,66 @@ library_stages::library_stages(const owned_comm& world, std::span<const std::vec
 }
 
 library_stages::~library_stages() {
+    if (!requests_.empty() || fault()) abandon();
     if (abandoned_ || mpi_is_over()) return;
-    for (element& e : elements_) MPI_Type_free(&e.type);
-    MPI_Op_free(&op_);
+    for (element& e : used_->elements) MPI_Type_free(&e.type);
+    MPI_Op_free(&used_->op);
 }
 
-void library_stages::abandon() noexcept {
+bool library_stages::abandon() noexcept {
+    if (!abandoned_)
+        for (group_comms& g : used_->groups)
+            for (owned_comm& c : g.comms) c.abandon();
     abandoned_ = true;
-    for (group_comms& g : groups_)
-        for (owned_comm& c : g.comms) c.abandon();
+    const bool ended = requests_.empty();
+    if (!ended) static_cast<void>(used_.release());  // MPI goes on using it
+    requests_.clear();
+    lane_of_.clear();
+    return ended;
+}
+
+void library_stages::start(int slot, const stage_call& call) noexcept {
+    if (fault()) return;
+    const started made = begin(call);
+    if (made.code != MPI_SUCCESS) return latch(made.call, made.code);
+    used_->lanes[at(call.lane_slot)].slot = slot;
+    requests_.push_back(made.request);
+    lane_of_.push_back(call.lane_slot);
+}
+
+void library_stages::poll(std::vector<int>& done) noexcept {
+    if (requests_.empty()) return;
+    int count = 0;
+    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
+                                  MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS) latch("MPI_Testsome", code);
+    if (count == MPI_UNDEFINED || count == 0 || fault()) return;
+    std::sort(indices_.begin(), indices_.begin() + count, std::greater<>());
+    for (int i = 0; i < count; ++i) {
+        const std::size_t gap = at(indices_[at(i)]);
+        lane& l = used_->lanes[at(lane_of_[gap])];
+        finish(l);
+        done.push_back(std::exchange(l.slot, -1));
+        requests_[gap] = requests_.back();
+        lane_of_[gap] = lane_of_.back();
+        requests_.pop_back();
+        lane_of_.pop_back();
+    }
+}
+
+std::vector<int> library_stages::missing(int slot) const {
+    for (const int number : lane_of_) {
+        const lane& l = used_->lanes[at(number)];
+        if (l.slot != slot) continue;
+        std::vector<int> others = l.call.group->members();
+        std::erase(others, rank_);
+        return others;
+    }
+    return {};
+}
+
+void library_stages::latch(const char* call, int code) noexcept {
+    if (!fault_) fault_ = transport_fault{"mpi", call, code, error_text(code)};
 }
 
 void library_stages::combine(void* in, void* inout, int* count, MPI_Datatype* type) {
@@ -66,9 +134,9 @@ void library_stages::combine(void* in, void* inout, int* count, MPI_Datatype* ty
 }
 
 MPI_Datatype library_stages::type_of(const stage_call& call) {
-    for (const element& e : elements_)
+    for (const element& e : used_->elements)
         if (e.bytes == call.element && e.reduce == call.reduce) return e.type;
-    element& made = elements_.emplace_back(element{call.element, call.reduce, MPI_DATATYPE_NULL});
+    element& made = used_->elements.emplace_back(element{call.element, call.reduce, MPI_DATATYPE_NULL});
     MPI_Type_contiguous(static_cast<int>(call.element), MPI_BYTE, &made.type);
     MPI_Type_commit(&made.type);
     MPI_Type_set_attr(made.type, element_key(), &made);
@@ -76,35 +144,36 @@ MPI_Datatype library_stages::type_of(const stage_call& call) {
 }
 
 MPI_Comm library_stages::comm_of(const stage_call& call) noexcept {
-    const auto found = std::find_if(groups_.begin(), groups_.end(),
-                                    [&](const group_comms& g) { return g.members == call.group->members; });
-    return found->comms[static_cast<std::size_t>(call.lane_slot)].get();
+    const auto found = std::find_if(used_->groups.begin(), used_->groups.end(),
+                                    [&](const group_comms& g) { return g.members == call.group->members(); });
+    return found->comms[at(call.lane_slot)].get();
 }
 
-library_stages::started library_stages::start(const stage_call& call) noexcept {
-    const stage_group& g = *call.group;
-    lane& l = lanes_[static_cast<std::size_t>(call.lane_slot)];
+library_stages::started library_stages::begin(const stage_call& call) noexcept {
+    const group& g = *call.group;
+    lane& l = used_->lanes[at(call.lane_slot)];
     l.call = call;
     l.counts.clear();
     l.begins.clear();
     const range whole = g.whole();
-    for (const range& shard : g.shards) {
+    for (const range& shard : g.shards()) {
         l.counts.push_back(static_cast<int>(shard.count()));
         l.begins.push_back(static_cast<int>(shard.begin - whole.begin));
     }
-    const range own = g.shards[static_cast<std::size_t>(g.position)];
-    const int all = static_cast<int>(whole.count()), mine = l.counts[static_cast<std::size_t>(g.position)];
+    const range own = g.own_shard();
+    const int all = static_cast<int>(whole.count()), mine = l.counts[at(g.position())];
     const std::byte* given = call.src + offset(call, whole);
     std::byte* got = call.dst + offset(call, whole);
     const MPI_Datatype type = type_of(call);
     const MPI_Comm comm = comm_of(call);
-    const bool is_root = g.position == g.root;
+    const bool is_root = g.is_root();
     started made{MPI_REQUEST_NULL, "", MPI_SUCCESS};
     switch (call.what) {
         case action::stage_reduce_scatter:
             l.shard.resize(std::max(l.shard.size(), static_cast<std::size_t>(mine) * call.element));
             made.call = "MPI_Ireduce_scatter";
-            made.code = MPI_Ireduce_scatter(given, l.shard.data(), l.counts.data(), type, op_, comm, &made.request);
+            made.code =
+                MPI_Ireduce_scatter(given, l.shard.data(), l.counts.data(), type, used_->op, comm, &made.request);
             break;
         case action::stage_allgather:
             made.call = "MPI_Iallgatherv";
@@ -113,38 +182,31 @@ library_stages::started library_stages::start(const stage_call& call) noexcept {
             break;
         case action::stage_reduce:
             made.call = "MPI_Ireduce";
-            made.code = MPI_Ireduce(is_root && given == got ? MPI_IN_PLACE : given, got, all, type, op_, g.root, comm,
-                                    &made.request);
+            made.code = MPI_Ireduce(is_root && given == got ? MPI_IN_PLACE : given, got, all, type, used_->op, g.root(),
+                                    comm, &made.request);
             break;
         default:
             made.call = "MPI_Ibcast";
             made.code =
-                MPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root, comm, &made.request);
+                MPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root(), comm, &made.request);
     }
     return made;
 }
 
-// Moves what is not where it should be yet, and divides averages.
-void library_stages::finish(int lane_slot) noexcept {
-    const lane& l = lanes_[static_cast<std::size_t>(lane_slot)];
+// Moves results to their places, and divides averages.
+void library_stages::finish(const lane& l) noexcept {
     const stage_call& c = l.call;
-    const stage_group& g = *c.group;
+    const group& g = *c.group;
     const auto settle = [&](const std::byte* from, range part) {
         std::byte* to = c.dst + offset(c, part);
         const void* input = from;
         if (c.divisor != 1) c.reduce(to, &input, 1, part.count(), c.divisor);
         else if (from != to) std::memcpy(to, from, static_cast<std::size_t>(part.count()) * c.element);
     };
-    if (c.what == action::stage_reduce_scatter) settle(l.shard.data(), g.shards[static_cast<std::size_t>(g.position)]);
-    if (g.position != g.root) return;
+    if (c.what == action::stage_reduce_scatter) settle(l.shard.data(), g.own_shard());
+    if (!g.is_root()) return;
     if (c.what == action::stage_reduce) settle(c.dst + offset(c, g.whole()), g.whole());
     if (c.what == action::stage_broadcast) settle(c.src + offset(c, g.whole()), g.whole());
 }
 
-std::vector<int> library_stages::peers(int lane_slot) const {
-    std::vector<int> others = lanes_[static_cast<std::size_t>(lane_slot)].call.group->members;
-    std::erase(others, rank_);
-    return others;
-}
-
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,43 +2,38 @@
 
 #include <cstddef>
 #include <deque>
+#include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <mpi.h>
 
-#include "executor/transport.hpp"
 #include "transport/mpi/owned.hpp"
+#include "transport/stage_runner.hpp"
+#include "transport/team.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
-/// Stages that are MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on
-/// one communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of our
-/// own, which name the kernel that one operation of our own then runs.
-class library_stages {
+/// Runs stages as MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on one
+/// communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of Terrace's
+/// own, which name the kernel that one operation of Terrace's own then runs.
+class library_stages final : public stage_runner {
 public:
-    /// Collective over all ranks of `world`, each with the same groups in the same order. @throws transport_error
-    library_stages(const owned_comm& world, std::span<const std::vector<int>> groups, int slots);
-    ~library_stages();
+    /// Collective over the team. @param world has all ranks of its bootstrap @param groups the same on all ranks, in
+    /// the same order @throws transport_error
+    library_stages(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
+                   int lane_slots);
+    ~library_stages() override;
 
-    struct started {
-        MPI_Request request;
-        const char* call;  ///< what was called
-        int code;          ///< what it returned
-    };
-    /// Starts the stage of a lane slot.
-    started start(const stage_call& call) noexcept;
-    /// After it has completed.
-    void finish(int lane_slot) noexcept;
-    /// What it waits for: all other members.
-    std::vector<int> peers(int lane_slot) const;
-    /// Leaves communicators as they are.
-    void abandon() noexcept;
+    void start(int slot, const stage_call& call) noexcept override;
+    void poll(std::vector<int>& done) noexcept override;
+    std::vector<int> missing(int slot) const override;
+    /// A collective can be neither cancelled nor forgotten: what is in flight is never freed.
+    bool abandon() noexcept override;
 
 private:
     struct group_comms {
-        std::vector<int> members;
+        std::vector<int> members;      // ranks of the team
         std::deque<owned_comm> comms;  // by lane slot
     };
     struct element {
@@ -46,23 +41,39 @@ private:
         reduce_kernel reduce;
         MPI_Datatype type;
     };
-    // What runs in a lane slot.
+    // The stage of a lane slot.
     struct lane {
+        int slot = -1;
         stage_call call;
         std::vector<int> counts, begins;
         std::vector<std::byte> shard;  // a reduced one, until it may be written to its place
     };
+    // Everything that MPI uses while a collective is in flight.
+    struct resources {
+        std::deque<group_comms> groups;
+        std::deque<element> elements;
+        std::vector<lane> lanes;
+        MPI_Op op = MPI_OP_NULL;
+    };
+    struct started {
+        MPI_Request request;
+        const char* call;  // of MPI
+        int code;          // that it returned
+    };
 
+    started begin(const stage_call& call) noexcept;
+    void finish(const lane& l) noexcept;
     MPI_Datatype type_of(const stage_call& call);
     MPI_Comm comm_of(const stage_call& call) noexcept;
     static void combine(void* in, void* inout, int* count, MPI_Datatype* type);
+    void latch(const char* call, int code) noexcept;
 
     int rank_;
-    std::deque<group_comms> groups_;
-    std::deque<element> elements_;
-    std::vector<lane> lanes_;
-    MPI_Op op_ = MPI_OP_NULL;
+    std::unique_ptr<resources> used_ = std::make_unique<resources>();
+    std::vector<MPI_Request> requests_;  // active ones, packed
+    std::vector<int> lane_of_;           // beside them
+    std::vector<int> indices_;           // what MPI says of them
     bool abandoned_ = false;
 };
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -2,7 +2,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace {
+namespace terrace::detail {
 
 std::string error_text(int code) {
     char text[MPI_MAX_ERROR_STRING];
@@ -26,7 +26,7 @@ owned_comm::owned_comm(MPI_Comm comm) : comm_(comm) {
 }
 
 owned_comm::~owned_comm() {
-    if (comm_ != MPI_COMM_NULL && !mpi_is_over()) MPI_Comm_free(&comm_);
+    if (comm_ != MPI_COMM_NULL && !abandoned_ && !mpi_is_over()) MPI_Comm_free(&comm_);
 }
 
 int owned_comm::rank() const {
@@ -41,4 +41,4 @@ int owned_comm::size() const {
     return size;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

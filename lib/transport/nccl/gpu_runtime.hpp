@@ -5,6 +5,7 @@
 
 #include <terrace/types.hpp>
 
+#include "base/element_types.hpp"
 #include "kernels/gpu_reduce.hpp"
 
 // CUDA's and NCCL's own names for what their handles point to, so that no header of theirs is needed here.
@@ -13,7 +14,7 @@ struct CUevent_st;
 struct CUgraphExec_st;
 struct ncclComm;
 
-namespace terrace {
+namespace terrace::detail {
 
 using gpu_stream = CUstream_st*;
 using gpu_event = CUevent_st*;
@@ -99,18 +100,10 @@ struct gpu_runtime {
     gpu_reduce_kernel combine;
 };
 
-/// Whether NCCL has the type, and the operation as Terrace defines it: NaN propagates in min and max here, of which
-/// NCCL says nothing.
+/// True if NCCL has the type and computes the operation as Terrace defines it. NaN propagates in Terrace's min and max;
+/// NCCL's documentation does not say what it does in NCCL's.
 constexpr bool nccl_reduces(element_type type, reduce_op op) noexcept {
-    switch (type) {
-        case element_type::int16:
-        case element_type::uint16: return false;
-        case element_type::float16:
-        case element_type::bfloat16:
-        case element_type::float32:
-        case element_type::float64: return op != reduce_op::min && op != reduce_op::max;
-        default: return true;
-    }
+    return nccl_has(type) && !(is_float(type) && (op == reduce_op::min || op == reduce_op::max));
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -5,7 +5,7 @@
 
 #include "transport/nccl/gpu_runtime.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What the module of that name gives, or why there is nothing and what to do about it.
 struct gpu_module {
@@ -21,4 +21,4 @@ gpu_module load_gpu_module(const std::filesystem::path& at);
 /// The name that the module gives its table.
 inline constexpr const char* gpu_runtime_symbol = "terrace_gpu_runtime";
 
-}  // namespace terrace
+}  // namespace terrace::detail

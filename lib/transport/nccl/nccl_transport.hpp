@@ -4,15 +4,16 @@
 #include <memory>
 #include <vector>
 
-#include "executor/stream_transport.hpp"
 #include "transport/nccl/gpu_runtime.hpp"
+#include "transport/network.hpp"
+#include "transport/stream_transport.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 /// What a device's transport is for.
 struct nccl_setting {
     int device = 0;
-    /// Ranks by position of groups that run stages natively; those of one round have no ranks in common.
+    /// Ranks by position of groups that NCCL runs collectives of; those of one round have no ranks in common.
     std::vector<std::vector<std::vector<int>>> rounds;
     int ways = 1;  ///< for messages: one per stage, so that those of one do not hold up those of another
     int queues = 1;
@@ -21,8 +22,8 @@ struct nccl_setting {
     std::vector<int> callers_rank{};          ///< by rank: what messages to people call it
 };
 
-/// Stages and messages over NCCL, and messages over MPI, between the devices of `net`'s ranks, one each. Collective
-/// over `net`, by which ranks find each other, and which may go afterwards.
+/// Stages and messages over NCCL, and messages over MPI, between the devices of `host`'s ranks, one each. Collective
+/// over `host`, by which ranks find each other, and which may go afterwards.
 ///
 /// Everything is issued by the thread that calls, in one order on all ranks: each communicator is used in that order,
 /// whatever the queue, and so no two of them can wait for each other. A thread of its own watches: where a communicator
@@ -30,6 +31,6 @@ struct nccl_setting {
 /// MPI another thread sends and receives when the stream says that it is there, and the stream waits until it is
 /// through.
 /// @throws transport_error on all ranks, naming the one that cannot, and timeout_error
-std::unique_ptr<stream_transport> make_nccl_transport(const gpu_runtime& gpu, transport& net, nccl_setting s);
+std::unique_ptr<stream_transport> make_nccl_transport(const gpu_runtime& gpu, connection& host, nccl_setting s);
 
-}  // namespace terrace
+}  // namespace terrace::detail

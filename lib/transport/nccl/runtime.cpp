@@ -10,7 +10,7 @@
 
 #include "transport/nccl/module.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
@@ -18,31 +18,20 @@ static_assert(sizeof(nccl_id) == sizeof(ncclUniqueId));
 static_assert(gpu_runtime::in_progress == ncclInProgress);
 static_assert(gpu_runtime::relaxed == cudaStreamCaptureModeRelaxed);
 
-ncclDataType_t type_of(element_type type) {
-    switch (type) {
-        case element_type::int8: return ncclInt8;
-        case element_type::int32: return ncclInt32;
-        case element_type::int64: return ncclInt64;
-        case element_type::uint8: return ncclUint8;
-        case element_type::uint32: return ncclUint32;
-        case element_type::uint64: return ncclUint64;
-        case element_type::float16: return ncclFloat16;
-        case element_type::bfloat16: return ncclBfloat16;
-        case element_type::float32: return ncclFloat32;
-        case element_type::float64: return ncclFloat64;
-        case element_type::int16:
-        case element_type::uint16: break;
-    }
-    return ncclNumTypes;  // which NCCL refuses
+ncclDataType_t nccl_type_of(element_type type) {
+    constexpr ncclDataType_t types[] = {
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) nccl,
+#include <terrace/element_types.def>
+    };
+    return types[static_cast<std::size_t>(type)];  // NCCL refuses ncclNumTypes
 }
 
 ncclRedOp_t op_of(reduce_op op) {
-    switch (op) {
-        case reduce_op::prod: return ncclProd;
-        case reduce_op::min: return ncclMin;
-        case reduce_op::max: return ncclMax;
-        default: return ncclSum;
-    }
+    constexpr ncclRedOp_t ops[] = {
+#define TERRACE_REDUCE_OP(name, mpi, nccl) nccl,
+#include <terrace/reduce_ops.def>
+    };
+    return ops[static_cast<std::size_t>(op)];
 }
 
 // A question that is no error either way.
@@ -160,9 +149,11 @@ int status(nccl_comm comm, int* code) {
 
 }  // namespace
 
-}  // namespace terrace
+}  // namespace terrace::detail
 
 using namespace terrace;
+
+using namespace terrace::detail;
 
 extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_runtime{
     .version = header_version,
@@ -222,12 +213,16 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
         return ncclBroadcast(from, to, bytes, ncclInt8, root, c, s);
     },
     .all_reduce = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
-                     gpu_stream s) -> int { return ncclAllReduce(from, to, count, type_of(type), op_of(op), c, s); },
+                     gpu_stream s) -> int {
+        return ncclAllReduce(from, to, count, nccl_type_of(type), op_of(op), c, s);
+    },
     .reduce_scatter = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
                          gpu_stream s) -> int {
-        return ncclReduceScatter(from, to, count, type_of(type), op_of(op), c, s);
+        return ncclReduceScatter(from, to, count, nccl_type_of(type), op_of(op), c, s);
     },
     .reduce = [](const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root, nccl_comm c,
-                 gpu_stream s) -> int { return ncclReduce(from, to, count, type_of(type), op_of(op), root, c, s); },
+                 gpu_stream s) -> int {
+        return ncclReduce(from, to, count, nccl_type_of(type), op_of(op), root, c, s);
+    },
     .combine = reduce_on_gpu,
 };

@@ -6,23 +6,27 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 #include <ctime>
 
 #include "base/copy.hpp"
 #include "base/partition.hpp"
 
-namespace terrace {
+namespace terrace::detail {
 
 namespace {
 
-constexpr std::size_t page = 4096, line = 64;
-constexpr std::size_t tile_bytes = 8192;
+constexpr std::size_t tile_bytes = 8192;  // of a sum that is copied to peers while the first-level cache holds it
 
-std::size_t offset(const stage_call& c, range part) { return static_cast<std::size_t>(part.begin) * c.element; }
+std::size_t bytes_of(const stage_call& c, range part) noexcept {
+    return static_cast<std::size_t>(part.count()) * c.element;
+}
+std::size_t offset(const stage_call& c, range part) noexcept {
+    return static_cast<std::size_t>(part.begin) * c.element;
+}
 
+// Sleeps while the word is as it was seen, for at most half a millisecond: messages in flight have to be moved along,
+// and a peer may have died.
 void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
-    // Not for long: what is in flight elsewhere must be moved along, and a peer may have died.
     const timespec time{0, 500'000};
     syscall(SYS_futex, &word, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
@@ -33,307 +37,227 @@ void wake(std::atomic<std::uint32_t>& word) noexcept {
 
 }  // namespace
 
-node_stages::node_stages(int rank, std::vector<int> position, shared_region arena, int slots, std::size_t slot_bytes,
+node_stages::node_stages(int rank, std::vector<int> part_of, shared_region arena, int slots, std::size_t slot_bytes,
                          bool sleeps)
-    : me_(position[static_cast<std::size_t>(rank)]),
-      position_(std::move(position)),
-      slots_(slots),
-      slot_bytes_(slot_bytes),
+    : part_of_(std::move(part_of)),
+      part_(part_of_[static_cast<std::size_t>(rank)]),
+      memory_(part_, std::move(arena), slots, slot_bytes),
       sleeps_(sleeps),
       readers_(static_cast<std::size_t>(slots)),
-      through_(arena.parts.size()),
-      inputs_(arena.parts.size()) {
-    for (readers& r : readers_) r.ranks.reserve(arena.parts.size());
-    regions_.push_back(std::make_shared<region>());
-    regions_.front()->bytes = arena.bytes;
-    regions_.front()->memory = std::move(arena);
+      completed_(static_cast<std::size_t>(memory_.parts())),
+      inputs_(static_cast<std::size_t>(memory_.parts())) {
+    for (slot_readers& r : readers_) r.ranks.reserve(completed_.size());
 }
 
-// bell, cells, then slots on pages.
-std::size_t node_stages::arena_bytes(int slots, std::size_t slot_bytes) noexcept {
-    const std::size_t n = static_cast<std::size_t>(slots);
-    return round_up(sizeof(bell) + n * sizeof(cell), page) + n * round_up(slot_bytes, page);
-}
+// ---- how far ranks are ----
 
-node_stages::bell& node_stages::bell_of(int part) const noexcept {
-    return *reinterpret_cast<bell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)]);
-}
-
-node_stages::cell& node_stages::cell_of(int part, int lane_slot) const noexcept {
-    return reinterpret_cast<cell*>(regions_.front()->memory.parts[static_cast<std::size_t>(part)] +
-                                   sizeof(bell))[lane_slot];
-}
-
-std::byte* node_stages::lane_memory(int lane_slot, std::size_t bytes) noexcept {
-    if (cell& mine = cell_of(me_, lane_slot); bytes <= mine.few.size()) return mine.few.data();
-    const std::size_t cells = round_up(sizeof(bell) + static_cast<std::size_t>(slots_) * sizeof(cell), page);
-    return regions_.front()->memory.parts[static_cast<std::size_t>(me_)] + cells +
-           static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page);
-}
-
-// The memory, and a line of its own for the count of ranks that have freed it, which is in the first part.
-std::size_t node_stages::window_bytes(std::size_t bytes) noexcept { return round_up(bytes, line) + line; }
-
-std::shared_ptr<std::byte> node_stages::add_window(shared_region memory) {
-    // What all have freed goes now.
-    std::erase_if(regions_, [](const std::shared_ptr<region>& r) {
-        return r->freed != nullptr && r->freed->load(std::memory_order_acquire) == r->memory.parts.size();
-    });
-    const auto made = std::make_shared<region>();
-    made->number = ++windows_;
-    made->bytes = memory.bytes - line;
-    made->freed = reinterpret_cast<std::atomic<std::uint32_t>*>(memory.parts.front() + made->bytes);
-    made->memory = std::move(memory);
-    regions_.push_back(made);
-    std::byte* mine = made->memory.parts[static_cast<std::size_t>(me_)];
-    return {mine, [r = made](std::byte*) {
-                r->in_use.store(false, std::memory_order_relaxed);
-                r->freed->fetch_add(1, std::memory_order_acq_rel);
-            }};
-}
-
-bool node_stages::reachable(const std::byte* memory, std::size_t bytes) const noexcept {
-    return std::any_of(regions_.begin() + 1, regions_.end(), [&](const std::shared_ptr<region>& r) {
-        const std::byte* mine = r->memory.parts[static_cast<std::size_t>(me_)];
-        return memory >= mine && memory + bytes <= mine + r->bytes && r->in_use.load(std::memory_order_relaxed);
-    });
-}
-
-node_stages::place node_stages::place_of(const std::byte* mine) const noexcept {
-    for (const std::shared_ptr<region>& r : regions_) {
-        const std::byte* first = r->memory.parts[static_cast<std::size_t>(me_)];
-        if (mine >= first && mine <= first + r->bytes)
-            return r->number << offset_bits | static_cast<std::uint64_t>(mine - first);
-    }
-    return nowhere;
-}
-
-std::byte* node_stages::at(const stage_call& c, int member, place p) const noexcept {
-    const auto part = static_cast<std::size_t>(part_of(c.group->members[static_cast<std::size_t>(member)]));
-    for (const std::shared_ptr<region>& r : regions_)
-        if (r->number == region_of(p)) return r->memory.parts[part] + offset_of(p);
-    return nullptr;
-}
-
-std::uint64_t node_stages::ticket(const stage_call& c, progress p) const noexcept {
+std::uint64_t node_stages::sequence_of(const stage_call& c, progress p) noexcept {
     return c.turn << 22 | static_cast<std::uint64_t>(c.channel) << 2 | p;
+}
+
+// Returns how far peers must be before the next round, or before the end.
+node_stages::progress node_stages::needed_for(const running_stage& s) noexcept {
+    return s.round == s.work.rounds() ? finished : s.round == 0 ? arrived : reduced;
 }
 
 void node_stages::announce(const stage_call& c, progress p) noexcept {
     if (c.streams) end_streams();
-    std::atomic<std::uint64_t>& mine = cell_of(me_, c.lane_slot).ticket;
-    if (!sleeps_) return mine.store(ticket(c, p), std::memory_order_release);
-    mine.store(ticket(c, p), std::memory_order_seq_cst);
-    for (int rank : c.group->members) {
-        bell& peer = bell_of(part_of(rank));
-        if (part_of(rank) == me_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
-        if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // woken already
+    std::atomic<std::uint64_t>& mine = memory_.mailbox_of(part_, c.lane_slot).sequence;
+    if (!sleeps_) return mine.store(sequence_of(c, p), std::memory_order_release);
+    mine.store(sequence_of(c, p), std::memory_order_seq_cst);
+    for (const int rank : c.group->members()) {
+        node_memory::doorbell& peer = memory_.doorbell_of(part_of(rank));
+        if (part_of(rank) == part_ || peer.asleep.load(std::memory_order_seq_cst) == 0) continue;
+        if (peer.asleep.exchange(0, std::memory_order_seq_cst) == 0) continue;  // somebody else has woken it
         peer.rings.fetch_add(1, std::memory_order_seq_cst);
         wake(peer.rings);
     }
 }
 
-void node_stages::start(int slot, const stage_call& call) noexcept {
-    const place src = place_of(call.src), dst = call.dst == call.src ? src : place_of(call.dst);
-    cell& mine = cell_of(me_, call.lane_slot);
-    mine.src = src;
-    mine.dst = dst;
-    mine.through = call.through;
-    announce(call, arrived);
-    active_.push_back({slot, &call, src, dst});
+bool node_stages::reached(const running_stage& s, std::size_t peer) const noexcept {
+    return mailbox_of(*s.call, static_cast<int>(peer)).sequence.load(std::memory_order_acquire) >=
+           sequence_of(*s.call, needed_for(s));
 }
 
-void node_stages::poll(std::vector<int>& done) noexcept {
-    std::erase_if(active_, [&](active& a) {
-        if (!step(a)) return false;
-        done.push_back(a.slot);
-        return true;
+bool node_stages::peers_reached(running_stage& s) const noexcept {
+    const group& g = *s.call->group;
+    for (; s.seen < g.members().size(); ++s.seen)
+        if (s.work.awaits(s.round, g.position(), static_cast<int>(s.seen)) && !reached(s, s.seen)) return false;
+    s.seen = 0;
+    return true;
+}
+
+// Calls f(position) for the peers that must have got further before the next round, or before the end.
+template <class F>
+void node_stages::for_each_awaited(const running_stage& s, F&& f) const {
+    const group& g = *s.call->group;
+    for (std::size_t peer = 0; peer < g.members().size(); ++peer)
+        if (s.work.awaits(s.round, g.position(), static_cast<int>(peer))) f(peer);
+}
+
+// A peer says in every mailbox which calls it has completed: its mailboxes of other slots need not be fetched for that.
+void node_stages::note_completed_calls(const running_stage& s) noexcept {
+    for_each_awaited(s, [&](std::size_t peer) {
+        const int member = static_cast<int>(peer);
+        std::uint64_t& known = completed_[static_cast<std::size_t>(part_of(*s.call, member))];
+        known = std::max(known, mailbox_of(*s.call, member).completed);
     });
-}
-
-// Who gets nothing from a peer, and gives it nothing, need not wait for it.
-bool node_stages::awaits(const active& a, std::size_t peer) const noexcept {
-    const stage_group& g = *a.call->group;
-    const auto root = static_cast<std::size_t>(g.root), me = static_cast<std::size_t>(g.position);
-    if (peer == me) return false;
-    const bool before = a.waits_for == arrived;
-    if (a.call->what == action::stage_reduce) return before ? me == root : peer == root;
-    if (a.call->what == action::stage_broadcast) return before ? peer == root : me == root;
-    return true;
-}
-
-bool node_stages::peers_reached(active& a) noexcept {
-    for (; a.seen < a.call->group->members.size(); ++a.seen)
-        if (!reached(a, a.seen)) return false;
-    a.seen = 0;
-    return true;
-}
-
-bool node_stages::reached(const active& a, std::size_t peer) const noexcept {
-    if (!awaits(a, peer)) return true;
-    const cell& c = cell_of(part_of(a.call->group->members[peer]), a.call->lane_slot);
-    return c.ticket.load(std::memory_order_acquire) >= ticket(*a.call, a.waits_for);
-}
-
-// How far peers are altogether: their cells of other slots need not be fetched to know it.
-void node_stages::learn(const active& a) noexcept {
-    for (std::size_t peer = 0; peer < a.call->group->members.size(); ++peer) {
-        if (!awaits(a, peer)) continue;
-        const int part = part_of(a.call->group->members[peer]);
-        std::uint64_t& known = through_[static_cast<std::size_t>(part)];
-        known = std::max(known, cell_of(part, a.call->lane_slot).through);
-    }
 }
 
 std::vector<int> node_stages::missing(int slot) const {
     std::vector<int> ranks;
-    for (const active& a : active_)
-        for (std::size_t peer = 0; peer < a.call->group->members.size() && a.slot == slot; ++peer)
-            if (!reached(a, peer)) ranks.push_back(a.call->group->members[peer]);
+    for (const running_stage& s : running_)
+        if (s.slot == slot)
+            for_each_awaited(s, [&](std::size_t peer) {
+                if (!reached(s, peer)) ranks.push_back(s.call->group->members()[peer]);
+            });
     return ranks;
 }
 
-// True once the stage is complete.
-bool node_stages::step(active& a) noexcept {
-    while (peers_reached(a)) {
-        if (a.waits_for == finished) return true;
-        if (a.waits_for == arrived) {
-            learn(a);
-            a.waits_for = work(a);
-        } else {
-            for (int i = 0; i < static_cast<int>(a.call->group->members.size()); ++i)
-                copy_from(*a.call, i, result_of(a, i));
-            a.waits_for = finished;
+// ---- stages ----
+
+void node_stages::start(int slot, const stage_call& call) noexcept {
+    const location given = memory_.locate(call.src), result = call.dst == call.src ? given : memory_.locate(call.dst);
+    mailbox& mine = memory_.mailbox_of(part_, call.lane_slot);
+    mine.given = given;
+    mine.result = result;
+    mine.completed = call.through;
+    announce(call, arrived);
+    running_.push_back({slot, &call, given, result, stage_work(call.what, call.group->root())});
+}
+
+void node_stages::poll(std::vector<int>& done) noexcept {
+    std::erase_if(running_, [&](running_stage& s) {
+        if (!advance(s)) return false;
+        done.push_back(s.slot);
+        return true;
+    });
+}
+
+// Does all rounds that peers allow. True once the stage is complete.
+bool node_stages::advance(running_stage& s) noexcept {
+    while (peers_reached(s)) {
+        if (s.round == s.work.rounds()) return true;
+        if (s.round == 0) {
+            note_completed_calls(s);
+            if (s.call->what == action::stage_allreduce)
+                s.work = stage_work(action::stage_allreduce, s.call->group->root(), how_shared(s));
         }
-        announce(*a.call, a.waits_for);
-        if (a.waits_for == finished && leave(a)) return true;
+        run_round(s);
+        ++s.round;
+        const progress now = needed_for(s);
+        announce(*s.call, now);
+        if (now == finished && leaves_early(s)) return true;
     }
     return false;
 }
 
-// Whether the stage is over here although peers still read what this rank gives: that is in the lane's slot, where it
-// can stay until the slot is used again.
-bool node_stages::leave(const active& a) noexcept {
-    const auto in_slot = [](place p) { return region_of(p) == 0; };
-    if (!a.call->last || !in_slot(a.src) || (a.dst != nowhere && !in_slot(a.dst))) return false;
-    readers& r = readers_[static_cast<std::size_t>(a.call->lane_slot)];
-    r.ticket = ticket(*a.call, finished);
-    r.call = a.call->number;
+// True if the stage is over here although peers still read memory of this rank: that memory is in the lane's slot,
+// which is not written again before they have (lane_ready).
+bool node_stages::leaves_early(const running_stage& s) noexcept {
+    if (!s.call->last || !node_memory::in_arena(s.given) ||
+        (s.result != node_memory::nowhere && !node_memory::in_arena(s.result)))
+        return false;
+    slot_readers& r = readers_[static_cast<std::size_t>(s.call->lane_slot)];
+    r.sequence = sequence_of(*s.call, finished);
+    r.call = s.call->number;
     r.ranks.clear();
-    for (std::size_t peer = 0; peer < a.call->group->members.size(); ++peer)
-        if (awaits(a, peer)) r.ranks.push_back(a.call->group->members[peer]);
+    for_each_awaited(s, [&](std::size_t peer) { r.ranks.push_back(s.call->group->members()[peer]); });
     return true;
 }
 
-bool node_stages::has_read(const readers& r, int lane_slot, int rank) const noexcept {
-    return through_[static_cast<std::size_t>(part_of(rank))] >= r.call ||
-           cell_of(part_of(rank), lane_slot).ticket.load(std::memory_order_acquire) >= r.ticket;
+bool node_stages::has_read(const slot_readers& r, int lane_slot, int rank) const noexcept {
+    return completed_[static_cast<std::size_t>(part_of(rank))] >= r.call ||
+           memory_.mailbox_of(part_of(rank), lane_slot).sequence.load(std::memory_order_acquire) >= r.sequence;
 }
 
 bool node_stages::lane_ready(int lane_slot) noexcept {
-    readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    slot_readers& r = readers_[static_cast<std::size_t>(lane_slot)];
     std::erase_if(r.ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
     r.awaited = !r.ranks.empty();
     return r.ranks.empty();
 }
 
 std::vector<int> node_stages::lane_readers(int lane_slot) const {
-    const readers& r = readers_[static_cast<std::size_t>(lane_slot)];
+    const slot_readers& r = readers_[static_cast<std::size_t>(lane_slot)];
     std::vector<int> ranks = r.ranks;
     std::erase_if(ranks, [&](int rank) { return has_read(r, lane_slot, rank); });
     return ranks;
 }
 
-// Does what needs only that peers have arrived. Returns how far that leads.
-node_stages::progress node_stages::work(const active& a) noexcept {
-    const stage_call& c = *a.call;
-    const stage_group& g = *c.group;
-    const range own = g.shards[static_cast<std::size_t>(g.position)];
-    const int n = static_cast<int>(g.members.size());
-    const auto given_by = [&](int member) { return at(c, member, src_of(a, member)); };
-    switch (c.what) {
-        case action::stage_reduce_scatter: reduce(a, own, c.dst + offset(c, own)); break;
-        case action::stage_allgather:
-            for (int i = g.position; i < g.position + n; ++i) copy_from(c, wrap(i, n), given_by(wrap(i, n)));
-            break;
-        case action::stage_reduce:
-            if (g.position == g.root) reduce(a, g.whole(), c.dst + offset(c, g.whole()));
-            break;
-        case action::stage_broadcast: copy_from(c, g.root, given_by(g.root)); break;
-        default:
-            switch (sharing_of(a)) {
-                case sharing::none: reduce(a, g.whole(), c.dst + offset(c, g.whole())); break;
-                case sharing::push: reduce_for_all(a, own); break;
-                case sharing::pull: reduce(a, own, result_of(a, g.position) + offset(c, own)); return reduced;
-            }
+// ---- work ----
+
+sharing node_stages::how_shared(const running_stage& s) const noexcept {
+    bool any_in_place = false, all_reachable = true;
+    for (int i = 0; i < s.call->group->size(); ++i) {
+        any_in_place |= given_by(s, i) == result_of(s, i);
+        all_reachable &= result_of(s, i) != node_memory::nowhere;
     }
-    return finished;
+    return sharing_of(s.call->sharded, any_in_place, all_reachable);
 }
 
-// Where a rank works in place, nobody may write what others still read: each then reduces its shard for all. All
-// members come to the same answer.
-node_stages::sharing node_stages::sharing_of(const active& a) const noexcept {
-    bool shards = a.call->sharded, reaches_all = true;
-    for (int i = 0; i < static_cast<int>(a.call->group->members.size()); ++i) {
-        shards |= src_of(a, i) == dst_of(a, i);
-        reaches_all &= dst_of(a, i) != nowhere;
+void node_stages::run_round(const running_stage& s) noexcept {
+    const stage_call& c = *s.call;
+    const group& g = *c.group;
+    const stage_round& now = s.work.round(s.round);
+    if (!s.work.works(s.round, g.position())) return;
+    if (now.adds) {
+        const range part = s.work.written(s.round, g.position(), g.position(), g.shards());
+        if (now.to_all) return reduce_for_all(s, part);
+        std::byte* to = now.to == stage_memory::result ? c.dst : address(c, g.position(), exposed_by(s, g.position()));
+        return reduce(s, part, to + offset(c, part));
     }
-    return !shards ? sharing::none : reaches_all ? sharing::push : sharing::pull;
+    // Each begins with itself, so that not all read the same member at once.
+    const int size = g.size();
+    for (int k = 0; k < size; ++k) {
+        const int owner = wrap(g.position() + k, size);
+        const range part = s.work.read(s.round, g.position(), owner, g.shards());
+        if (part.empty()) continue;
+        const location at = now.from == stage_memory::given ? given_by(s, owner) : exposed_by(s, owner);
+        if (const std::byte* from = address(c, owner, at); from != c.dst)
+            copy(c.dst + offset(c, part), from + offset(c, part), bytes_of(c, part), c.streams);
+    }
 }
 
-// Where a member's part of the result is to be found.
-std::byte* node_stages::result_of(const active& a, int member) const noexcept {
-    const place dst = dst_of(a, member);
-    return at(*a.call, member, dst != nowhere ? dst : src_of(a, member));
-}
-
-void node_stages::reduce(const active& a, range part, std::byte* to) noexcept {
+void node_stages::reduce(const running_stage& s, range part, std::byte* to) noexcept {
     if (part.empty()) return;
-    const stage_call& c = *a.call;
-    const int n = static_cast<int>(c.group->members.size());
+    const stage_call& c = *s.call;
+    const int n = c.group->size();
     for (int i = 0; i < n; ++i)
         inputs_[static_cast<std::size_t>(i)] =
-            (i == c.group->position ? c.own : at(c, i, src_of(a, i))) + offset(c, part);
+            (i == c.group->position() ? c.own : address(c, i, given_by(s, i))) + offset(c, part);
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
-// Tile by tile, while it is in the innermost cache. In place everything has just been read: writing that past the
-// caches would cost more than it saves.
-void node_stages::reduce_for_all(const active& a, range shard) noexcept {
-    const stage_call& c = *a.call;
-    const bool streams = c.streams && a.src != a.dst;
+// Reduces tile by tile, and copies each while it is in the innermost cache. In place everything has just been read:
+// writing that past the caches would cost more than it saves.
+void node_stages::reduce_for_all(const running_stage& s, range shard) noexcept {
+    const stage_call& c = *s.call;
+    const bool streams = c.streams && s.given != s.result;
     const auto most = static_cast<std::int64_t>(tile_bytes / c.element);
-    alignas(line) std::byte tile[tile_bytes];
+    alignas(cache_line) std::byte tile[tile_bytes];
     for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
         part.end = std::min(part.begin + most, shard.end);
-        std::byte* reduced = streams ? tile : c.dst + offset(c, part);
-        reduce(a, part, reduced);
-        for (int i = 0; i < static_cast<int>(c.group->members.size()); ++i)
-            if (streams || i != c.group->position)
-                copy(at(c, i, dst_of(a, i)) + offset(c, part), reduced,
-                     static_cast<std::size_t>(part.count()) * c.element, streams);
+        std::byte* sum = streams ? tile : c.dst + offset(c, part);
+        reduce(s, part, sum);
+        for (int i = 0; i < c.group->size(); ++i)
+            if (streams || i != c.group->position())
+                copy(address(c, i, result_of(s, i)) + offset(c, part), sum, bytes_of(c, part), streams);
     }
 }
 
-// The member's shard, or all, of its vector at `src`.
-void node_stages::copy_from(const stage_call& c, int member, const std::byte* src) noexcept {
-    const range part =
-        c.what == action::stage_broadcast ? c.group->whole() : c.group->shards[static_cast<std::size_t>(member)];
-    if (src != c.dst)
-        copy(c.dst + offset(c, part), src + offset(c, part), static_cast<std::size_t>(part.count()) * c.element,
-             c.streams);
-}
+// ---- sleep ----
 
 bool node_stages::sleep() noexcept {
-    bell& mine = bell_of(me_);
+    node_memory::doorbell& mine = memory_.doorbell_of(part_);
     const std::uint32_t seen = mine.rings.load(std::memory_order_seq_cst);
     mine.asleep.store(1, std::memory_order_seq_cst);
-    bool ready = std::any_of(active_.begin(), active_.end(), [&](active a) { return peers_reached(a); });
-    for (int slot = 0; slot < slots_; ++slot)
+    bool ready = std::any_of(running_.begin(), running_.end(), [&](running_stage s) { return peers_reached(s); });
+    for (int slot = 0; slot < static_cast<int>(readers_.size()); ++slot)
         ready |= readers_[static_cast<std::size_t>(slot)].awaited && lane_ready(slot);
     if (!ready) wait_on(mine.rings, seen);
     mine.asleep.store(0, std::memory_order_relaxed);
     return !ready;
 }
 
-}  // namespace terrace
+}  // namespace terrace::detail

@@ -1,0 +1,217 @@
+#include "bench/device/device_backend.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+#include <terrace/mpi.hpp>
+#include <terrace/nccl.hpp>
+
+#include "api/core.hpp"
+#include "api/stager.hpp"
+#include "base/element_types.hpp"
+#include "bench/device/gpu.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+call_shape shape_of(const subject& of, std::int64_t count) {
+    return {.what = of.what, .count = count, .counts = {}, .type = of.type, .op = of.op, .root = of.root};
+}
+
+const void* input_of(const subject& of, const call& c) { return of.what == collective::broadcast ? c.recv : c.send; }
+
+// By the plan over NCCL.
+class queued final : public backend {
+public:
+    queued(const setting& s, plan p)
+        : plan_(std::move(p)),
+          comm_(nccl::create(s.ranks.comm(), plan_, s.device->number(), s.how)),
+          of_(s.of),
+          stream_(s.device->stream()) {}
+
+    bool in_place() const noexcept override { return true; }
+    bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
+    void run(std::span<const call> calls) override {
+        for (const call& c : calls) core_of(comm_).enqueue(shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
+    }
+    void settle() override { nccl::synchronize(comm_); }
+
+private:
+    plan plan_;
+    communicator comm_;
+    subject of_;
+    gpu_stream stream_;
+};
+
+// By the plan over shared memory and MPI.
+class through_host final : public backend {
+public:
+    through_host(const setting& s, plan p)
+        : plan_(std::move(p)),
+          comm_(mpi::create(s.ranks.comm(), plan_, s.how)),
+          of_(s.of),
+          stream_(s.device->stream()),
+          stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
+
+    bool in_place() const noexcept override { return true; }
+    bench::description describe(std::int64_t bytes) const override {
+        auto how = bench::describe(plan_, of_.what, std::min(bytes, std::int64_t{staging::usual_chunk}));
+        how.crosses_bus = true;
+        return how;
+    }
+    void run(std::span<const call> calls) override {
+        for (const call& c : calls)
+            stager_.run(shape_of(of_, c.count), {.send = input_of(of_, c),
+                                                 .recv = c.recv,
+                                                 .sent = 0,
+                                                 .received = 0,
+                                                 .type = of_.type,
+                                                 .stream = stream_});
+    }
+
+private:
+    plan plan_;
+    communicator comm_;
+    subject of_;
+    gpu_stream stream_;
+    stager stager_;
+};
+
+class nccl_library final : public backend {
+public:
+    explicit nccl_library(const setting& s) : gpu_(*s.device), of_(s.of) {
+        const gpu_runtime& r = gpu_.runtime();
+        if (goes_up(of_.what) && !nccl_has(of_.type))
+            throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
+        if (goes_up(of_.what) && of_.op == reduce_op::avg)
+            throw usage_error("NCCL's operation avg is none of those that Terrace calls");
+        nccl_id id{};
+        if (s.ranks.first()) check(r.make_id(&id), "ncclGetUniqueId");
+        bench::check(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, s.ranks.comm()), "MPI_Bcast");
+        try {
+            check(r.make_comm(&comm_, s.ranks.size(), &id, s.ranks.rank()), "ncclCommInitRankConfig");
+        } catch (...) {
+            release();
+            throw;
+        }
+    }
+    nccl_library(const nccl_library&) = delete;
+    nccl_library& operator=(const nccl_library&) = delete;
+    ~nccl_library() override { release(); }
+
+    bool in_place() const noexcept override { return true; }
+    bench::description describe(std::int64_t) const override { return {row_of(of_.what).nccl}; }
+    void run(std::span<const call> calls) override {
+        for (const call& c : calls) check(start(c), row_of(of_.what).nccl);
+    }
+
+    void settle() override {
+        for (bool done = false; !done; sched_yield()) {
+            gpu_.check(gpu_.runtime().stream_done(gpu_.stream(), &done), "cudaStreamQuery");
+            check(0, row_of(of_.what).nccl);
+        }
+    }
+
+private:
+    int start(const call& c) const {
+        const gpu_runtime& r = gpu_.runtime();
+        const auto count = static_cast<std::size_t>(c.count), bytes = count * size_of(of_.type);
+        switch (of_.what) {
+            case collective::allreduce:
+                return r.all_reduce(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
+            case collective::reduce_scatter:
+                return r.reduce_scatter(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
+            case collective::allgather: return r.all_gather(c.send, c.recv, bytes, comm_, gpu_.stream());
+            case collective::broadcast: return r.broadcast(c.recv, c.recv, bytes, of_.root, comm_, gpu_.stream());
+            case collective::reduce: break;
+        }
+        return r.reduce(c.send, c.recv, count, of_.type, of_.op, of_.root, comm_, gpu_.stream());
+    }
+
+    // Of a call, and of what the communicator says of those before it, once it has settled.
+    void check(int code, const char* call) const {
+        while (comm_ != nullptr && (code == 0 || code == gpu_runtime::in_progress)) {
+            const int asked = gpu_.runtime().status(comm_, &code);
+            if (asked != 0) code = asked;
+            if (code == 0) return;
+            if (code == gpu_runtime::in_progress) sched_yield();
+        }
+        if (code != 0) throw transport_error("nccl", call, code, gpu_.runtime().nccl_error(code));
+    }
+
+    void release() noexcept {
+        if (comm_ == nullptr) return;
+        const gpu_runtime& r = gpu_.runtime();
+        int code = r.finalize(comm_);
+        while (code == gpu_runtime::in_progress && r.status(comm_, &code) == 0) sched_yield();
+        if (code == 0) r.drop_comm(comm_);
+        else r.abort(comm_);
+        comm_ = nullptr;
+    }
+
+    const gpu& gpu_;
+    subject of_;
+    nccl_comm comm_ = nullptr;
+};
+
+// Another one's calls as a graph, made of those that come twice.
+class replayed final : public backend {
+public:
+    replayed(const gpu& on, std::unique_ptr<backend> what) : gpu_(on), what_(std::move(what)) {}
+    replayed(const replayed&) = delete;
+    replayed& operator=(const replayed&) = delete;
+    ~replayed() override { drop(); }
+
+    bool in_place() const noexcept override { return what_->in_place(); }
+    bench::description describe(std::int64_t bytes) const override { return what_->describe(bytes); }
+
+    void run(std::span<const call> calls) override {
+        if (graph_ != nullptr && std::ranges::equal(calls, of_)) return launch();
+        drop();
+        what_->run(calls);  // makes what the calls take
+        what_->settle();
+        gpu_.check(gpu_.runtime().begin_capture(gpu_.stream()), "cudaStreamBeginCapture");
+        what_->run(calls);
+        gpu_.check(gpu_.runtime().end_capture(gpu_.stream(), &graph_), "cudaStreamEndCapture");
+        of_.assign(calls.begin(), calls.end());
+    }
+
+    void settle() override {
+        gpu_.wait();
+        what_->settle();
+    }
+
+private:
+    void launch() { gpu_.check(gpu_.runtime().launch(graph_, gpu_.stream()), "cudaGraphLaunch"); }
+    void drop() noexcept {
+        if (graph_ != nullptr) gpu_.runtime().drop_graph(std::exchange(graph_, nullptr));
+    }
+
+    const gpu& gpu_;
+    std::unique_ptr<backend> what_;
+    std::vector<call> of_;
+    gpu_graph graph_ = nullptr;
+};
+
+std::unique_ptr<backend> as_asked(const setting& s, std::unique_ptr<backend> what) {
+    if (!s.graph) return what;
+    return std::make_unique<replayed>(*s.device, std::move(what));
+}
+
+}  // namespace
+
+std::unique_ptr<backend> make_planned_on_device(const setting& s, plan p) {
+    if (s.staging) return std::make_unique<through_host>(s, std::move(p));
+    return as_asked(s, std::make_unique<queued>(s, std::move(p)));
+}
+
+std::unique_ptr<backend> make_nccl_backend(const setting& s) { return as_asked(s, std::make_unique<nccl_library>(s)); }
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,154 @@
+#include "bench/measure/backend.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+#include <terrace/mpi.hpp>
+
+#include "bench/device/device_backend.hpp"
+#include "bench/measure/plans.hpp"
+#include "plan/plan_access.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+class planned final : public backend {
+public:
+    planned(const setting& s, plan p)
+        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of), windows_(s.windows) {}
+
+    bool in_place() const noexcept override { return true; }
+
+    bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
+
+    void run(std::span<const call> calls) override {
+        if (calls.size() == 1) return start(calls.front()).wait();
+        for (const call& c : calls) started_.push_back(start(c));
+        wait_all(started_);
+        started_.clear();
+    }
+
+    std::shared_ptr<std::byte> allocate(std::int64_t bytes) override {
+        if (!windows_) return nullptr;
+        const auto made =
+            std::make_shared<window<std::uint8_t>>(comm_.allocate<std::uint8_t>(static_cast<std::size_t>(bytes)));
+        return {made, reinterpret_cast<std::byte*>(made->data())};
+    }
+
+private:
+    request start(const call& c) {
+        switch (of_.what) {
+            case collective::allreduce: return comm_.allreduce_async(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::reduce_scatter:
+                return comm_.reduce_scatter_async(c.send, c.recv, c.count, of_.type, of_.op);
+            case collective::allgather: return comm_.allgather_async(c.send, c.recv, c.count, of_.type);
+            case collective::broadcast: return comm_.broadcast_async(c.recv, c.count, of_.type, of_.root);
+            case collective::reduce: break;
+        }
+        return comm_.reduce_async(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
+    }
+
+    plan plan_;
+    communicator comm_;
+    subject of_;
+    bool windows_;
+    std::vector<request> started_;
+};
+
+MPI_Datatype mpi_type(element_type t) {
+    const MPI_Datatype types[] = {
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) mpi,
+#include <terrace/element_types.def>
+    };
+    return types[static_cast<std::size_t>(t)];
+}
+
+MPI_Op mpi_op(reduce_op o) {
+    const MPI_Op ops[] = {
+#define TERRACE_REDUCE_OP(name, mpi, nccl) mpi,
+#include <terrace/reduce_ops.def>
+    };
+    return ops[static_cast<std::size_t>(o)];
+}
+
+class mpi_library final : public backend {
+public:
+    explicit mpi_library(const setting& s) : of_(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
+        if (type_ == MPI_DATATYPE_NULL) throw usage_error(fmt::format("MPI has no type {}", to_string(of_.type)));
+        if (op_ == MPI_OP_NULL && goes_up(of_.what))
+            throw usage_error(fmt::format("MPI has no operation {}", to_string(of_.op)));
+        check(MPI_Comm_dup(s.ranks.comm(), &comm_), "MPI_Comm_dup");
+        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    }
+    mpi_library(const mpi_library&) = delete;
+    mpi_library& operator=(const mpi_library&) = delete;
+    ~mpi_library() override { MPI_Comm_free(&comm_); }
+
+    // Some of Open MPI's components (HAN without adapt) crash in place above 64 KiB.
+    bool in_place() const noexcept override { return of_.what == collective::broadcast; }
+
+    bench::description describe(std::int64_t) const override { return {row_of(of_.what).mpi}; }
+
+    void run(std::span<const call> calls) override {
+        for (const call& c : calls) check(start(c, static_cast<int>(c.count)), row_of(of_.what).mpi);
+    }
+
+private:
+    int start(const call& c, int count) const {
+        switch (of_.what) {
+            case collective::allreduce: return MPI_Allreduce(c.send, c.recv, count, type_, op_, comm_);
+            case collective::reduce_scatter: return MPI_Reduce_scatter_block(c.send, c.recv, count, type_, op_, comm_);
+            case collective::allgather: return MPI_Allgather(c.send, count, type_, c.recv, count, type_, comm_);
+            case collective::broadcast: return MPI_Bcast(c.recv, count, type_, of_.root, comm_);
+            case collective::reduce: break;
+        }
+        return MPI_Reduce(c.send, c.recv, count, type_, op_, of_.root, comm_);
+    }
+
+    subject of_;
+    MPI_Datatype type_;
+    MPI_Op op_;
+    MPI_Comm comm_ = MPI_COMM_NULL;
+};
+
+std::unique_ptr<backend> make_planned(const setting& s, std::string_view name) {
+    plan p = plan_of(name, s.chosen, s.of.what);
+    if (s.device != nullptr) return make_planned_on_device(s, std::move(p));
+    return std::make_unique<planned>(s, std::move(p));
+}
+
+std::unique_ptr<backend> make_library(const setting& s, std::string_view) { return std::make_unique<mpi_library>(s); }
+std::unique_ptr<backend> make_nccl(const setting& s, std::string_view) { return make_nccl_backend(s); }
+
+constexpr std::array<backend_kind, 8> kinds{{
+    {"hierarchical", "what the plan says", true, true, make_planned},
+    {"sequential", "the same in one piece: a stage begins when the one before is through", true, true, make_planned},
+    {"staged", "the best plan of reduce-scatters and allgathers alone", true, true, make_planned},
+    {"flat-ring", "one ring over all ranks; with a root a chain", true, true, make_planned},
+    {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},
+    {"central", "reduce to one rank, broadcast", true, true, make_planned},
+    {"mpi", "MPI's own, out of place; of host buffers", true, false, make_library},
+    {"nccl", "NCCL's own among all ranks; of device buffers", false, true, make_nccl},
+}};
+
+}  // namespace
+
+description describe(const plan& p, collective what, std::int64_t bytes) {
+    const plan_data& r = data_of(p);
+    const rule& chosen = r.choose(what, bytes);
+    const bool cut = chosen.chunk > 0 && chosen.chunk < bytes;
+    return {terrace::detail::describe(r.machine, chosen.stages), cut ? chosen.lanes : 1, cut ? chosen.chunk : 0};
+}
+
+std::span<const backend_kind> backend_kinds() noexcept { return kinds; }
+
+std::unique_ptr<backend> make_backend(const setting& s, std::string_view name) {
+    const auto named = [&](const backend_kind& kind) { return kind.name == name; };
+    return std::find_if(kinds.begin(), kinds.end(), named)->make(s, name);
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,152 @@
+#include "bench/measure/exact.hpp"
+
+#include <algorithm>
+#include <concepts>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <type_traits>
+
+#include "base/element_types.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr std::int64_t period = 1021;  // prime: no shard, chunk or segment is a multiple of it
+
+// Up to here a type has all integers.
+template <class T>
+constexpr std::int64_t largest_integer() {
+    if constexpr (std::same_as<T, std::uint64_t>) return std::numeric_limits<std::int64_t>::max();
+    else if constexpr (std::integral<T>) return static_cast<std::int64_t>(std::numeric_limits<T>::max());
+    else return std::int64_t{1} << (fraction_bits<T>() + 1);
+}
+
+// 0 ... 63, without order.
+std::int64_t scrambled(int rank, std::int64_t i) noexcept {
+    std::uint64_t x = static_cast<std::uint64_t>(rank) * period + static_cast<std::uint64_t>(i) + 1;
+    x *= 0x9e3779b97f4a7c15;  // Fibonacci hashing; the high bits are the good ones
+    x ^= x >> 32;
+    x *= 0xd6e8feb86659fd93;
+    return static_cast<std::int64_t>(x >> 58);
+}
+
+// True for at most `most` of the ranks, for others at every element.
+bool is_picked(int rank, std::int64_t i, std::int64_t most, int ranks) noexcept {
+    const auto apart = static_cast<int>((ranks + most - 1) / most);  // of so many neighbours, one
+    return rank % apart == scrambled(rank / apart, i) % apart;
+}
+
+// Never 0 where there is room for that, so that leaving a rank out shows.
+template <class T>
+double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
+    const std::int64_t any = scrambled(rank, i);
+    switch (op) {
+        case reduce_op::sum:
+        case reduce_op::avg:  // no partial sum leaves the integers that the type has
+            if (const std::int64_t high = std::min<std::int64_t>(largest_integer<T>() / ranks, 64); high > 0)
+                return static_cast<double>(any * high / 64 + 1);
+            return is_picked(rank, i, largest_integer<T>(), ranks) ? static_cast<double>(any % 2) : 0;
+        case reduce_op::prod:  // odd: products that wrap around keep all that went into them
+            if constexpr (std::integral<T>) return static_cast<double>(2 * any + 1);
+            else return !is_picked(rank, i, std::int64_t{largest_exponent<T>()}, ranks) ? 1 : any % 2 == 0 ? 2 : 0.5;
+        case reduce_op::min:
+        case reduce_op::max: break;
+    }
+    return static_cast<double>(any + 1);
+}
+
+template <class T>
+T reduction_of(reduce_op op, const std::vector<double>& values) {
+    // Integers wrap around; averages of floats are rounded once, those of the short ones from single precision.
+    using wide = std::conditional_t<std::integral<T>, std::uint64_t, accumulator_t<T>>;
+    const auto fold = [&](auto&& combine) {
+        return std::accumulate(values.begin() + 1, values.end(), static_cast<wide>(values.front()),
+                               [&](wide sum, double v) { return combine(sum, static_cast<wide>(v)); });
+    };
+    switch (op) {
+        case reduce_op::sum: return static_cast<T>(fold(std::plus<>()));
+        case reduce_op::avg: return static_cast<T>(fold(std::plus<>()) / static_cast<wide>(values.size()));
+        case reduce_op::prod: return static_cast<T>(fold(std::multiplies<>()));
+        case reduce_op::min: return static_cast<T>(fold([](wide a, wide b) { return std::min(a, b); }));
+        case reduce_op::max: break;
+    }
+    return static_cast<T>(fold([](wide a, wide b) { return std::max(a, b); }));
+}
+
+template <class T>
+void store(std::vector<std::byte>& tile, std::int64_t i, T x) {
+    std::memcpy(tile.data() + static_cast<std::size_t>(i) * sizeof x, &x, sizeof x);
+}
+
+// Calls visit(first element, elements, place in the period) for every period that the elements from `first` on touch.
+template <class Visit>
+void each_period(std::int64_t first, std::int64_t count, Visit visit) {
+    for (std::int64_t begin = 0; begin < count;) {
+        const std::int64_t place = (first + begin) % period;
+        const std::int64_t n = std::min(period - place, count - begin);
+        visit(static_cast<std::size_t>(begin), static_cast<std::size_t>(n), static_cast<std::size_t>(place));
+        begin += n;
+    }
+}
+
+}  // namespace
+
+exact_data::exact_data(element_type type, reduce_op op, int rank, int ranks)
+    : type_(type), op_(op), ranks_(ranks), element_(size_of(type)), input_(input_of(rank)), result_(reduction()) {}
+
+exact_data::tile exact_data::input_of(int rank) const {
+    tile t(element_ * period);
+    with_type(type_, [&]<class T>(std::type_identity<T>) {
+        for (std::int64_t i = 0; i < period; ++i)
+            store(t, i, static_cast<T>(static_cast<float>(value_of<T>(op_, rank, i, ranks_))));
+    });
+    return t;
+}
+
+exact_data::tile exact_data::reduction() const {
+    tile t(element_ * period);
+    with_type(type_, [&]<class T>(std::type_identity<T>) {
+        std::vector<double> values(static_cast<std::size_t>(ranks_));
+        for (std::int64_t i = 0; i < period; ++i) {
+            for (int r = 0; r < ranks_; ++r) values[static_cast<std::size_t>(r)] = value_of<T>(op_, r, i, ranks_);
+            store(t, i, reduction_of<T>(op_, values));
+        }
+    });
+    return t;
+}
+
+void exact_data::fill(std::byte* data, std::int64_t count) const noexcept {
+    each_period(0, count, [&](std::size_t begin, std::size_t n, std::size_t) {
+        std::memcpy(data + begin * element_, input_.data(), n * element_);
+    });
+}
+
+std::int64_t exact_data::wrong_results(const std::byte* data, std::int64_t first, std::int64_t count) const noexcept {
+    return wrong(result_, data, first, count);
+}
+
+std::int64_t exact_data::wrong_inputs(int rank, const std::byte* data, std::int64_t count) const {
+    return wrong(input_of(rank), data, 0, count);
+}
+
+// None of these numbers has two representations, so bytes compare as values do.
+std::int64_t exact_data::wrong(const tile& expected, const std::byte* data, std::int64_t first,
+                               std::int64_t count) const noexcept {
+    std::int64_t bad = 0;
+    each_period(first, count, [&](std::size_t begin, std::size_t n, std::size_t place) {
+        const std::byte* got = data + begin * element_;
+        const std::byte* right = expected.data() + place * element_;
+        if (std::memcmp(got, right, n * element_) == 0) return;
+        for (std::size_t i = 0; i < n; ++i) bad += std::memcmp(got + i * element_, right + i * element_, element_) != 0;
+    });
+    return bad;
+}
+
+void exact_data::spoil(std::byte* data, std::int64_t count) const noexcept {
+    std::memset(data, 0xff, static_cast<std::size_t>(count) * element_);  // NaN
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,85 @@
+#include "bench/measure/flow.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr int window = 8;  // messages in flight
+constexpr int runs = 3;
+constexpr int tag = 0;
+
+using steady = std::chrono::steady_clock;
+
+}  // namespace
+
+std::vector<int> ranks_by_place(const world& w, options::placement place) {
+    std::vector<int> ranks(static_cast<std::size_t>(w.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (place == options::placement::by_node)
+        std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+            return w.hosts()[static_cast<std::size_t>(a)] < w.hosts()[static_cast<std::size_t>(b)];
+        });
+    return ranks;
+}
+
+std::vector<double> arrivals(const world& w, const flow& f) {
+    const auto bytes = static_cast<std::size_t>(f.message_bytes);
+    const std::vector<std::byte> sent(bytes);
+    std::vector<std::byte> received(bytes * window);
+    std::array<MPI_Request, window> sends, receives;
+    std::vector<double> times;
+    const int all = f.messages * (runs + 1);
+    times.reserve(static_cast<std::size_t>(all));
+    const auto begin = steady::now();
+    for (int i = 0; i < all + window; ++i) {  // they complete in order
+        const auto slot = static_cast<std::size_t>(i % window);
+        if (i >= window) {
+            check(MPI_Wait(&receives[slot], MPI_STATUS_IGNORE), "MPI_Wait");
+            times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
+            check(MPI_Wait(&sends[slot], MPI_STATUS_IGNORE), "MPI_Wait");
+        }
+        if (i >= all) continue;
+        check(MPI_Irecv(received.data() + slot * bytes, f.message_bytes, MPI_BYTE, f.from, tag, w.comm(),
+                        &receives[slot]),
+              "MPI_Irecv");
+        check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, f.to, tag, w.comm(), &sends[slot]), "MPI_Isend");
+    }
+    if (f.from == MPI_PROC_NULL) times.clear();
+    return times;
+}
+
+double time_of_message(const world& w, const flow& f) {
+    const std::vector<double> ends = arrivals(w, f);
+    if (ends.empty()) return 0;
+    std::array<double, runs> times;
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        const auto last = static_cast<std::size_t>(f.messages) * (i + 2) - 1;
+        times[i] = ends[last] - ends[last - static_cast<std::size_t>(f.messages)];
+    }
+    std::sort(times.begin(), times.end());
+    return times[runs / 2] / f.messages;
+}
+
+double arrival_rate(std::span<const double> times, double end) {
+    const double begin = end / 4;
+    const auto first = std::upper_bound(times.begin(), times.end(), begin);
+    const auto last = std::upper_bound(first, times.end(), end);
+    return end > 0 ? static_cast<double>(last - first) / (end - begin) : 0;
+}
+
+void wait_asleep(const world& w) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibarrier(w.comm(), &request), "MPI_Ibarrier");
+    for (int done = 0; !done;) {
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "bench/measure/world.hpp"
+#include "machine/hierarchy.hpp"
+
+namespace terrace::detail::bench {
+
+/// The rank of the world at each place of the machine: nodes by their lowest rank, ranks of a node by rank; or as they
+/// come, where they are placed anywhere.
+std::vector<int> ranks_by_place(const world& w, options::placement place);
+
+/// A stream of messages from this rank to `to`, and one from `from`; either may be MPI_PROC_NULL. Both ends name equal
+/// sizes.
+struct flow {
+    int to = MPI_PROC_NULL;
+    int from = MPI_PROC_NULL;
+    int message_bytes = 0;
+    int messages = 0;  ///< of one run
+};
+
+/// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of
+/// shapers.
+/// @returns when each message was there, from the begin of the stream [s]; nothing where none arrives
+std::vector<double> arrivals(const world& w, const flow& f);
+
+/// Median time of one message over the runs, where it arrives: start-ups and acknowledgements do not count [s]. 0 where
+/// nothing arrives.
+double time_of_message(const world& w, const flow& f);
+
+/// Messages per second that arrive while all the streams run that end at `end` or later, the first quarter left out.
+/// @param times as from arrivals
+double arrival_rate(std::span<const double> times, double end);
+
+/// A barrier that leaves the cores to those who measure.
+void wait_asleep(const world& w);
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "bench/measure/world.hpp"
+#include "machine/hierarchy.hpp"
+
+namespace terrace::detail::bench {
+
+/// Payload bytes a second of one TCP connection through each level's link, by level; nothing for levels that are not
+/// ethernet. Empty where links cannot be told: all ranks on one host, or not placed by node. Collective; takes
+/// about two seconds a level at most.
+std::vector<std::optional<double>> measure_goodput(const world& w, const hierarchy& machine, options::placement place);
+
+}  // namespace terrace::detail::bench

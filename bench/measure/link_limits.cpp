@@ -1,0 +1,55 @@
+#include "bench/measure/link_limits.hpp"
+
+#include <algorithm>
+
+#include "planner/planner.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+// TCP's payload in an Ethernet frame of 1500 bytes, of the 1514 that a link carries
+// (docs/measurements/large-messages.md).
+constexpr double payload_of_frame = 1448.0 / 1514.0;
+
+// Below, the bytes that bursts let through are too large a part to say anything.
+constexpr std::int64_t least_with_burst = 2 << 20;
+
+std::optional<double> percent(double limit, double time) {
+    if (limit <= 0 || time <= 0) return {};
+    return 100 * limit / time;
+}
+
+}  // namespace
+
+link_limits::link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
+                         std::optional<bus_rates> bus)
+    : machine_(machine), measured_(std::move(measured)), burst_(burst), bus_(bus) {}
+
+std::optional<double> link_limits::percent_of_limit(collective what, std::int64_t bytes, double time) const {
+    return percent(limit(machine_, bytes, what), time);
+}
+
+std::optional<double> link_limits::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
+    if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
+    const auto rate = [this](int level) { return goodput(level); };
+    return percent(limit(machine_, bytes, rate, static_cast<double>(burst_), what), time);
+}
+
+std::optional<double> link_limits::percent_of_bus(collective what, std::int64_t bytes, double time) const {
+    if (!bus_) return {};
+    return percent(bus_limit(*bus_, what, bytes, machine_.ranks()), time);
+}
+
+double link_limits::goodput(int l) const {
+    const level& link = machine_.levels[static_cast<std::size_t>(l)];
+    if (link.medium != fabric::ethernet) return link.bandwidth;
+    const double measured = has_goodput() ? measured_[static_cast<std::size_t>(l)].value_or(0) : 0;
+    return std::max(measured, link.bandwidth * payload_of_frame);
+}
+
+bool link_limits::has_goodput() const noexcept {
+    return std::any_of(measured_.begin(), measured_.end(), [](const auto& rate) { return rate.has_value(); });
+}
+
+}  // namespace terrace::detail::bench

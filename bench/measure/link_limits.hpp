@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "bench/measure/bus.hpp"
+#include "plan/plan_data.hpp"
+
+namespace terrace::detail::bench {
+
+/// What a time is held against: the least that the links of the machine allow a collective made of messages.
+class link_limits {
+public:
+    /// @param measured by level, as from measure_goodput
+    /// @param burst bytes that pass each link free of charge
+    /// @param bus where buffers cross it
+    link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
+                std::optional<bus_rates> bus = {});
+
+    /// Limit at the plan's rates over `time` [%]. Nothing if there is nothing to send.
+    std::optional<double> percent_of_limit(collective what, std::int64_t bytes, double time) const;
+    /// The same at the rates that TCP gets through ethernet links. Nothing without such links, and where what bursts
+    /// let through is not small beside the vector.
+    std::optional<double> percent_of_goodput(collective what, std::int64_t bytes, double time) const;
+
+    /// The same at the rates at which the bus takes buffers from the device and back. Nothing where they stay there.
+    std::optional<double> percent_of_bus(collective what, std::int64_t bytes, double time) const;
+
+    /// A level's rate in percent_of_goodput [B/s]: an ethernet link passes the larger of what was measured and what the
+    /// headers leave of full frames; other links have the plan's.
+    double goodput(int level) const;
+    const std::vector<std::optional<double>>& measured() const noexcept { return measured_; }
+    bool has_goodput() const noexcept;
+    std::int64_t burst() const noexcept { return burst_; }
+    const std::optional<bus_rates>& bus() const noexcept { return bus_; }
+    const hierarchy& machine() const noexcept { return machine_; }
+
+private:
+    const hierarchy& machine_;
+    std::vector<std::optional<double>> measured_;
+    std::int64_t burst_;
+    std::optional<bus_rates> bus_;
+};
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,143 @@
+#include "bench/measure/runner.hpp"
+
+#include <algorithm>
+
+#include "base/units.hpp"
+#include "bench/measure/steal_time.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr double time_of_row = 1;  // [s]
+
+int iterations_that_fit(double slowest, int fewest) {
+    const double fit = time_of_row / std::max(slowest, 1e-9);
+    return std::max(fewest, static_cast<int>(std::min(fit, double{most_iterations})));
+}
+
+}  // namespace
+
+runner::runner(const world& w, const settings& s, memory& where, collective what, std::vector<named_backend> backends)
+    : world_(w),
+      settings_(s),
+      where_(where),
+      what_(what),
+      element_(size_of(s.type)),
+      backends_(std::move(backends)),
+      data_(s.type, s.op, w.rank(), w.size()),
+      calls_(static_cast<std::size_t>(s.async)) {
+    const std::int64_t bytes = s.async * s.end;
+    const buffers shared{where_.allocate(bytes), where_.allocate(bytes)};
+    for (const named_backend& e : backends_) {
+        const buffers own{e.what->allocate(bytes), e.what->allocate(bytes)};
+        memory_.push_back(own.input ? own : shared);
+    }
+}
+
+// Collectives in place destroy their input, so each call gets a fresh one; the others have it as warm in the cache.
+// Where blocks are gathered or scattered in place, a rank's own lies at its place among all.
+call runner::prepare(std::size_t which, int number, std::int64_t count, bool spoiled) {
+    const bool in_place = backends_[which].what->in_place();
+    const auto begin = static_cast<std::ptrdiff_t>(number * settings_.end);
+    std::byte* send = memory_[which].input.get() + begin;
+    std::byte* recv = in_place ? send : memory_[which].output.get() + begin;
+    const std::int64_t all = has_blocks(what_) ? count * world_.size() : count;
+    const auto size = static_cast<std::int64_t>(element_);
+    if (spoiled) where_.put(recv, all * size, [&](std::byte* to) { data_.spoil(to, all); });
+    const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count * size);
+    if (in_place && what_ == collective::allgather) send += own;
+    if (in_place && what_ == collective::reduce_scatter) recv += own;
+    const std::int64_t given = what_ == collective::allgather ? count : all;
+    if (what_ != collective::broadcast || is_root())
+        where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
+    return {send, recv, count};
+}
+
+std::int64_t runner::wrong_elements(const call& c) {
+    const std::int64_t count = what_ == collective::allgather ? c.count * world_.size() : c.count;
+    const std::byte* got =
+        where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
+    switch (what_) {
+        case collective::allreduce: break;
+        case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
+        case collective::broadcast: return data_.wrong_inputs(settings_.root, got, c.count);
+        case collective::reduce:
+            if (!is_root()) return 0;
+            break;
+        case collective::allgather: {
+            std::int64_t wrong = 0;
+            for (int r = 0; r < world_.size(); ++r, got += static_cast<std::size_t>(c.count) * element_)
+                wrong += data_.wrong_inputs(r, got, c.count);
+            return wrong;
+        }
+    }
+    return data_.wrong_results(got, 0, c.count);
+}
+
+double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wrong) {
+    int number = 0;
+    for (call& c : calls_) c = prepare(which, number++, count, wrong != nullptr);
+    world_.barrier();
+    const double seconds = where_.time(*backends_[which].what, calls_);
+    world_.barrier();  // what comes next takes cores from ranks that are not through yet
+
+    if (wrong)
+        for (const call& c : calls_) *wrong += wrong_elements(c);
+    return seconds / static_cast<double>(calls_.size());
+}
+
+std::vector<row> runner::measure(std::int64_t count, progress& shown) {
+    const std::int64_t bytes = bytes_of(what_, count, element_, world_.size());
+    std::vector<row> rows;
+    for (const named_backend& e : backends_)
+        rows.push_back({.algorithm = e.name,
+                        .what = what_,
+                        .in_place = e.what->in_place(),
+                        .how = e.what->describe(bytes),
+                        .count = count,
+                        .bytes = bytes,
+                        .times = {},
+                        .ratios = {},
+                        .wrong = {},
+                        .percent_steal_time = {}});
+    std::vector<std::int64_t> wrong(backends_.size());
+
+    // One call of each.
+    const auto round = [&](bool checked, std::string_view stage, int number, int of, auto&& take) {
+        for (const std::size_t i : order_of_round(backends_.size(), number)) {
+            shown.show([&] {
+                return fmt::format("{} of {}: {} {} of {}, {}", to_string(what_), format_bytes(bytes), stage,
+                                   number + 1, of, backends_[i].name);
+            });
+            take(i, time_call(i, count, checked && settings_.check ? &wrong[i] : nullptr));
+        }
+    };
+
+    double slowest = 0;
+    for (int i = 0; i < settings_.warmup; ++i) {
+        slowest = 0;  // the first calls also make programs and connections
+        round(i == 0, "warm-up", i, settings_.warmup, [&](std::size_t, double t) { slowest = std::max(slowest, t); });
+    }
+    const int iterations =
+        settings_.iterations ? *settings_.iterations : iterations_that_fit(world_.maximum(slowest), settings_.fewest);
+    const auto before = processor_time_now();
+    for (int i = 0; i < iterations; ++i) {
+        const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
+        round(checked, "iteration", i, iterations, [&](std::size_t e, double t) { rows[e].times.push_back(t); });
+    }
+    const double steal = world_.maximum(steal_time_part(before, processor_time_now()).value_or(-1));
+
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (steal >= 0) rows[i].percent_steal_time = 100 * steal;
+        world_.maximum(rows[i].times);
+        if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
+    }
+    const auto reference =
+        std::find_if(rows.begin(), rows.end(), [&](const row& r) { return r.algorithm == settings_.reference; });
+    if (reference != rows.end())
+        for (row& r : rows) r.ratios = paired_ratios(r.times, reference->times);
+    return rows;
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measure/backend.hpp"
+#include "bench/measure/exact.hpp"
+#include "bench/measure/memory.hpp"
+#include "bench/measure/world.hpp"
+#include "bench/report/figures.hpp"
+#include "bench/report/progress.hpp"
+#include "bench/settings.hpp"
+
+namespace terrace::detail::bench {
+
+/// What one backend did at one size.
+struct row {
+    std::string algorithm;
+    collective what = collective::allreduce;
+    bool in_place = false;
+    description how;
+    std::int64_t count = 0, bytes = 0;  ///< as nccl-tests count them
+    std::vector<double> times;          ///< by iteration, the maximum over ranks [s]
+    std::vector<double> ratios;         ///< by iteration, this time over that of the reference; empty without one
+    std::optional<std::int64_t> wrong;  ///< elements over all ranks; nothing if unchecked
+    /// Of a host's processor time, that its hypervisor took while this size was measured; of the host that lost most.
+    /// Nothing if none says.
+    std::optional<double> percent_steal_time;
+
+    double median() const { return quantile(times, 0.5); }
+};
+
+/// Lets backends run one collective. Iterations alternate over all of them (A B C A B C ...), so that what else
+/// happens on the machine hits all alike.
+class runner {
+public:
+    struct named_backend {
+        std::string name;
+        std::unique_ptr<backend> what;
+    };
+
+    /// @param where must outlive this
+    runner(const world& w, const settings& s, memory& where, collective what, std::vector<named_backend> backends);
+
+    /// Of the sizes asked for. Collective; the same result on all ranks.
+    std::vector<row> measure(std::int64_t count, progress& shown);
+
+private:
+    /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
+    double time_call(std::size_t which, std::int64_t count, std::int64_t* wrong);
+    call prepare(std::size_t which, int number, std::int64_t count, bool spoiled);
+    std::int64_t wrong_elements(const call& c);
+    bool is_root() const noexcept { return world_.rank() == settings_.root; }
+
+    const world& world_;
+    const settings& settings_;
+    memory& where_;
+    collective what_;
+    std::size_t element_;
+    std::vector<named_backend> backends_;
+    exact_data data_;
+    struct buffers {
+        std::shared_ptr<std::byte> input, output;
+    };
+    std::vector<buffers> memory_;  // by backend; most share it
+    std::vector<call> calls_;      // of an iteration
+};
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,38 @@
+#include "bench/measure/steal_time.hpp"
+
+#include <fstream>
+#include <sstream>
+
+namespace terrace::detail::bench {
+
+// proc(5): "cpu" user nice system idle iowait irq softirq steal guest guest_nice; guests' time is in user and nice,
+// too.
+std::optional<processor_time> parse_processor_time(const std::string& stat) {
+    constexpr int steal = 7;
+    std::istringstream text(stat);
+    std::string name;
+    if (!(text >> name) || name != "cpu") return std::nullopt;
+    processor_time sum;
+    for (int field = 0; field <= steal; ++field) {
+        std::uint64_t ticks = 0;
+        if (!(text >> ticks)) return std::nullopt;
+        sum.all += ticks;
+        if (field == steal) sum.steal = ticks;
+    }
+    return sum;
+}
+
+std::optional<processor_time> processor_time_now() {
+    std::ifstream file("/proc/stat");
+    std::string line;
+    if (!std::getline(file, line)) return std::nullopt;
+    return parse_processor_time(line);
+}
+
+std::optional<double> steal_time_part(const std::optional<processor_time>& before,
+                                      const std::optional<processor_time>& after) {
+    if (!before || !after || after->all <= before->all || after->steal < before->steal) return std::nullopt;
+    return static_cast<double>(after->steal - before->steal) / static_cast<double>(after->all - before->all);
+}
+
+}  // namespace terrace::detail::bench

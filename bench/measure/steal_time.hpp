@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace terrace::detail::bench {
+
+/// Ticks of all processors of this host since it started, as the kernel counts them.
+struct processor_time {
+    std::uint64_t all = 0;
+    std::uint64_t steal = 0;  ///< in which the host's hypervisor ran something else
+};
+
+/// Of the text of /proc/stat. Nothing if it does not say (other systems, old kernels).
+std::optional<processor_time> parse_processor_time(const std::string& stat);
+/// Of this host, now.
+std::optional<processor_time> processor_time_now();
+
+/// Part (0 ... 1) of the processors' time between the two that the hypervisor took. Nothing if either is not known, or
+/// if no tick lies between.
+std::optional<double> steal_time_part(const std::optional<processor_time>& before,
+                                      const std::optional<processor_time>& after);
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,67 @@
+#include "api/connect.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/version.hpp>
+
+#include "api/auto_plan.hpp"
+#include "api/environment.hpp"
+#include "api/placement.hpp"
+#include "plan/plan_access.hpp"
+#include "plan/plan_data.hpp"
+#include "transport/agreement.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+void expect_threads(const options& o, const network_traits& traits) {
+    if (o.progress_thread && !traits.one_thread.empty())
+        throw usage_error(fmt::format("options::progress_thread: {}, or switch the option off", traits.one_thread));
+}
+
+void agree(connection& all, const std::string& plan_id, const options& o, std::string_view also) {
+    or_tell_others(all.ranks, "no progress thread", [&] { expect_threads(o, all.net->traits()); });
+    const bool by_node = o.place == options::placement::by_node;
+    require_same(all.ranks, fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}", version(), plan_id,
+                                        by_node ? "by node" : "anywhere", to_string(o.check),
+                                        o.shared_memory ? "" : ", no shared memory",
+                                        o.progress_thread ? ", progress thread" : "", also));
+}
+
+planned connect_without_plan(connection all, const options& o, std::string_view also) {
+    agree(all, "of its own", o, also);
+    const job found = describe_job(all.ranks);
+    all.ranks = in_order(std::move(all.ranks), found.place);
+    plan made = plan_job(found, all.ranks);
+    return {std::move(made), std::move(all)};
+}
+
+}  // namespace
+
+void tell_others(team& all, const std::string& why) noexcept {
+    try {
+        require_same(all, why);
+    } catch (const std::exception&) {}
+}
+
+planned connect(connection all, const plan& p, const options& o, std::string_view also) {
+    agree(all, p.id(), o, also);
+    try {
+        all.ranks = in_places(std::move(all.ranks), data_of(p).machine, o.place);
+        return {p, std::move(all)};
+    } catch (const plan_error& e) {
+        if (data_of(p).file.empty()) throw;
+        throw plan_error(fmt::format("{}: {}", data_of(p).file, e.what()));
+    }
+}
+
+planned connect(connection all, const options& o, std::string_view also) {
+    if (o.plan_file.empty()) return connect_without_plan(std::move(all), o, also);
+    const plan p = or_tell_others(all.ranks, "no plan", [&] { return load_plan(o); });
+    return connect(std::move(all), p, o, also);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/team.hpp"
+
+namespace terrace::detail {
+
+/// Whether a communicator is broken, and why. Once a call has failed, some ranks may have gone on to calls that this
+/// rank never makes, so that no later call can match: the communicator stays broken.
+class failure_state {
+public:
+    bool failed() const noexcept { return first_ != nullptr; }
+    /// Throws the failure again if there is one.
+    void rethrow() const {
+        if (first_) std::rethrow_exception(first_);
+    }
+    /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
+    void expect_none(std::string_view call) const;
+
+    /// Runs `action`. If it throws, the communicator is broken: runs `at_failure` and throws what `action` threw.
+    template <class Action, class Cleanup>
+    void latch(Action action, Cleanup at_failure) {
+        try {
+            action();
+        } catch (...) {
+            if (!first_) first_ = std::current_exception();
+            at_failure();
+            throw;
+        }
+    }
+
+private:
+    std::exception_ptr first_;
+};
+
+/// Gathers from all ranks why something failed, each rank's reason being empty if it did not. Collective.
+/// @param callers_rank the caller's numbering by rank of `all`
+/// @throws usage_error on all ranks if it failed on any, naming the lowest such rank of `all`
+void throw_on_all_ranks(const std::string& why, const std::vector<int>& callers_rank, team& all);
+
+/// Runs what one rank may fail at alone while a communicator is created, so that the other ranks fail too and do not
+/// wait for that one. Collective. @throws usage_error as throw_on_all_ranks
+template <class Action>
+void on_all_ranks(const std::vector<int>& callers_rank, team& all, Action action) {
+    std::string why;
+    try {
+        action();
+    } catch (const std::exception& e) {
+        why = e.what();
+    }
+    throw_on_all_ranks(why, callers_rank, all);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <list>
+#include <mutex>
+#include <utility>
+
+#include "api/signature.hpp"
+
+namespace terrace::detail {
+
+/// The programs of one communicator, most recently used first. A program stays at its address until it is dropped.
+template <class Program>
+class program_cache {
+public:
+    /// The number of programs that are kept. There are more only while that many are in use.
+    static constexpr std::size_t capacity = 32;
+
+    struct entry {
+        call_shape shape;
+        std::uint64_t signature = 0;  ///< signature_of(shape)
+        bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
+        Program run;                  ///< the program
+        std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
+    };
+
+    /// Returns a program for calls of this shape that `fits` is true of; null if there is none.
+    template <class Predicate>
+    const entry* find(const call_shape& shape, Predicate fits) const noexcept {
+        const auto found = position_of(entries_, shape, fits);
+        return found == entries_.end() ? nullptr : &*found;
+    }
+    const entry* find(const call_shape& shape) const noexcept { return find(shape, any); }
+
+    /// Does the same, and makes the program the most recently used one.
+    template <class Predicate>
+    entry* use(const call_shape& shape, Predicate fits) noexcept {
+        const auto found = position_of(entries_, shape, fits);
+        if (found == entries_.end()) return nullptr;
+        entries_.splice(entries_.begin(), entries_, found);
+        return &entries_.front();
+    }
+    entry* use(const call_shape& shape) noexcept { return use(shape, any); }
+
+    /// Adds a program as the most recently used one. Drops those used longest ago that exceed the capacity and whose
+    /// last call is done.
+    template <class Predicate>
+    entry& add(entry made, Predicate done) {
+        entries_.push_front(std::move(made));
+        for (auto oldest = std::prev(entries_.end()); entries_.size() > capacity && oldest != entries_.begin();) {
+            const auto candidate = oldest--;
+            if (done(candidate->last_call)) entries_.erase(candidate);
+        }
+        return entries_.front();
+    }
+
+    /// Moves all programs to a place where they stay for the rest of the process, since a network may still read or
+    /// write their memory. This leaks memory on purpose: what one broken communicator had in use.
+    void keep_for_ever() {
+        static std::mutex guard;
+        static auto& kept = *new std::list<entry>;
+        const std::lock_guard lock(guard);
+        kept.splice(kept.end(), entries_);
+    }
+
+    std::size_t size() const noexcept { return entries_.size(); }
+
+private:
+    static bool any(const entry&) noexcept { return true; }
+    template <class Entries, class Predicate>
+    static auto position_of(Entries& entries, const call_shape& shape, Predicate fits) noexcept {
+        return std::find_if(entries.begin(), entries.end(),
+                            [&](const entry& e) { return e.shape == shape && fits(e); });
+    }
+
+    std::list<entry> entries_;
+};
+
+}  // namespace terrace::detail

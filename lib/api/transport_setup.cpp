@@ -1,0 +1,46 @@
+#include "api/transport_setup.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "executor/engine.hpp"
+#include "schedule/slice.hpp"
+#include "schedule/stage_groups.hpp"
+#include "transport/shm/shm_stages.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+template <class Predicate>
+int most_lanes_of(const plan_data& p, Predicate holds) {
+    int lanes = 2;
+    for (const auto& [what, rules] : p.rules)
+        for (const rule& r : rules)
+            if (holds(r)) lanes = std::max(lanes, r.lanes);
+    return lanes;
+}
+
+// Slots for two calls in flight. No more, since all of their memory is cleared when it is made.
+int lane_slots(const plan_data& p) { return 2 * most_lanes_of(p, uses_lane_slots); }
+
+}  // namespace
+
+bool uses_lane_slots(const rule& r) { return !all_send(r.stages); }
+
+int most_lanes(const plan_data& p) {
+    return most_lanes_of(p, [](const rule&) { return true; });
+}
+
+std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options& o) {
+    auto made = std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p)));
+    connection& on = made->by();
+    if (const std::vector<std::vector<int>> groups = mpi_groups(p); !groups.empty())
+        made->add(on.net->library_stages(on.ranks, groups, lane_slots(p)));
+    if (o.shared_memory && on.memory)
+        made->add(make_shm_stages(on, lane_slots(p), static_cast<std::size_t>(slot_bytes(p))));
+    return made;
+}
+
+}  // namespace terrace::detail

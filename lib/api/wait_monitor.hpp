@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "api/call_check.hpp"
+#include "executor/engine.hpp"
+#include "executor/recorder.hpp"
+
+namespace terrace::detail {
+
+/// Does what a rank has to do while it waits for other ranks: takes part in comparisons of calls, writes dumps that are
+/// asked for by SIGUSR1, and gives up at the deadline.
+class wait_monitor {
+public:
+    /// The parts of a communicator that a rank waits in. All must outlive the monitor.
+    struct subject {
+        call_check& check;
+        engine& calls;
+        const recorder& events;
+        const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
+        int rank;                              ///< of this process, in the caller's numbering
+    };
+
+    wait_monitor(const subject& of, const options& o);
+
+    /// Call this again and again while a call waits. @throws usage_error if another rank has made a different call,
+    /// and as watch()
+    void look_around();
+    /// Call this again and again while a call waits or calls are compared. @throws timeout_error after
+    /// options::timeout, naming the ranks and operations that this rank waits for
+    void watch();
+
+private:
+    waiting waits() const;
+    [[noreturn]] void time_out() const;
+    void dump() const;
+
+    subject of_;
+    const options& options_;
+    unsigned dumps_seen_ = 0;
+};
+
+/// "timed out after 2 s (options::timeout), waiting for rank 3: call 12: stage 1 up, step 4, chunk 7: recv rank 3"
+/// @param seconds options::timeout
+std::string timeout_message(double seconds, waiting for_what);
+
+}  // namespace terrace::detail

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "schedule/lane_code.hpp"
+#include "schedule/schedule.hpp"
+
+namespace terrace::detail {
+
+/// A lowered schedule, and what a program derives from it when it is made.
+struct compiled_schedule {
+    explicit compiled_schedule(schedule s);
+
+    schedule code;
+    lane_code order;
+    /// One stage of the transport, with no message before it and nothing after it. A program runs such a chunk without
+    /// a lane_machine: all that precedes the stage can run in program order.
+    bool brief = false;
+    /// What a stage without sources gives is a copy of all that the caller passed in.
+    bool gives_copy = false;
+    /// Operands of the longest reduction, at least 2.
+    std::uint32_t most_sources = 2;
+    /// Some message is received into a staging buffer (recv_reduce).
+    bool needs_staging = false;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transport/network.hpp"
+
+namespace terrace::detail {
+
+/// Everything that the programs of one communicator run on: messages among its ranks, and runners of whole stages where
+/// there are any. Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
+class endpoint {
+public:
+    /// Connects the ranks. Collective. @param slots messages and stages in flight   @throws transport_error
+    endpoint(connection by, int slots);
+
+    /// Adds runners of stages, before anything runs. Null: none.
+    void add(std::unique_ptr<node_stage_runner> of_node);
+    void add(std::unique_ptr<stage_runner> of_library);
+
+    connection& by() noexcept { return by_; }
+    team& ranks() noexcept { return by_.ranks; }
+    int rank() const noexcept { return by_.ranks.rank(); }
+    int size() const noexcept { return by_.ranks.size(); }
+    /// "shm in nodes, mpi"
+    std::string name() const;
+    messages& wire() noexcept { return *wire_; }
+
+    // For programs.
+    const capabilities& can() const noexcept { return can_; }
+    std::size_t segment() const noexcept { return wire_->traits().segment; }
+    void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
+        ++in_flight_;
+        wire_->send(slot, peer, tag, from, bytes);
+    }
+    void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept {
+        ++in_flight_;
+        wire_->recv(slot, peer, tag, to, bytes);
+    }
+    void stage(int slot, const stage_call& call) noexcept {
+        if (call.by != provider::mpi) return of_node_->start(slot, call);
+        ++in_flight_;
+        of_library_->start(slot, call);
+    }
+    /// The ranks that the stage in a slot waits for.
+    std::vector<int> missing(int slot) const;
+    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept {
+        return of_node_ ? of_node_->lane_memory(lane_slot, bytes) : nullptr;
+    }
+    bool lane_ready(int lane_slot) noexcept { return !of_node_ || of_node_->lane_ready(lane_slot); }
+    std::vector<int> lane_readers(int lane_slot) const {
+        return of_node_ ? of_node_->lane_readers(lane_slot) : std::vector<int>{};
+    }
+
+    // For whoever drives them.
+    /// Moves messages and stages along. Returns the slots that have completed, each once; valid until the next call.
+    std::span<const int> poll() noexcept;
+    /// Polls in vain before idle().
+    int spin_limit() const noexcept {
+        return of_node_ && in_flight_ == 0 ? of_node_->spin_limit() : wire_->traits().spin_limit;
+    }
+    /// Waits a moment for other ranks, or gives the core away. Returns soon.
+    void idle() noexcept;
+    /// The first failure, if any. After it nothing is guaranteed to complete.
+    const std::optional<transport_fault>& fault() const noexcept {
+        return wire_->fault() || !of_library_ ? wire_->fault() : of_library_->fault();
+    }
+    /// Gives up what is in flight, after a failure, and lets no message of it meet a later endpoint. Returns false if
+    /// the network may still read or write its memory, which must then never be freed.
+    bool abandon() noexcept;
+
+    /// Allocates memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line, which peers reach where memory can
+    /// be shared. It may outlive the endpoint. Collective. @throws std::bad_alloc, transport_error
+    std::shared_ptr<std::byte> allocate(std::size_t bytes);
+    /// True if all of it lies in memory of allocate() that peers reach.
+    bool reachable(const void* memory, std::size_t bytes) const noexcept {
+        return of_node_ && of_node_->reachable(memory, bytes);
+    }
+
+private:
+    connection by_;
+    std::unique_ptr<messages> wire_;
+    std::unique_ptr<stage_runner> of_library_;
+    std::unique_ptr<node_stage_runner> of_node_;
+    capabilities can_;
+    std::size_t in_flight_ = 0;  // messages, and stages of the library
+    std::vector<int> done_;      // slots
+};
+
+/// @throws transport_error what the endpoint reports, if it has failed
+void check_fault(const endpoint& net);
+
+}  // namespace terrace::detail

@@ -1,0 +1,228 @@
+#include "machine/hierarchy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "base/edit_distance.hpp"
+#include "base/index.hpp"
+#include "base/letters.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> fabric_table{"shm", "nvlink", "pcie", "bus", "infiniband", "ethernet"};
+
+// Names that people and vendors give to them.
+constexpr std::array<std::pair<std::string_view, fabric>, 13> fabric_aliases{{{"memory", fabric::shm},
+                                                                              {"shared_memory", fabric::shm},
+                                                                              {"nvswitch", fabric::nvlink},
+                                                                              {"xgmi", fabric::nvlink},
+                                                                              {"pci", fabric::pcie},
+                                                                              {"pci-e", fabric::pcie},
+                                                                              {"qpi", fabric::bus},
+                                                                              {"upi", fabric::bus},
+                                                                              {"ib", fabric::infiniband},
+                                                                              {"omni-path", fabric::infiniband},
+                                                                              {"eth", fabric::ethernet},
+                                                                              {"roce", fabric::ethernet},
+                                                                              {"tcp", fabric::ethernet}}};
+
+// Starts of consecutive pieces of the given sizes, and the end of the last.
+std::vector<int> starts(const std::vector<int>& sizes) {
+    std::vector<int> result(sizes.size() + 1, 0);
+    std::partial_sum(sizes.begin(), sizes.end(), result.begin() + 1);
+    return result;
+}
+
+// Those with the given indexes; none where there are none.
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<int>& indexes) {
+    std::vector<T> result;
+    if (!all.empty())
+        for (const int i : indexes) result.push_back(all[at(i)]);
+    return result;
+}
+
+}  // namespace
+
+std::string_view to_string(fabric f) noexcept { return fabric_table[static_cast<std::size_t>(f)]; }
+
+std::optional<fabric> parse_fabric(std::string_view text) noexcept {
+    for (std::size_t f = 0; f < fabric_table.size(); ++f)
+        if (same_word(text, fabric_table[f])) return static_cast<fabric>(f);
+    for (const auto& [alias, meant] : fabric_aliases)
+        if (same_word(text, alias)) return meant;
+    return {};
+}
+
+std::string unknown_fabric(std::string_view text) {
+    return fmt::format("unknown fabric \"{}\"{}; the fabrics are {}", text, did_you_mean(text, fabric_table),
+                       fmt::join(fabric_table, ", "));
+}
+
+bool between_nodes(fabric f) noexcept { return f == fabric::infiniband || f == fabric::ethernet; }
+
+tree::tree(std::vector<std::vector<int>> children) : children_(std::move(children)) {
+    if (children_.empty() || children_.back().size() != 1) throw usage_error("tree: the last level must be one domain");
+    for (int l = 0; l < depth(); ++l) {
+        const std::vector<int>& sizes = children_[at(l)];
+        if (std::any_of(sizes.begin(), sizes.end(), [](int n) { return n < 1; }))
+            throw usage_error("tree: a domain has no children");
+        first_child_.push_back(starts(sizes));
+        if (l > 0 && first_child_.back().back() != domains(l - 1))
+            throw usage_error(fmt::format("tree: level {} has {} children, but there are {} domains below it", l,
+                                          first_child_.back().back(), domains(l - 1)));
+        std::vector<int> ranks(sizes.size() + 1);
+        for (std::size_t d = 0; d < ranks.size(); ++d) {
+            const int child = first_child_[at(l)][d];
+            ranks[d] = l == 0 ? child : first_rank_[at(l - 1)][at(child)];
+        }
+        first_rank_.push_back(std::move(ranks));
+    }
+    ranks_ = first_rank_.back().back();
+    for (int l = 0; l < depth(); ++l) {
+        std::vector<int>& owner = domain_of_.emplace_back(at(ranks_));
+        for (int d = 0; d < domains(l); ++d)
+            std::fill(owner.begin() + first_rank(l, d), owner.begin() + first_rank(l, d + 1), d);
+    }
+}
+
+tree tree::uniform(std::span<const int> sizes) {
+    std::vector<std::vector<int>> children(sizes.size());
+    int domains = 1;
+    for (std::size_t l = sizes.size(); l-- > 0;) {
+        children[l].assign(at(domains), sizes[l]);
+        domains *= sizes[l];
+    }
+    return tree(std::move(children));
+}
+
+int tree::first_child(int l, int d) const noexcept { return first_child_[at(l)][at(d)]; }
+
+int tree::first_rank(int l, int d) const noexcept { return l < 0 ? d : first_rank_[at(l)][at(d)]; }
+
+int tree::domain_of(int l, int rank) const noexcept { return l < 0 ? rank : domain_of_[at(l)][at(rank)]; }
+
+std::optional<int> tree::uniform_size(int l) const noexcept {
+    const std::vector<int>& sizes = children_[at(l)];
+    if (std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) return {};
+    return sizes.front();
+}
+
+bool tree::uniform() const noexcept {
+    for (int l = 0; l < depth(); ++l)
+        if (!uniform_size(l)) return false;
+    return true;
+}
+
+int tree::common_level(int a, int b) const noexcept {
+    int l = -1;
+    while (domain_of(l, a) != domain_of(l, b)) ++l;
+    return l;
+}
+
+int hierarchy::torus_level() const noexcept {
+    int l = 0;
+    while (l < depth() && !levels[at(l)].ring) ++l;
+    return l;
+}
+
+int ring_hops(int from, int to, int size) noexcept {
+    const int up = to < from ? to - from + size : to - from;
+    return 2 * up <= size ? up : up - size;
+}
+
+int hierarchy::node_levels() const noexcept {
+    int l = 0;
+    while (l < depth() && !between_nodes(levels[at(l)].medium)) ++l;
+    return l;
+}
+
+std::vector<int> hierarchy::node_sizes() const {
+    const int l = node_levels() - 1;
+    std::vector<int> sizes;
+    const int nodes = l < 0 ? ranks() : shape.domains(l);
+    for (int d = 0; d < nodes; ++d) sizes.push_back(shape.first_rank(l, d + 1) - shape.first_rank(l, d));
+    return sizes;
+}
+
+hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
+    hierarchy part{whole.levels, {}, whole.processors};
+    std::vector<std::vector<int>> children;
+    std::vector<int> left(ranks.begin(), ranks.end());  // children of the level that are left, ascending
+    const int nodes = whole.node_levels();              // the level whose children they are
+    for (int l = 0; l < whole.depth(); ++l) {
+        if (l == nodes) part.hosts = chosen(whole.hosts, left);
+        if (!whole.levels[at(l)].rates.empty())
+            part.levels[at(l)] = with_rates(whole.levels[at(l)], chosen(whole.levels[at(l)].rates, left));
+        std::vector<int>& sizes = children.emplace_back();
+        std::vector<int> parents;
+        for (int d = 0; d < whole.shape.domains(l); ++d) {
+            const auto first = std::lower_bound(left.begin(), left.end(), whole.shape.first_child(l, d));
+            const auto last = std::lower_bound(first, left.end(), whole.shape.first_child(l, d + 1));
+            if (first == last) continue;
+            sizes.push_back(static_cast<int>(last - first));
+            parents.push_back(d);
+        }
+        part.levels[at(l)].names = chosen(whole.levels[at(l)].names, parents);
+        left = std::move(parents);
+    }
+    if (nodes == whole.depth()) part.hosts = whole.hosts;
+    part.shape = tree(std::move(children));
+    for (int l = whole.torus_level(); l < whole.depth() && part.ranks() < whole.ranks(); ++l) {
+        part.levels[at(l)].ring = false;
+        part.levels[at(l)].bandwidth *= whole.ring_share(l);
+    }
+    return part;
+}
+
+// A child's way into a level is as fast as the slowest of the networks on it, those that are left out included.
+hierarchy without_idle_levels(const hierarchy& h) {
+    hierarchy result{{}, {}, h.processors, h.hosts};
+    std::vector<std::vector<int>> children;
+    std::vector<double> narrow;  // of each child, the slowest link of those networks that are left out
+    for (int l = 0; l < h.depth(); ++l) {
+        const std::vector<int>& sizes = h.shape.children()[at(l)];
+        const bool joins = std::any_of(sizes.begin(), sizes.end(), [](int n) { return n > 1; });
+        const bool last_chance = l + 1 == h.depth() && children.empty();
+        const bool left_out = !joins && !last_chance;
+        std::vector<double> rates;
+        if (between_nodes(h.levels[at(l)].medium) && (left_out || !narrow.empty()))
+            for (int c = 0; c < h.shape.members(l); ++c)
+                rates.push_back(narrow.empty() ? h.rate(l, c) : std::min(narrow[at(c)], h.rate(l, c)));
+        if (left_out) {
+            narrow = std::move(rates);
+            continue;
+        }
+        children.push_back(sizes);
+        result.levels.push_back(narrow.empty() ? h.levels[at(l)] : with_rates(h.levels[at(l)], std::move(rates)));
+        narrow.clear();
+    }
+    result.shape = tree(std::move(children));
+    return result;
+}
+
+level with_rates(level l, std::vector<double> rates) {
+    const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
+    l.bandwidth = *most;
+    l.rates = *least == *most ? std::vector<double>{} : std::move(rates);
+    return l;
+}
+
+std::string shape_text(const tree& t) {
+    std::vector<std::string> parts;
+    for (int l = 0; l < t.depth(); ++l) {
+        const auto [low, high] = std::minmax_element(t.children()[at(l)].begin(), t.children()[at(l)].end());
+        parts.push_back(*low == *high ? fmt::format("{}", *low) : fmt::format("{}-{}", *low, *high));
+    }
+    return fmt::format("{}", fmt::join(parts, " x "));
+}
+
+}  // namespace terrace::detail

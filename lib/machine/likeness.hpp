@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "machine/hierarchy.hpp"
+
+namespace terrace::detail {
+
+/// Says which domains are alike: of(l, a) == of(l, b) where domains a and b of level l nest equally.
+class likeness {
+public:
+    /// @param apart domains that hold this rank are like no others; -1: none
+    explicit likeness(const tree& t, int apart = -1);
+
+    int of(int l, int d) const noexcept { return classes_[static_cast<std::size_t>(l)][static_cast<std::size_t>(d)]; }
+
+private:
+    std::vector<std::vector<int>> classes_;
+};
+
+}  // namespace terrace::detail

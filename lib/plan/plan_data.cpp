@@ -1,0 +1,80 @@
+#include "plan/plan_data.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "plan/level_names.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> mode_names{"scatter", "root", "replicate"};
+constexpr std::array<std::string_view, 4> provider_names_in_order{"messages", "shared_memory", "nccl", "mpi"};
+
+template <class Enum, std::size_t N>
+std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view text) noexcept {
+    const auto found = std::find(names.begin(), names.end(), text);
+    if (found == names.end()) return {};
+    return static_cast<Enum>(found - names.begin());
+}
+
+}  // namespace
+
+std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
+std::optional<mode> parse_mode(std::string_view text) noexcept { return find_name<mode>(mode_names, text); }
+std::string_view to_string(provider p) noexcept { return provider_names_in_order[static_cast<std::size_t>(p)]; }
+std::optional<provider> parse_provider(std::string_view text) noexcept {
+    return find_name<provider>(provider_names_in_order, text);
+}
+std::string provider_names() { return fmt::format("{}", fmt::join(provider_names_in_order, ", ")); }
+
+bool all_send(std::span<const stage> stages) noexcept { return std::ranges::all_of(stages, &stage::sends); }
+
+const rule& plan_data::choose(collective c, std::int64_t bytes) const {
+    const auto found = rules.find(c);
+    if (found == rules.end())
+        throw plan_error(fmt::format("the plan for {} has no rules for {}; plan again", name, to_string(c)));
+    const std::vector<rule>& list = found->second;
+    return *std::find_if(list.begin(), list.end(), [&](const rule& r) { return bytes <= r.up_to; });
+}
+
+std::string level_names(const hierarchy& machine, const stage& s) {
+    std::string names;
+    for (const int l : s.levels) {
+        if (!names.empty()) names += '+';
+        const bool known = l >= 0 && l < machine.depth();
+        names += known ? machine.levels[static_cast<std::size_t>(l)].name : fmt::format("level {}", l);
+    }
+    return names;
+}
+
+std::string describe(const stage& s) {
+    std::string text = fmt::format("{} {}", to_string(s.how), s.sends() ? s.algorithm : to_string(s.provider));
+    if (s.sends() && s.provider != provider::messages) text += fmt::format(" over {}", to_string(s.provider));
+    if (!s.shares.empty()) text += fmt::format(" shares {}", fmt::join(s.shares, ":"));
+    if (s.route_share > 0) text += fmt::format(" route_share {}", s.route_share);
+    return text;
+}
+
+std::string describe(const hierarchy& machine, std::span<const stage> stages) {
+    const tree shape = stage_tree(machine, stages);
+    std::string text;
+    int number = 0;
+    for (const stage& s : stages) {
+        const auto [low, high] = std::minmax_element(shape.children()[static_cast<std::size_t>(number)].begin(),
+                                                     shape.children()[static_cast<std::size_t>(number)].end());
+        if (!text.empty()) text += " > ";
+        text += *low == *high ? fmt::format("{}:{} ", level_names(machine, s), *low)
+                              : fmt::format("{}:{}..{} ", level_names(machine, s), *low, *high);
+        text += describe(s);
+        ++number;
+    }
+    return text;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,148 @@
+// The hierarchy that the stages of a rule make of a machine.
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "plan/level_names.hpp"
+#include "plan/plan_data.hpp"
+#include "plan/routes.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Follows stages outwards. Each makes groups of consecutive children: the domains of its last level, or pieces of them.
+class grouping {
+public:
+    explicit grouping(const hierarchy& machine) : machine_(machine) {}
+
+    // Appends the stage's domains, counted in domains of the previous stage.
+    void add(const stage& s, int number) {
+        const auto bad = [&](const std::string& why) {
+            throw stage_error(number, fmt::format("stages[{}] ({}): {}", number, level_names(machine_, s), why));
+        };
+        if (s.levels.empty()) bad("names no level");
+        // After a part of a level the next stage covers the next part of the same level.
+        if (part_ > 1 && s.levels.front() != level_)
+            bad(fmt::format("each domain of level {} still has {} children to combine; cover them first", name(level_),
+                            part_));
+        for (int l : s.levels) {
+            if (l < level_) bad(fmt::format("level {} is covered already; remove it here", name(l)));
+            if (l > level_)
+                bad(
+                    fmt::format("level {} is left out; stages cover levels from the innermost outwards, so cover {} "
+                                "before {}",
+                                name(level_), name(level_), name(l)));
+            ++level_;
+        }
+        const int last = level_ - 1;
+        const bool split = s.levels.size() == 1 && s.group > 0 &&
+                           (part_ > 1 || machine_.shape.uniform_size(last).value_or(s.group) != s.group);
+        if (split) split_level(s, last, bad);
+        else whole_levels(s, last, bad);
+    }
+
+    // Checks the shares of the stage that was added last.
+    void check_shares(const stage& s, int number) const {
+        if (s.shares.empty()) return;
+        const std::vector<int>& sizes = children_.back();
+        const auto bad = [&](const std::string& why) {
+            throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
+        };
+        if (s.how != mode::scatter) bad(fmt::format("shares require mode scatter, not {}", to_string(s.how)));
+        if (sizes.size() != 1) bad("shares belong to the outermost stage, that of the whole machine");
+        if (s.shares.size() != static_cast<std::size_t>(sizes.front()))
+            bad(fmt::format("{} shares for a group of {}", s.shares.size(), sizes.front()));
+        if (std::all_of(s.shares.begin(), s.shares.end(), [](int share) { return share == 0; }))
+            bad("all shares are 0; at least one must be positive");
+    }
+
+    tree finish() {
+        if (level_ < machine_.depth())
+            throw plan_error(fmt::format("stages: no stage covers {}level {}; add one after the others",
+                                         part_ > 1 ? "all of " : "", name(level_)));
+        return tree(std::move(children_));
+    }
+
+private:
+    std::string name(int l) const { return machine_.levels[static_cast<std::size_t>(l)].name; }
+
+    template <class Bad>
+    void split_level(const stage& s, int l, Bad&& bad) {
+        const int size = part_ > 1 ? part_ : *machine_.shape.uniform_size(l);
+        if (size % s.group != 0 || s.group == 1)
+            bad(fmt::format("group {} does not divide the {} children that each domain of level {} still has", s.group,
+                            size, name(l)));
+        part_ = size / s.group;
+        if (part_ > 1) level_ = l;  // more to come
+        push(std::vector<int>(static_cast<std::size_t>(domains_ / s.group), s.group));
+    }
+
+    template <class Bad>
+    void whole_levels(const stage& s, int last, Bad&& bad) {
+        // Children of each domain of the last level: the domains so far whose ranks it holds.
+        const int first = s.levels.front();
+        if (part_ > 1)
+            bad(
+                fmt::format("each domain of level {} still has {} children; combine them first, in a stage of that "
+                            "level alone",
+                            name(first), part_));
+        std::vector<int> sizes;
+        for (int d = 0; d < machine_.shape.domains(last); ++d) {
+            int low = d, high = d + 1;
+            for (int l = last; l >= first; --l) {
+                low = machine_.shape.first_child(l, low);
+                high = machine_.shape.first_child(l, high);
+            }
+            sizes.push_back(high - low);
+        }
+        const bool same = std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+        const int expected = same ? sizes.front() : 0;
+        if (same && s.group == 0) bad(fmt::format("all groups have the same size; write group: {}", expected));
+        if (s.group != expected)
+            bad(same ? fmt::format("group is {}, but the topology makes groups of {}", s.group, expected)
+                     : fmt::format("group is {}, but the groups differ in size ({} to {}): write {}..{}", s.group,
+                                   *std::min_element(sizes.begin(), sizes.end()),
+                                   *std::max_element(sizes.begin(), sizes.end()),
+                                   *std::min_element(sizes.begin(), sizes.end()),
+                                   *std::max_element(sizes.begin(), sizes.end())));
+        push(std::move(sizes));
+    }
+
+    void push(std::vector<int> sizes) {
+        domains_ = static_cast<int>(sizes.size());
+        children_.push_back(std::move(sizes));
+    }
+
+    const hierarchy& machine_;
+    int level_ = 0;                   // level that the next stage must begin with
+    int part_ = 1;                    // children that each domain of a partly covered level still has
+    int domains_ = machine_.ranks();  // number of domains so far
+    std::vector<std::vector<int>> children_;
+};
+
+void check_provider(const stage& s, int number) {
+    if (s.sends() && follows_buffers(s.provider))
+        throw stage_error(number, fmt::format("stages[{}]: provider {} carries no messages of algorithm {}; remove "
+                                              "the provider or the algorithm",
+                                              number, to_string(s.provider), s.algorithm));
+}
+
+}  // namespace
+
+tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
+    grouping groups(machine);
+    int number = 0;
+    for (const stage& s : stages) {
+        check_provider(s, number);
+        groups.add(s, number);
+        groups.check_shares(s, number++);
+    }
+    tree made = groups.finish();
+    routes_of(machine, stages);
+    return made;
+}
+
+}  // namespace terrace::detail

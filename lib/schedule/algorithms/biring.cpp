@@ -1,0 +1,44 @@
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Of each shard the first half goes one way around, the second half the other way.
+range half(range shard, int which) { return partition(shard, 2, which); }
+
+void reduce_scatter(builder& out, const group& g) {
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        out.send(g.next(), half(g.shard(g.position() - step - 1), 0));
+        out.send(g.prev(), half(g.shard(g.position() + step + 1), 1));
+        out.recv_reduce(g.prev(), half(g.shard(g.position() - step - 2), 0));
+        out.recv_reduce(g.next(), half(g.shard(g.position() + step + 2), 1));
+    }
+}
+
+void allgather(builder& out, const group& g) {
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        out.send(g.next(), half(g.shard(g.position() - step), 0));
+        out.send(g.prev(), half(g.shard(g.position() + step), 1));
+        out.recv(g.prev(), half(g.shard(g.position() - step - 1), 0));
+        out.recv(g.next(), half(g.shard(g.position() + step + 1), 1));
+    }
+}
+
+}  // namespace
+
+algorithm generate_biring() {
+    return {
+        .name = "biring",
+        .summary = "half of each shard travels around the ring, half the other way: both links of each neighbour",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .rounds = [](int p) { return p - 1; },
+        .graph = message_graph::both_neighbours,
+    };
+}
+
+}  // namespace terrace::detail

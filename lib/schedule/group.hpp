@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "base/range.hpp"
+
+namespace terrace::detail {
+
+/// The ranks that run a stage together, and how they divide a part of the vector among them, as one of them sees it.
+/// Immutable. Copies, and the same group as another member sees it, share the lists.
+class group {
+public:
+    /// @param members ranks by position
+    /// @param shards consecutive parts of the vector, by position; may be empty
+    /// @param root position of the member that has everything in mode root
+    /// @param ordinal tells apart the groups that a rank belongs to in one stage
+    /// @param position of the member that sees it so
+    group(std::vector<int> members, std::vector<range> shards, int root = 0, int ordinal = 0, int position = 0);
+    /// Returns a group of ranks 0 ... size - 1, with shards of one element each.
+    static group numbered(int size);
+
+    /// Returns the group as the member at a position sees it.
+    group seen_from(int position) const;
+    /// Returns the group as a rank sees it, which is a member.
+    group seen_by(int rank) const { return seen_from(position_of(rank)); }
+    /// Returns the group with other shards.
+    group with_shards(std::vector<range> shards) const;
+
+    const std::vector<int>& members() const noexcept { return lists_->members; }
+    const std::vector<range>& shards() const noexcept { return lists_->shards; }
+    int size() const noexcept { return static_cast<int>(members().size()); }
+    /// Returns all shards together.
+    range whole() const noexcept { return {shards().front().begin, shards().back().end}; }
+    int position() const noexcept { return position_; }
+    int root() const noexcept { return root_; }
+    bool is_root() const noexcept { return position_ == root_; }
+    int ordinal() const noexcept { return ordinal_; }
+    /// Returns the position of a rank, or size() if it is no member.
+    int position_of(int rank) const noexcept;
+    bool contains(int rank) const noexcept { return position_of(rank) < size(); }
+
+    /// Any integer names a position, counted around the group.
+    int wrapped(int position) const noexcept;
+    int rank(int position) const noexcept { return members()[static_cast<std::size_t>(wrapped(position))]; }
+    range shard(int position) const noexcept { return shards()[static_cast<std::size_t>(wrapped(position))]; }
+    /// Returns the shard of the member that sees the group so.
+    range own_shard() const noexcept { return shards()[static_cast<std::size_t>(position_)]; }
+    /// Returns the shards of `n` <= size() successive positions: at most two ranges, the second one beyond the group's
+    /// end.
+    std::array<range, 2> shards_from(int position, int n) const noexcept;
+    int next() const noexcept { return rank(position_ + 1); }
+    int prev() const noexcept { return rank(position_ - 1); }
+
+    friend bool operator==(const group& a, const group& b);
+
+private:
+    struct lists {
+        std::vector<int> members;
+        std::vector<range> shards;
+        bool operator==(const lists&) const = default;
+    };
+
+    std::shared_ptr<const lists> lists_;
+    int root_, ordinal_, position_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/range.hpp"
+#include "schedule/schedule.hpp"
+
+namespace terrace::detail {
+
+/// How the members of a group share the work of an allreduce in shared memory.
+enum class sharing : std::uint8_t {
+    replicated,  ///< each reduces everything, for itself
+    push,        ///< each reduces its shard and writes it into the result of every member
+    pull,        ///< each reduces its shard where its peers can read it, and then copies the shards of its peers
+};
+
+/// Returns how an allreduce is shared. All members come to the same answer, since each sees what all say of their
+/// memory.
+/// @param by_shards the schedule asks for it: each member leaves its own shard out of what it shows to peers
+/// @param any_in_place the result of some member replaces what it gives. Others may read that until the end, so that
+///                     nobody may write more of it than the one shard that nobody else reads.
+/// @param all_reachable peers can write the result of every member
+constexpr sharing sharing_of(bool by_shards, bool any_in_place, bool all_reachable) noexcept {
+    if (!by_shards && !any_in_place) return sharing::replicated;
+    return all_reachable ? sharing::push : sharing::pull;
+}
+
+/// The part of a group's data that one member reads in the memory of another, the owner.
+enum class extent : std::uint8_t {
+    readers_shard,  ///< the shard of the member that reads
+    owners_shard,   ///< the shard of the owner of the memory
+    whole,          ///< all shards
+};
+
+/// Memory of a member.
+enum class stage_memory : std::uint8_t {
+    given,    ///< what it gives: instr::src. Of its own, a member reads instr::sources[0] instead where there is one.
+    result,   ///< what it gets: instr::dst
+    exposed,  ///< where peers read what it has reduced: its result if they can reach that, else what it gave
+};
+
+/// Some of the members other than the one that asks.
+enum class peers : std::uint8_t { none, root, all };
+
+/// One round of a stage: what a member that works in it does. Each reads its own memory as it reads that of others.
+struct stage_round {
+    extent part = extent::whole;  ///< what it reads of each member that gives
+    bool adds = false;            ///< writes the sum of what it reads, in the order of positions; else it copies
+    bool by_root = false;         ///< only the root works
+    bool from_root = false;       ///< only the root gives
+    bool to_all = false;          ///< writes the same part of every member's result; else of its own memory `to`
+    stage_memory from = stage_memory::given, to = stage_memory::result;
+
+    friend bool operator==(const stage_round&, const stage_round&) = default;
+};
+
+/// The work of a stage in shared memory: the one place that says what each member of a group reads, adds up and writes,
+/// and for whom it waits. The transport runs stages by it, prices and simulations count by it, and the verifier proves
+/// it.
+///
+/// A member arrives, and from then on peers may use its memory. It does its rounds one after the other, each after the
+/// peers that it awaits have done theirs before that one, and leaves once no peer uses its memory any more.
+///
+/// | stage                 | reads of everybody                  | writes                          |
+/// |-----------------------|-------------------------------------|---------------------------------|
+/// | reduce_scatter        | its own shard, adds up              | its own result                  |
+/// | allgather             | the shard of each                   | its own result                  |
+/// | reduce                | everything, adds up (the root only) | its own result                  |
+/// | broadcast             | everything, of the root only        | its own result                  |
+/// | allreduce, replicated | everything, adds up                 | its own result                  |
+/// | allreduce, push       | its own shard, adds up              | the result of every member      |
+/// | allreduce, pull       | its own shard, adds up              | its own memory that peers reach |
+/// | ... second round      | the shard of each, from there       | its own result                  |
+class stage_work {
+public:
+    static constexpr int most_rounds = 2;
+
+    constexpr stage_work() = default;
+    /// @param root position of the member that gives or gets everything in stages with a root
+    /// @param how of an allreduce. Before its first round all ways are alike.
+    constexpr explicit stage_work(action stage, int root = 0, sharing how = sharing::pull) noexcept : root_(root) {
+        constexpr stage_round own_shard{.part = extent::readers_shard, .adds = true};
+        switch (stage) {
+            case action::stage_reduce_scatter: add(own_shard); break;
+            case action::stage_allgather: add({.part = extent::owners_shard}); break;
+            case action::stage_reduce: add({.adds = true, .by_root = true}); break;
+            case action::stage_broadcast: add({.from_root = true}); break;
+            default: add_allreduce(how, own_shard);
+        }
+    }
+
+    constexpr int rounds() const noexcept { return rounds_; }
+    constexpr const stage_round& round(int r) const noexcept { return work_[static_cast<std::size_t>(r)]; }
+    constexpr int root() const noexcept { return root_; }
+
+    /// True if the member does anything in the round.
+    constexpr bool works(int r, int member) const noexcept { return !round(r).by_root || member == root_; }
+
+    /// The peers that a member must wait for before round `r`: they have to have done all rounds before it, and
+    /// arrived. With r = rounds(), before it may leave: they have to have done all rounds.
+    constexpr peers awaited(int r, int member) const noexcept {
+        if (r == rounds_) return users_of(member);
+        if (!works(r, member)) return peers::none;
+        return round(r).from_root && !round(r).to_all ? only_root(member) : peers::all;
+    }
+    constexpr bool awaits(int r, int member, int peer) const noexcept {
+        if (peer == member) return false;
+        const peers who = awaited(r, member);
+        return who == peers::all || (who == peers::root && peer == root_);
+    }
+
+    /// The elements of the owner's memory that the reader reads in a round; of its own as well.
+    /// @param shards by position, consecutive
+    constexpr range read(int r, int reader, int owner, std::span<const range> shards) const noexcept {
+        const stage_round& now = round(r);
+        if (!works(r, reader) || (now.from_root && owner != root_)) return nothing(shards);
+        return part(now.part, reader, owner, shards);
+    }
+    /// The elements of the owner's memory that the writer writes in a round: a sum in one piece, copies one by one.
+    constexpr range written(int r, int writer, int owner, std::span<const range> shards) const noexcept {
+        const stage_round& now = round(r);
+        if (!works(r, writer) || (!now.to_all && writer != owner)) return nothing(shards);
+        return now.part == extent::readers_shard ? shards[static_cast<std::size_t>(writer)] : all(shards);
+    }
+
+    /// Elements that the processor of a member reads and writes in a round, all together.
+    /// @param in_place what it gives and what it gets are the same memory: it need not copy its own part
+    constexpr std::int64_t touched(int r, int member, bool in_place, std::span<const range> shards) const noexcept {
+        std::int64_t elements = 0;
+        for (int owner = 0; owner < static_cast<int>(shards.size()); ++owner) {
+            const std::int64_t from = read(r, member, owner, shards).count();
+            if (round(r).adds) elements += from + written(r, member, owner, shards).count();
+            else if (owner != member || !in_place) elements += 2 * from;
+        }
+        return elements;
+    }
+
+    friend bool operator==(const stage_work&, const stage_work&) = default;
+
+private:
+    constexpr void add(const stage_round& r) noexcept { work_[static_cast<std::size_t>(rounds_++)] = r; }
+
+    constexpr void add_allreduce(sharing how, stage_round own_shard) noexcept {
+        if (how == sharing::replicated) return add({.adds = true});
+        own_shard.to_all = how == sharing::push;
+        if (how == sharing::pull) own_shard.to = stage_memory::exposed;
+        add(own_shard);
+        if (how == sharing::pull) add({.part = extent::owners_shard, .from = stage_memory::exposed});
+    }
+
+    /// The peers that use memory of a member in any round.
+    constexpr peers users_of(int member) const noexcept {
+        peers who = peers::none;
+        for (int r = 0; r < rounds_; ++r) {
+            if (round(r).from_root && !round(r).to_all && member != root_) continue;
+            if (!round(r).by_root) return peers::all;
+            who = only_root(member);
+        }
+        return who;
+    }
+
+    constexpr peers only_root(int member) const noexcept { return member == root_ ? peers::none : peers::root; }
+
+    static constexpr range all(std::span<const range> shards) noexcept {
+        return {shards.front().begin, shards.back().end};
+    }
+    static constexpr range nothing(std::span<const range> shards) noexcept {
+        return {shards.front().begin, shards.front().begin};
+    }
+    static constexpr range part(extent e, int reader, int owner, std::span<const range> shards) noexcept {
+        if (e == extent::whole) return all(shards);
+        return shards[static_cast<std::size_t>(e == extent::readers_shard ? reader : owner)];
+    }
+
+    std::array<stage_round, most_rounds> work_{};
+    std::uint8_t rounds_ = 0;
+    int root_ = 0;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,371 @@
+#include "topology/formats/hwloc_hardware.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <hwloc/distances.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+using object = hwloc_obj_t;
+using pci_attributes = hwloc_obj_attr_u::hwloc_pcidev_attr_s;
+
+std::string_view name_of(object o) { return o->name ? o->name : ""; }
+
+bool is_pci(object o) { return o->type == HWLOC_OBJ_PCI_DEVICE; }
+
+std::uint64_t bus_order(const pci_attributes& a) {
+    return std::uint64_t{a.domain} << 16 | std::uint64_t{a.bus} << 8 | std::uint64_t{a.dev} << 3 | a.func;
+}
+
+std::string bus_id(const pci_attributes& a) {
+    return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", a.domain, a.bus, a.dev, a.func);
+}
+
+double pcie_rate(const pci_attributes& a) { return a.linkspeed > 0 ? 1e9 * static_cast<double>(a.linkspeed) : 0; }
+
+// The PCI device an OS device is on, or the device itself.
+object device_of(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->parent && is_pci(o->parent) ? o->parent : o; }
+
+// ---- GPUs -----------------------------------------------------------------------------------------------------------
+
+constexpr std::array<std::string_view, 4> gpu_drivers{"cuda", "nvml", "rsmi", "ze"};
+
+// The driver and number of "cuda3"; Level Zero names parts of a GPU "ze0.1".
+std::optional<std::pair<std::size_t, int>> driver_number(object o) {
+    const std::string_view name = name_of(o);
+    for (std::size_t d = 0; d < gpu_drivers.size(); ++d) {
+        if (!name.starts_with(gpu_drivers[d])) continue;
+        const char* const end = name.data() + name.size();
+        int number = 0;
+        const auto [stop, failure] = std::from_chars(name.data() + gpu_drivers[d].size(), end, number);
+        if (failure == std::errc{} && stop == end) return std::pair{d, number};
+    }
+    return {};
+}
+
+// Whether a device computes, by its PCI class. Display adapters of others than these makers are for a console, in
+// virtual machines too; Intel's VGA adapter is part of the processor.
+enum class computing { no, where_nothing_else_does, yes };
+
+computing computes(object pci) {
+    constexpr unsigned nvidia = 0x10de, amd = 0x1002, intel = 0x8086;
+    const unsigned kind = pci->attr->pcidev.class_id, maker = pci->attr->pcidev.vendor_id;
+    const bool known = maker == nvidia || maker == amd;
+    if (kind == 0x0302 || kind == 0x1200 || (kind == 0x0380 && (known || maker == intel))) return computing::yes;
+    return kind == 0x0300 && known ? computing::where_nothing_else_does : computing::no;
+}
+
+struct gpu_name {
+    std::string name;
+    std::optional<int> number;  // the driver's
+    std::uint64_t bus = 0;
+};
+
+// Every GPU once, whatever drivers saw it; display adapters only where there is nothing else.
+class gpu_table {
+public:
+    explicit gpu_table(hwloc_topology_t t) {
+        driver_numbers seen;  // by the best driver
+        for (object o = nullptr; (o = hwloc_get_next_osdev(t, o));)
+            if (const auto d = driver_number(o)) {
+                const auto [entry, first] = seen.emplace(device_of(o), *d);
+                if (!first) entry->second = std::min(entry->second, *d);
+            }
+        keep_one_driver_off_the_bus(seen);
+        std::vector<object> displays;
+        for (object o = nullptr; (o = hwloc_get_next_pcidev(t, o));) {
+            const computing c = computes(o);
+            if (c == computing::yes) add(o, {});
+            else if (c == computing::where_nothing_else_does) displays.push_back(o);
+        }
+        for (const auto& [o, driver] : seen) add(o, driver);
+        if (gpus_.empty())
+            for (const object o : displays) add(o, {});
+        number();
+    }
+
+    const gpu_name* find(object o) const {
+        const auto found = gpus_.find(o);
+        return found == gpus_.end() ? nullptr : &found->second;
+    }
+
+private:
+    using driver_numbers = std::map<object, std::pair<std::size_t, int>>;
+
+    // Of GPUs on no PCI device nothing says which of two drivers' are the same one.
+    static void keep_one_driver_off_the_bus(driver_numbers& seen) {
+        std::size_t best = gpu_drivers.size();
+        for (const auto& [o, driver] : seen)
+            if (!is_pci(o)) best = std::min(best, driver.first);
+        std::erase_if(seen, [&](const auto& s) { return !is_pci(s.first) && s.second.first != best; });
+    }
+
+    void add(object o, std::optional<std::pair<std::size_t, int>> driver) {
+        gpu_name& g = gpus_[o];
+        if (is_pci(o)) g.bus = bus_order(o->attr->pcidev);
+        if (driver) {
+            g.name = fmt::format("{}{}", gpu_drivers[driver->first], driver->second);
+            g.number = driver->second;
+        } else if (g.name.empty()) {
+            g.name = bus_id(o->attr->pcidev);
+        }
+    }
+
+    // The driver's numbers count where one driver saw all; else the order on the bus, in which drivers number.
+    void number() {
+        std::set<int> numbers;
+        std::set<std::string> drivers;
+        for (const auto& [o, g] : gpus_)
+            if (g.number) {
+                numbers.insert(*g.number);
+                drivers.insert(g.name.substr(0, g.name.find_first_of("0123456789")));
+            }
+        if (drivers.size() == 1 && numbers.size() == gpus_.size()) return;
+        std::vector<std::pair<std::uint64_t, gpu_name*>> order;
+        for (auto& [o, g] : gpus_) order.emplace_back(g.bus, &g);
+        std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+            return std::pair(a.first, std::string_view(a.second->name)) <
+                   std::pair(b.first, std::string_view(b.second->name));
+        });
+        for (std::size_t i = 0; i < order.size(); ++i) order[i].second->number = static_cast<int>(i);
+    }
+
+    std::map<object, gpu_name> gpus_;
+};
+
+// ---- NICs -----------------------------------------------------------------------------------------------------------
+
+bool is_net(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK; }
+bool is_fabric(object o) {
+    return o->type == HWLOC_OBJ_OS_DEVICE && o->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
+}
+
+// An OpenFabrics device says of each port whether it is up (4).
+bool is_up(object fabric) {
+    bool any = false, up = false;
+    for (unsigned i = 0; i < fabric->infos_count; ++i) {
+        const std::string_view key = fabric->infos[i].name, value = fabric->infos[i].value;
+        if (!key.starts_with("Port") || !key.ends_with("State")) continue;
+        any = true;
+        up |= value.starts_with("4");
+    }
+    return up || !any;
+}
+
+// The NIC that a PCI device, or an OS device on none, is.
+std::optional<part> nic_of(object device) {
+    std::vector<object> seen;  // what the kernel calls it
+    if (is_pci(device))
+        for (object c = device->io_first_child; c; c = c->next_sibling) seen.push_back(c);
+    else seen.push_back(device);
+    const auto fabric = std::find_if(seen.begin(), seen.end(), is_fabric);
+    const auto net = std::find_if(seen.begin(), seen.end(), is_net);
+    const unsigned kind = is_pci(device) ? device->attr->pcidev.class_id : 0;
+    const bool infiniband = kind == 0x0207 || kind == 0x0208 || kind == 0x0c06;
+    // Something else on the bus may have a network behind it: a USB controller, say.
+    if (fabric == seen.end() && !infiniband && kind != 0x0200 && (is_pci(device) || net == seen.end())) return {};
+    part nic;
+    nic.what = part::kind::nic;
+    nic.infiniband = infiniband;
+    nic.rdma = fabric != seen.end() ? is_up(*fabric) : infiniband;
+    if (fabric != seen.end()) nic.name = name_of(*fabric);
+    else if (net != seen.end()) nic.name = name_of(*net);
+    else nic.name = bus_id(device->attr->pcidev);
+    if (is_pci(device)) nic.link = pcie_rate(device->attr->pcidev);
+    return nic;
+}
+
+// ---- The tree -------------------------------------------------------------------------------------------------------
+
+double slower(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
+class converter {
+public:
+    explicit converter(hwloc_topology_t t) : gpus_(t) {}
+
+    std::vector<part> convert(object o) {
+        switch (o->type) {
+            case HWLOC_OBJ_MACHINE: return place(o, part::kind::machine);
+            case HWLOC_OBJ_PACKAGE: return place(o, part::kind::package);
+            case HWLOC_OBJ_L3CACHE: return place(o, part::kind::cache);
+            case HWLOC_OBJ_CORE: return {core(o)};
+            case HWLOC_OBJ_PU: return {core(o)};  // not in any core: those are not looked into
+            case HWLOC_OBJ_BRIDGE: return bridge(o);
+            case HWLOC_OBJ_PCI_DEVICE:
+            case HWLOC_OBJ_OS_DEVICE: return device(o);
+            default: return inside(o);  // groups, caches, ...: only what is in them counts
+        }
+    }
+
+    // GPUs as wires number them: in the order of the tree.
+    std::map<object, int> gpu_indexes() const { return gpu_indexes_; }
+
+private:
+    static part core(object o) {
+        part p;
+        p.what = part::kind::core;
+        p.name = fmt::format("core {}", o->logical_index);
+        unsigned processor = 0;
+        hwloc_bitmap_foreach_begin(processor, o->cpuset) p.processors.push_back(static_cast<int>(processor));
+        hwloc_bitmap_foreach_end();
+        return p;
+    }
+
+    // What is below `o`; where `o` has memory of its own, as one NUMA node.
+    std::vector<part> inside(object o) {
+        std::vector<part> below;
+        const auto append = [&](object first) {
+            for (object c = first; c; c = c->next_sibling) {
+                std::vector<part> more = convert(c);
+                std::move(more.begin(), more.end(), std::back_inserter(below));
+            }
+        };
+        append(o->first_child);
+        append(o->io_first_child);
+        const object memory = numa_node(o);
+        if (!memory) return below;
+        part numa;
+        numa.what = part::kind::numa;
+        numa.name = fmt::format("numa {}", memory->logical_index);
+        numa.children = std::move(below);
+        return one(std::move(numa));
+    }
+
+    // The first NUMA node right at `o`, behind a memory-side cache perhaps.
+    static object numa_node(object o) {
+        object memory = o->memory_first_child;
+        while (memory && memory->type != HWLOC_OBJ_NUMANODE) memory = memory->memory_first_child;
+        return memory;
+    }
+
+    static std::vector<part> one(part p) {
+        std::vector<part> result;
+        result.push_back(std::move(p));
+        return result;
+    }
+
+    std::vector<part> place(object o, part::kind what) {
+        part p;
+        p.what = what;
+        p.name = what == part::kind::machine
+                     ? "machine"
+                     : fmt::format("{} {}", what == part::kind::cache ? "l3" : to_string(what), o->logical_index);
+        p.children = inside(o);
+        return one(std::move(p));
+    }
+
+    std::vector<part> device(object o) {
+        if (const gpu_name* known = gpus_.find(o)) {
+            gpu_indexes_.emplace(o, static_cast<int>(gpu_indexes_.size()));
+            part gpu;
+            gpu.what = part::kind::gpu;
+            gpu.name = known->name;
+            gpu.order = known->number.value_or(0);
+            if (is_pci(o)) gpu.link = pcie_rate(o->attr->pcidev);
+            return one(std::move(gpu));
+        }
+        if (auto nic = nic_of(o)) return one(std::move(*nic));
+        return is_pci(o) ? inside(o) : std::vector<part>{};
+    }
+
+    // A bridge with one thing behind it is a piece of that thing's link. Functions of one device share a slot, and
+    // several devices behind one PCI bridge make it a switch.
+    std::vector<part> bridge(object o) {
+        const bool host = o->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
+        const double link = host ? 0 : pcie_rate(o->attr->bridge.upstream.pci);
+        std::vector<part> below;
+        std::set<std::uint64_t> devices;
+        for (object c = o->io_first_child; c; c = c->next_sibling) {
+            std::vector<part> more = convert(c);
+            if (more.empty()) continue;
+            const bool on_bus =
+                is_pci(c) || (c->type == HWLOC_OBJ_BRIDGE && c->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI);
+            devices.insert(on_bus ? bus_order(c->attr->pcidev) >> 3 : devices.size());
+            std::move(more.begin(), more.end(), std::back_inserter(below));
+        }
+        if (below.size() == 1) below.front().link = slower(below.front().link, link);
+        if (below.size() < 2) return below;
+        part p;
+        p.what = host ? part::kind::root : devices.size() > 1 ? part::kind::bus_switch : part::kind::slot;
+        p.name = host ? fmt::format("host bridge {:04x}:{:02x}", o->attr->bridge.downstream.pci.domain,
+                                    o->attr->bridge.downstream.pci.secondary_bus)
+                      : fmt::format("{} {}", to_string(p.what), bus_id(o->attr->bridge.upstream.pci));
+        p.link = link;
+        p.children = std::move(below);
+        return one(std::move(p));
+    }
+
+    gpu_table gpus_;
+    std::map<object, int> gpu_indexes_;
+};
+
+// ---- Wires between GPUs ---------------------------------------------------------------------------------------------
+
+struct release_distances {
+    hwloc_topology_t topology;
+    void operator()(hwloc_distances_s* d) const noexcept { hwloc_distances_release(topology, d); }
+};
+
+void add_wires(hardware& h, hwloc_topology_t t, const std::map<object, int>& gpus, const char* matrix_name) {
+    hwloc_distances_s* raw = nullptr;
+    unsigned found = 1;
+    if (hwloc_distances_get_by_name(t, matrix_name, &found, &raw, 0) != 0 || found == 0) return;
+    const std::unique_ptr<hwloc_distances_s, release_distances> matrix(raw, {t});
+    // A GPU's number, -1 for a switch, nothing for a processor, which forwards nothing.
+    std::vector<std::optional<int>> ends;
+    for (unsigned i = 0; i < matrix->nbobjs; ++i) {
+        const object device = matrix->objs[i] ? device_of(matrix->objs[i]) : nullptr;
+        const auto gpu = gpus.find(device);
+        std::optional<int>& end = ends.emplace_back();
+        if (gpu != gpus.end()) end = gpu->second;
+        else if (device && is_pci(device)) end = -1;
+    }
+    for (std::size_t i = 0; i < ends.size(); ++i)
+        for (std::size_t j = 0; j < ends.size(); ++j) {
+            const double rate = 1e6 * static_cast<double>(matrix->values[i * ends.size() + j]);
+            if (i != j && ends[i] && ends[j] && *ends[i] >= 0 && *ends[i] != *ends[j] && rate > 0)
+                h.wires.push_back({*ends[i], *ends[j], rate});
+        }
+}
+
+}  // namespace
+
+hwloc_machine empty_hwloc_machine() {
+    hwloc_topology_t raw = nullptr;
+    if (hwloc_topology_init(&raw) != 0) throw error("hwloc could not be started");
+    hwloc_machine m(raw);
+    hwloc_topology_set_all_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_ALL);
+    return m;
+}
+
+hardware hardware_of(hwloc_topology_t topology) {
+    converter c(topology);
+    hardware h;
+    h.machine = std::move(c.convert(hwloc_get_root_obj(topology)).front());
+    constexpr std::array<std::pair<const char*, const char*>, 3> matrices{
+        {{"NVLinkBandwidth", "nvlink"}, {"XGMIBandwidth", "xgmi"}, {"XeLinkBandwidth", "xelink"}}};
+    for (const auto& [matrix, name] : matrices) {
+        if (!h.wires.empty()) break;
+        h.wire_name = name;
+        add_wires(h, topology, c.gpu_indexes(), matrix);
+    }
+    if (h.wires.empty()) h.wire_name = matrices.front().second;
+    return h;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,289 @@
+#include "topology/formats/nccl.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "topology/formats.hpp"
+#include "topology/formats/xml_file.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// One NVLink per direction, by the compute capability of the GPU [B/s]: nominal rates of NVIDIA's data sheets.
+double nvlink_rate(int sm) {
+    if (sm < 70) return 20e9;
+    if (sm == 86 || sm == 89) return 14.0625e9;
+    return sm < 100 ? 25e9 : 50e9;
+}
+
+// The same of one xGMI link of 16 bits, of AMD's: gfx906 and gfx908 (23 GT/s), gfx90a (25), gfx942 (32), gfx950 (38.4).
+// Nothing, so that a rate is assumed, for others.
+double xgmi_rate(int sm) {
+    switch (sm) {
+        case 90: return 46e9;
+        case 91: return 50e9;
+        case 94: return 64e9;
+        case 95: return 76.8e9;
+        default: return 0;
+    }
+}
+
+// "16 GT/s", "32.0 GT/s PCIe": of one lane, after its encoding [B/s]. Nothing where NCCL wrote that it is not known.
+std::optional<double> lane_rate(std::string_view text) {
+    double transfers = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), transfers);
+    const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+    if (failure != std::errc{} || !unit.starts_with(" GT/s") || !(transfers > 0) || transfers > 1000) return {};
+    return transfers * 1e9 / 8 * (transfers < 8 ? 0.8 : 128.0 / 130);
+}
+
+class nccl_reader {
+public:
+    explicit nccl_reader(const std::filesystem::path& path) : file_(path) {}
+
+    hardware read() {
+        const pugi::xml_node root = file_.document.document_element();
+        if (std::strcmp(root.name(), "system") != 0)
+            file_.fail(root, fmt::format("expected NCCL's <system>, found <{}>", root.name()));
+        const std::string_view version = root.attribute("version").value();
+        if (version != "1") file_.fail(root, fmt::format("NCCL topology version \"{}\" is not read, only 1", version));
+        hardware h;
+        h.machine.name = "machine";
+        for (const pugi::xml_node& e : elements(root, {"cpu"})) h.machine.children.push_back(cpu(e));
+        if (h.machine.children.empty()) file_.fail(root, "the system has no <cpu>");
+        number_gpus();
+        connect(h);
+        return h;
+    }
+
+private:
+    struct gpu_entry {
+        std::string bus;
+        std::optional<int> device;
+        part* where;
+    };
+    struct link_entry {
+        pugi::xml_node at;
+        std::size_t gpu;
+        std::string target;
+        double rate;
+    };
+
+    // The children, all of which must be among `known`.
+    std::vector<pugi::xml_node> elements(const pugi::xml_node& parent,
+                                         std::initializer_list<std::string_view> known) const {
+        std::vector<pugi::xml_node> found;
+        for (const pugi::xml_node& child : parent) {
+            if (child.type() != pugi::node_element) file_.fail(child, fmt::format("text inside <{}>", parent.name()));
+            if (std::find(known.begin(), known.end(), child.name()) == known.end())
+                file_.fail(child, fmt::format("<{}> inside <{}> is not read; known there: {}", child.name(),
+                                              parent.name(), fmt::join(known, ", ")));
+            found.push_back(child);
+        }
+        return found;
+    }
+
+    std::string required(const pugi::xml_node& e, const char* attribute) const {
+        const std::string text = e.attribute(attribute).value();
+        if (text.empty()) file_.fail(e, fmt::format("<{}> has no {}", e.name(), attribute));
+        return text;
+    }
+
+    int number(const pugi::xml_node& e, const char* attribute, int low, int high) const {
+        const std::string text = required(e, attribute);
+        int n = 0;
+        const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), n);
+        if (failure != std::errc{} || end != text.data() + text.size() || n < low || n > high)
+            file_.fail(e, fmt::format("{} \"{}\" is not an integer from {} to {}", attribute, text, low, high));
+        return n;
+    }
+
+    part cpu(const pugi::xml_node& e) {
+        part p;
+        p.what = part::kind::numa;
+        p.name = fmt::format("numa {}", number(e, "numaid", -1, 1 << 20));
+        p.children = pci_parts(elements(e, {"pci", "nic", "pcilink"}));
+        return p;
+    }
+
+    std::vector<part> pci_parts(const std::vector<pugi::xml_node>& all) {
+        std::vector<part> parts;
+        for (const pugi::xml_node& e : all) {
+            if (std::strcmp(e.name(), "pcilink") == 0) continue;  // a second way, which this tree has no place for
+            std::vector<part> more = std::strcmp(e.name(), "nic") == 0 ? nic(e, nullptr) : pci(e);
+            std::move(more.begin(), more.end(), std::back_inserter(parts));
+        }
+        return parts;
+    }
+
+    double link_of(const pugi::xml_node& e) const {
+        const std::optional<double> lane = lane_rate(e.attribute("link_speed").value());
+        if (!lane || !e.attribute("link_width")) return 0;
+        return *lane * number(e, "link_width", 0, 64);
+    }
+
+    // A PCI device: a GPU, a NIC, or a bridge with more devices behind it.
+    std::vector<part> pci(const pugi::xml_node& e) {
+        const std::string bus = required(e, "busid");
+        const std::string kind = required(e, "class");
+        const auto is = [&](std::string_view prefix) { return kind.starts_with(prefix); };
+        const bool is_gpu = is("0x0302") || is("0x0300") || is("0x0380") || is("0x1200");
+        const bool is_nic = is("0x02");
+        if (is_gpu) return gpu(e, bus);
+        if (is_nic) return nic(e, &kind);
+        part p;
+        p.what = part::kind::bus_switch;
+        p.name = fmt::format("switch {}", bus);
+        p.link = link_of(e);
+        p.children = pci_parts(elements(e, {"pci", "nic", "pcilink"}));
+        if (p.children.size() > 1) return one(std::move(p));
+        if (!p.children.empty() && p.link > 0) {  // a piece of the only device's link
+            double& link = p.children.front().link;
+            link = link > 0 ? std::min(link, p.link) : p.link;
+        }
+        return std::move(p.children);
+    }
+
+    std::vector<part> gpu(const pugi::xml_node& e, const std::string& bus) {
+        part p;
+        p.what = part::kind::gpu;
+        p.name = bus;
+        p.link = link_of(e);
+        gpu_entry entry{lower(bus), {}, nullptr};
+        const auto inner = elements(e, {"gpu"});
+        if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
+        for (const pugi::xml_node& g : inner) {
+            constexpr int not_in_the_job = -1;
+            if (g.attribute("dev")) entry.device = number(g, "dev", not_in_the_job, 1 << 20);
+            if (entry.device == not_in_the_job) entry.device.reset();
+            const int sm = g.attribute("sm") ? number(g, "sm", 10, 10'000) : 80;
+            for (const pugi::xml_node& l : elements(g, {"nvlink", "xgmi", "c2c"})) {
+                if (std::strcmp(l.name(), "c2c") == 0) continue;  // to the processor
+                const bool xgmi = std::strcmp(l.name(), "xgmi") == 0;
+                xgmi_ |= xgmi;
+                // NCCL writes PCI class 0x068000 for an NVSwitch, processors have others.
+                const std::string target_class = l.attribute("tclass").value();
+                const bool to_switch = target_class.starts_with("0x0680");
+                const bool to_gpu =
+                    target_class.empty() || target_class.starts_with("0x03") || target_class.starts_with("0x12");
+                if (!to_switch && !to_gpu) continue;
+                links_.push_back({l, gpus_.size(), to_switch ? "" : lower(required(l, "target")),
+                                  number(l, "count", 1, 1000) * (xgmi ? xgmi_rate(sm) : nvlink_rate(sm))});
+            }
+        }
+        if (entry.device) p.name = fmt::format("cuda{}", *entry.device);
+        p.order = static_cast<int>(gpus_.size());
+        gpus_.push_back(std::move(entry));
+        return one(std::move(p));
+    }
+
+    // A NIC is as many parts as it has ports, or one where the file does not say: PCI class, or <nic> and its <net>s.
+    std::vector<part> nic(const pugi::xml_node& e, const std::string* pci_class) {
+        part p;
+        p.what = part::kind::nic;
+        p.link = link_of(e);
+        p.infiniband = pci_class && pci_class->starts_with("0x0207");
+        p.rdma = p.infiniband;
+        p.name = e.attribute("busid") ? e.attribute("busid").value() : "nic";
+        std::vector<pugi::xml_node> ports;
+        if (pci_class)
+            for (const pugi::xml_node& n : elements(e, {"nic"}))
+                for (const pugi::xml_node& port : elements(n, {"net"})) ports.push_back(port);
+        else ports = elements(e, {"net"});
+        if (ports.empty()) {
+            if (!pci_class) return {};
+            return one(std::move(p));
+        }
+        std::vector<part> result;
+        for (const pugi::xml_node& port : ports) {
+            part one_port = p;
+            if (port.attribute("name")) one_port.name = port.attribute("name").value();
+            if (!pci_class) one_port.infiniband = one_port.name.starts_with("mlx") || one_port.name.starts_with("ib");
+            if (port.attribute("speed")) one_port.rate = number(port, "speed", 0, 100'000'000) * 1e6 / 8;
+            one_port.rdma |= one_port.infiniband || port.attribute("gdr").as_bool();
+            result.push_back(std::move(one_port));
+        }
+        if (result.size() == 1) return result;
+        p.what = part::kind::slot;
+        p.children = std::move(result);
+        return one(std::move(p));
+    }
+
+    static std::vector<part> one(part p) {
+        std::vector<part> result;
+        result.push_back(std::move(p));
+        return result;
+    }
+
+    static std::string lower(std::string text) {
+        for (char& c : text)
+            if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+        return text;
+    }
+
+    void find_gpus(part& p) {
+        if (p.what == part::kind::gpu) gpus_[at_++].where = &p;
+        for (part& c : p.children) find_gpus(c);
+    }
+
+    // By device number where all have one, else in the order on the bus.
+    void number_gpus() {
+        order_.resize(gpus_.size());
+        for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = i;
+        const bool numbered =
+            std::all_of(gpus_.begin(), gpus_.end(), [](const gpu_entry& g) { return g.device.has_value(); });
+        std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
+            return numbered ? *gpus_[a].device < *gpus_[b].device : gpus_[a].bus < gpus_[b].bus;
+        });
+    }
+
+    void connect(hardware& h) {
+        find_gpus(h.machine);
+        for (std::size_t i = 0; i < order_.size(); ++i) gpus_[order_[i]].where->order = static_cast<int>(i);
+        std::map<std::string, int> by_bus;
+        for (std::size_t i = 0; i < gpus_.size(); ++i)
+            if (!by_bus.emplace(gpus_[i].bus, static_cast<int>(i)).second)
+                throw input_error(file_.name, 0, 0, fmt::format("two GPUs have busid \"{}\"", gpus_[i].bus));
+        if (xgmi_) h.wire_name = "xgmi";
+        for (const link_entry& l : links_) {
+            int to = -1;
+            if (!l.target.empty()) {
+                const auto found = by_bus.find(l.target);
+                if (found == by_bus.end()) file_.fail(l.at, fmt::format("there is no GPU with busid \"{}\"", l.target));
+                to = found->second;
+            }
+            h.wires.push_back({static_cast<int>(l.gpu), to, l.rate});
+        }
+    }
+
+    xml_file file_;
+    std::vector<gpu_entry> gpus_;  // in the order of the file
+    std::vector<link_entry> links_;
+    std::vector<std::size_t> order_;
+    std::size_t at_ = 0;
+    bool xgmi_ = false;
+};
+
+}  // namespace
+
+hardware import_nccl(const std::filesystem::path& file) { return nccl_reader(file).read(); }
+
+topology_format nccl_format() {
+    return {"nccl", "a node's NCCL topology XML", [](const source_start& start) { return start.root == "system"; },
+            [](const std::string& file) { return import_nccl(file); }};
+}
+
+}  // namespace terrace::detail

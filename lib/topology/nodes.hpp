@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "machine/hierarchy.hpp"
+#include "topology/hardware.hpp"
+#include "topology/model.hpp"
+#include "topology/node.hpp"
+
+namespace terrace::detail {
+
+/// Returns one node as a machine of its own.
+topology single_node(std::string name, node n);
+
+/// Returns the machine whose nodes, the ranks of `above`, all look like `inside`, which has no level between nodes.
+/// @throws usage_error if there are too many levels or ranks
+topology with_nodes(const hierarchy& above, topology inside);
+/// The same with several kinds of nodes (side_by_side), whose names are those of the types.
+/// @param type_of_node by node, which of `types` it is
+topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node);
+
+/// Returns the number of GPUs that the part is or holds.
+int count_gpus(const part& p);
+
+}  // namespace terrace::detail

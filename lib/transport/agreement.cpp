@@ -1,0 +1,59 @@
+#include "transport/agreement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/hash.hpp"
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// "0-2, 5"
+std::string rank_list(const std::vector<std::size_t>& ranks) {
+    std::string text;
+    for (std::size_t i = 0; i < ranks.size();) {
+        std::size_t last = i;
+        while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+        text += text.empty() ? "" : ", ";
+        text += last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
+        i = last + 1;
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string differences(std::span<const std::string> all) {
+    std::map<std::string, std::vector<std::size_t>> ranks;
+    for (std::size_t r = 0; r < all.size(); ++r) ranks[all[r]].push_back(r);
+    if (ranks.size() <= 1) return {};
+    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups(ranks.begin(), ranks.end());
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+    std::string text;
+    for (const auto& [value, who] : groups)
+        text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", who.size() == 1 ? "rank" : "ranks",
+                            rank_list(who), who.size() == 1 ? "has" : "have", value);
+    return text;
+}
+
+// Texts travel only where their hashes differ: they may be long, and as a rule all are equal.
+void require_same(team& ranks, const std::string& own) {
+    const std::uint64_t hash = hash_of(own.data(), own.size());
+    std::vector<std::uint64_t> hashes(at(ranks.size()));
+    ranks.gather_all(&hash, hashes.data(), sizeof hash);
+    if (std::all_of(hashes.begin(), hashes.end(), [&](std::uint64_t h) { return h == hashes.front(); })) return;
+    throw plan_error("ranks differ: " + differences(ranks.exchange(own)));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <sched.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace terrace::detail {
+
+/// A failure that the library below a transport reported.
+struct transport_fault {
+    std::string library, call;
+    int code = 0;
+    std::string message;
+};
+
+/// A few words from one rank to another, sent beside all messages whether or not the receiver expects them.
+struct note {
+    int from = 0;
+    std::array<std::uint64_t, 5> words{};
+};
+
+/// Properties of a network, the same on all its ranks but for `one_thread`.
+struct network_traits {
+    std::string name;
+    std::size_t segment = 0;  ///< [bytes]; longer messages would travel slower and are cut into pieces of equal length
+    int spin_limit = 16;      ///< polls in vain before messages::idle()
+    bool device_memory = false;  ///< messages may lie in memory of a GPU
+    std::string one_thread{};    ///< why two threads may not call it at once, with what to do; empty if they may
+};
+
+/// Messages among the ranks 0 ... size - 1 of one team. Used by one thread at a time. Messages between two ranks with
+/// one tag arrive in the order sent. No function throws: the first failure is latched, and nothing is guaranteed to
+/// complete after it. Every transport implements this interface, network::connect and bootstrap, and nothing else.
+class messages {
+public:
+    explicit messages(network_traits traits) : traits_(std::move(traits)) {}
+    messages(const messages&) = delete;
+    messages& operator=(const messages&) = delete;
+    virtual ~messages() = default;
+
+    const network_traits& traits() const noexcept { return traits_; }
+
+    /// Starts a message in a free slot. The memory must stay as it is until poll() returns the slot.
+    virtual void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept = 0;
+    virtual void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept = 0;
+    /// Moves messages along. Returns the slots that have completed, each once; valid until the next call.
+    virtual std::span<const int> poll() noexcept = 0;
+    /// Sends a note. Buffered: it completes whatever the receiver does.
+    virtual void send_note(int peer, const note& n) noexcept = 0;
+    /// Returns the next note that has arrived, if any. Notes of one rank come in the order sent.
+    virtual std::optional<note> take_note() noexcept = 0;
+    /// Gives up all messages in flight, after a failure; none of them meets a later connection. Returns false if the
+    /// network may still read or write their memory, which must then never be freed.
+    virtual bool abandon() noexcept = 0;
+
+    /// Moves along what the library below has accepted and not sent yet, if poll() does not. Optional.
+    virtual void look() noexcept {}
+    /// Does the same and gives the core away, since ranks may outnumber cores. Returns soon. Optional.
+    virtual void idle() noexcept {
+        look();
+        sched_yield();
+    }
+
+    /// The first failure, if any.
+    const std::optional<transport_fault>& fault() const noexcept { return fault_; }
+
+protected:
+    /// Latches a failure, unless there is one already.
+    void fail(transport_fault f) noexcept {
+        if (!fault_) fault_ = std::move(f);
+    }
+
+private:
+    const network_traits traits_;
+    std::optional<transport_fault> fault_;
+};
+
+/// Tells a thread that polls when to yield its core.
+class waiter {
+public:
+    /// Counts a poll, which has `moved` something or not. True if the thread should yield.
+    bool should_yield(bool moved, int spin_limit) noexcept {
+        return (in_vain_ = moved ? 0 : in_vain_ + 1) > spin_limit;
+    }
+
+private:
+    int in_vain_ = 0;
+};
+
+}  // namespace terrace::detail

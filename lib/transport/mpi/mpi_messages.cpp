@@ -1,0 +1,138 @@
+#include "transport/mpi/mpi_messages.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+namespace terrace::detail {
+
+mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, MPI_Comm comm, int slots)
+    : messages(traits), world_(std::move(world)), comm_(comm) {
+    int* bound = nullptr;
+    int found = 0;
+    check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
+    note_tag_ = found ? *bound : 32767;
+    const auto n = static_cast<std::size_t>(slots);
+    requests_.reserve(n);
+    posted_.reserve(n);
+    indices_.resize(n);
+    done_.reserve(n);
+    reported_.reserve(n);
+}
+
+mpi_messages::~mpi_messages() {
+    if (!requests_.empty() || fault()) abandon();
+    if (!mpi_is_over()) forget_sent_notes();
+    if (!notes_.empty()) new std::deque(std::move(notes_));  // MPI may still read them: never freed
+}
+
+// Cancelling is local, and a cancelled receive writes no more; one that is half through may. Messages that still arrive
+// must not meet a later communicator, so that this one is never freed.
+bool mpi_messages::abandon() noexcept {
+    comm_.abandon();
+    world_->abandon();  // to free it is collective
+    bool all_done = true;
+    for (std::size_t i = 0; i < requests_.size() && !mpi_is_over(); ++i) {
+        if (requests_[i] == MPI_REQUEST_NULL) continue;  // this one has failed
+        int done = 0;
+        if (!posted_[i].sends) MPI_Cancel(&requests_[i]);
+        MPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE);
+        if (!done) MPI_Request_free(&requests_[i]);
+        all_done = all_done && done;
+    }
+    requests_.clear();
+    posted_.clear();
+    return all_done;
+}
+
+void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
+    post({slot, peer, true}, tag, "MPI_Isend", [&](MPI_Request* request) {
+        return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
+    });
+}
+
+void mpi_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept {
+    post({slot, peer, false}, tag, "MPI_Irecv", [&](MPI_Request* request) {
+        return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_.get(), request);
+    });
+}
+
+template <class Start>
+void mpi_messages::post(posted what, int tag, const char* call, Start start) noexcept {
+    if (fault()) return;
+    if (tag >= note_tag_) return latch(call, MPI_ERR_TAG);
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
+    requests_.push_back(request);
+    posted_.push_back(what);
+}
+
+std::span<const int> mpi_messages::poll() noexcept {
+    int count = 0;
+    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
+                                  MPI_STATUSES_IGNORE);
+    complete("MPI_Testsome", code, count, indices_);
+    return completed();
+}
+
+// The active requests stay packed: the last one moves into each gap, from the highest gap down.
+void mpi_messages::complete(const char* call, int code, int count, std::span<int> indices) noexcept {
+    if (code != MPI_SUCCESS) latch(call, code);
+    if (count == MPI_UNDEFINED || count == 0 || fault()) return;
+    std::sort(indices.begin(), indices.begin() + count, std::greater<>());
+    for (int i = 0; i < count; ++i) {
+        const auto gap = static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]);
+        done_.push_back(posted_[gap].slot);
+        requests_[gap] = requests_.back();
+        posted_[gap] = posted_.back();
+        requests_.pop_back();
+        posted_.pop_back();
+    }
+}
+
+std::span<const int> mpi_messages::completed() noexcept {
+    reported_.swap(done_);
+    done_.clear();
+    return reported_;
+}
+
+// MPI moves on when it is called.
+void mpi_messages::look() noexcept {
+    int flag = 0;
+    if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &flag, MPI_STATUS_IGNORE);
+}
+
+void mpi_messages::send_note(int peer, const note& n) noexcept {
+    forget_sent_notes();
+    sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
+    const int code =
+        MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, peer, note_tag_, comm_.get(), &own.request);
+    if (code != MPI_SUCCESS) latch("MPI_Isend", code);
+}
+
+std::optional<note> mpi_messages::take_note() noexcept {
+    forget_sent_notes();
+    int there = 0;
+    MPI_Status status;
+    int code = MPI_Iprobe(MPI_ANY_SOURCE, note_tag_, comm_.get(), &there, &status);
+    if (code != MPI_SUCCESS) latch("MPI_Iprobe", code);
+    if (code != MPI_SUCCESS || !there) return {};
+    note n{status.MPI_SOURCE, {}};
+    code = MPI_Recv(n.words.data(), sizeof n.words, MPI_BYTE, n.from, note_tag_, comm_.get(), MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) latch("MPI_Recv", code);
+    return n;
+}
+
+// Notes are far below every eager limit: they leave at once, as a rule.
+void mpi_messages::forget_sent_notes() noexcept {
+    for (int sent = 1; !notes_.empty(); notes_.pop_front()) {
+        MPI_Test(&notes_.front().request, &sent, MPI_STATUS_IGNORE);
+        if (!sent) return;
+    }
+}
+
+void mpi_messages::latch(const char* call, int code) noexcept {
+    if (!fault()) fail({"mpi", call, code, error_text(code)});
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <mpi.h>
+
+#include "transport/messages.hpp"
+#include "transport/mpi/owned.hpp"
+
+namespace terrace::detail {
+
+/// Messages over an MPI communicator of their own.
+class mpi_messages : public messages {
+public:
+    /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
+    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, MPI_Comm comm, int slots);
+    ~mpi_messages() override;
+
+    void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
+    void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
+    std::span<const int> poll() noexcept override;
+    void send_note(int peer, const note& n) noexcept override;
+    std::optional<note> take_note() noexcept override;
+    bool abandon() noexcept override;
+    void look() noexcept override;
+
+protected:
+    struct posted {
+        int slot, peer;
+        bool sends;
+    };
+    /// Requests in flight, packed, for a test or wait of MPI's.
+    std::vector<MPI_Request>& requests() noexcept { return requests_; }
+    const posted& posted_at(int index) const noexcept { return posted_[static_cast<std::size_t>(index)]; }
+    /// Notes the result of such a call: the first `count` of `indices` are of requests that have completed.
+    void complete(const char* call, int code, int count, std::span<int> indices) noexcept;
+    /// Returns the slots that have completed since the last call; valid until the next one.
+    std::span<const int> completed() noexcept;
+
+private:
+    struct sent_note {
+        std::array<std::uint64_t, 5> words;
+        MPI_Request request;
+    };
+
+    template <class Start>
+    void post(posted what, int tag, const char* call, Start start) noexcept;
+    void forget_sent_notes() noexcept;
+    void latch(const char* call, int code) noexcept;
+
+    const std::shared_ptr<owned_comm> world_;
+    owned_comm comm_;
+    int note_tag_ = 0;                   // the highest there is; messages stay below
+    std::vector<MPI_Request> requests_;  // active ones, packed
+    std::vector<posted> posted_;         // beside them
+    std::vector<int> indices_;           // what MPI says of them
+    std::vector<int> done_, reported_;   // slots
+    std::deque<sent_note> notes_;        // on their way
+};
+
+}  // namespace terrace::detail

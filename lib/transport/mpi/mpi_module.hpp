@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+
+#include "transport/module.hpp"
+#include "transport/network.hpp"
+
+namespace terrace::detail {
+
+/// The ranks of an MPI communicator.
+struct mpi_ranks {
+    std::shared_ptr<network> net;
+    std::shared_ptr<bootstrap> boot;
+    int rank = 0, size = 0;
+};
+
+/// The table of a module for one MPI, which it shows as `terrace_mpi_module`.
+struct mpi_module {
+    module_head head;
+    /// @param comm of an MPI_Comm   @throws transport_error
+    mpi_ranks (*join)(const void* comm);
+    void (*function)();  ///< MPI_Comm_rank of the MPI that the module is linked to
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,96 @@
+#include "transport/mpi/mpi_network.hpp"
+
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#    include <mpi-ext.h>
+#endif
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/wire.hpp"
+#include "transport/mpi/library_stages.hpp"
+#include "transport/mpi/mpi_bootstrap.hpp"
+#include "transport/mpi/mpi_messages.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// What MPI itself says, asked now. An MPI that cannot be asked does not accept it.
+bool accepts_device_memory() noexcept {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    int is = 0;
+    return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is) == MPI_SUCCESS && is != 0;
+#else
+    return false;
+#endif
+}
+
+std::string_view level_name(int level) {
+    switch (level) {
+        case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
+        case MPI_THREAD_FUNNELED: return "MPI_THREAD_FUNNELED";
+        case MPI_THREAD_SERIALIZED: return "MPI_THREAD_SERIALIZED";
+        default: return "MPI_THREAD_MULTIPLE";
+    }
+}
+
+std::string one_thread() {
+    int given = MPI_THREAD_MULTIPLE;
+    MPI_Query_thread(&given);
+    if (given == MPI_THREAD_MULTIPLE) return {};
+    return fmt::format("MPI was started with {}; ask MPI_Init_thread for MPI_THREAD_MULTIPLE", level_name(given));
+}
+
+}  // namespace
+
+mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world)
+    : network(std::move(traits)), world_(std::move(world)) {}
+
+MPI_Comm mpi_network::comm_of(const team& ranks) const {
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm made = MPI_COMM_NULL;
+    check(MPI_Comm_group(world_->get(), &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, ranks.size(), ranks.members().data(), &some), "MPI_Group_incl");
+    check(MPI_Comm_create_group(world_->get(), some, 0, &made), "MPI_Comm_create_group");
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    return made;
+}
+
+std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
+    return std::make_unique<mpi_messages>(traits(), world_, comm_of(ranks), slots);
+}
+
+std::unique_ptr<stage_runner> mpi_network::library_stages(team& ranks, std::span<const std::vector<int>> groups,
+                                                          int lane_slots) {
+    return std::make_unique<detail::library_stages>(*world_, ranks, groups, lane_slots);
+}
+
+network_traits mpi_traits() {
+    return {
+        .name = "mpi", .segment = wire_segment, .device_memory = accepts_device_memory(), .one_thread = one_thread()};
+}
+
+std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
+    int rank = 0;
+    check(MPI_Comm_rank(world, &rank), "MPI_Comm_rank");
+    MPI_Comm copy = MPI_COMM_NULL;
+    check(MPI_Comm_split(world, 0, rank, &copy), "MPI_Comm_split");
+    return std::make_shared<owned_comm>(copy);
+}
+
+mpi_ranks join_mpi(MPI_Comm world) {
+    const std::shared_ptr<owned_comm> own = copy_of(world);
+    return {.net = std::make_shared<mpi_network>(mpi_traits(), own),
+            .boot = std::make_shared<mpi_bootstrap>(own),
+            .rank = own->rank(),
+            .size = own->size()};
+}
+
+}  // namespace terrace::detail

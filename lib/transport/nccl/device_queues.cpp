@@ -1,0 +1,136 @@
+#include "transport/nccl/device_queues.hpp"
+
+#include <sched.h>
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// While it lives this thread breaks nobody's capture.
+class relaxed_capture {
+public:
+    explicit relaxed_capture(const gpu_runtime& gpu) : gpu_(gpu) { gpu_.capture_mode(&mode_); }
+    relaxed_capture(const relaxed_capture&) = delete;
+    relaxed_capture& operator=(const relaxed_capture&) = delete;
+    ~relaxed_capture() { gpu_.capture_mode(&mode_); }
+
+private:
+    const gpu_runtime& gpu_;
+    int mode_ = gpu_runtime::relaxed;
+};
+
+}  // namespace
+
+device_queues::~device_queues() {
+    if (own_ != nullptr) gpu_.drop_stream(own_);
+    for (const queue& q : queues_) {
+        if (q.stream != nullptr) gpu_.drop_stream(q.stream);
+        if (q.last != nullptr) gpu_.drop_event(q.last);
+    }
+}
+
+std::optional<transport_fault> device_queues::open() {
+    int count = 0;
+    if (const int code = gpu_.device_count(&count); code != 0) {
+        transport_fault f = cuda_fault("cudaGetDeviceCount", code);
+        f.message +=
+            "; there is no GPU here, or no driver of it: nvidia-smi tells. Host buffers need none: "
+            "terrace::mpi::create";
+        return f;
+    }
+    if (device_ < 0 || device_ >= count)
+        return transport_fault{
+            "cuda", "cudaSetDevice", 101,
+            fmt::format("device {} of {}; give each rank one of 0 to {}", device_, count, count - 1)};
+    if (const int code = gpu_.use_device(device_); code != 0) return cuda_fault("cudaSetDevice", code);
+    return {};
+}
+
+std::optional<transport_fault> device_queues::make(int queues) {
+    queues_.resize(static_cast<std::size_t>(queues));
+    int code = gpu_.make_stream(&own_);
+    for (queue& q : queues_) {
+        if (code == 0) code = gpu_.make_stream(&q.stream);
+        if (code == 0) code = gpu_.make_event(&q.last);
+    }
+    if (code != 0) return cuda_fault("cudaStreamCreateWithFlags", code);
+    return {};
+}
+
+// What has been aborted ends soon, unless the device itself hangs.
+void device_queues::drain() noexcept {
+    constexpr auto soon = std::chrono::seconds(2);
+    const auto began = clock::now();
+    for (const queue& q : queues_)
+        for (bool done = false; !done && clock::now() - began < soon; sched_yield())
+            if (gpu_.stream_done(q.stream, &done) != 0) break;
+}
+
+template <class Allocate, class Release>
+std::shared_ptr<std::byte> device_queues::memory_of(const char* call, Allocate allocate, Release release,
+                                                    std::size_t bytes) {
+    use();
+    void* memory = nullptr;
+    const int code = [&] {
+        const relaxed_capture here(gpu_);
+        return allocate(&memory, bytes);
+    }();
+    if (code != 0) throw transport_error("cuda", call, code, gpu_.cuda_error(code));
+    return {static_cast<std::byte*>(memory), [gpu = &gpu_, release, device = device_, kept = kept_](std::byte* p) {
+                if (*kept) return;
+                gpu->use_device(device);
+                release(p);
+            }};
+}
+
+std::shared_ptr<std::byte> device_queues::allocate(std::size_t bytes) {
+    return memory_of("cudaMalloc", gpu_.allocate, gpu_.release, bytes);
+}
+
+std::shared_ptr<std::byte> device_queues::allocate_pinned(std::size_t bytes) {
+    return memory_of("cudaMallocHost", gpu_.allocate_pinned, gpu_.release_pinned, bytes);
+}
+
+bool device_queues::holds(const void* memory) const noexcept {
+    int device = -1;
+    return gpu_.device_of(memory, &device) == 0 && device == device_;
+}
+
+void device_queues::copy(int queue, void* to, const void* from, std::size_t bytes) noexcept {
+    if (!fault_) check("cudaMemcpyAsync", gpu_.copy(to, from, bytes, at(queue).stream));
+}
+
+void device_queues::reduce(int queue, void* to, std::span<const void* const> from, std::int64_t count,
+                           element_type type, reduce_op op, int divisor) noexcept {
+    if (!fault_)
+        check("reduction kernel",
+              gpu_.combine(to, from.data(), static_cast<int>(from.size()), count, type, op, divisor, at(queue).stream));
+}
+
+bool device_queues::reached(gpu_event e) noexcept {
+    const relaxed_capture here(gpu_);
+    bool done = false;
+    check("cudaEventQuery", gpu_.event_done(e, &done));
+    return done;
+}
+
+void device_queues::fail(transport_fault f) noexcept {
+    if (fault_) return;
+    fault_ = std::move(f);
+    if (at_failure_) at_failure_();
+}
+
+void device_queues::check(const char* call, int code) noexcept {
+    if (code != 0 && !fault_) fail(cuda_fault(call, code));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/shared_region.hpp"
+
+namespace terrace::detail {
+
+inline constexpr std::size_t cache_line = 64;  ///< [bytes]
+
+/// The memory that the ranks of one machine node share, as one of them sees it. It consists of regions: an arena, which
+/// is there from the start, and windows, which are added later. Each rank has one part of every region, and reaches the
+/// parts of all ranks.
+class node_memory {
+public:
+    /// A place in some rank's parts: number of the region and offset in the part. The same on all ranks.
+    using location = std::uint64_t;
+    static constexpr location nowhere = ~location{0};
+
+    /// What a rank tells its peers about the stage in one lane slot. It fills one cache line, so that a peer that sees
+    /// the sequence number has the rest in its cache.
+    struct alignas(cache_line) mailbox {
+        std::atomic<std::uint64_t> sequence;  ///< how far the rank is: turn of the slot, channel, progress. Only grows.
+        location given, result;               ///< stage_call::src and dst
+        std::uint64_t completed;              ///< the rank has completed all calls up to this number
+        std::array<std::byte, 32> payload;    ///< the slot's vector, where it is no longer than this
+    };
+    static_assert(sizeof(mailbox) == 64);
+
+    /// Wakes a rank that sleeps.
+    struct alignas(64) doorbell {
+        std::atomic<std::uint32_t> rings, asleep;
+    };
+
+    /// @param part this rank's part of all regions
+    /// @param arena all zero
+    node_memory(int part, shared_region arena, int slots, std::size_t slot_bytes);
+
+    /// Returns the bytes that one part of an arena needs.
+    static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept;
+    /// Returns the bytes that one part of a window needs for `bytes` bytes of the caller's.
+    static std::size_t window_bytes(std::size_t bytes) noexcept;
+
+    /// Adds a window and returns this rank's part of it. The caller may free the part while peers still use theirs: the
+    /// region stays until all ranks have freed theirs. All ranks add windows in the same order.
+    std::shared_ptr<std::byte> add_window(shared_region region);
+    /// True if all of the memory lies in this rank's part of one window.
+    bool reachable(const std::byte* memory, std::size_t bytes) const noexcept;
+
+    /// Returns this rank's memory for a vector of `bytes` bytes in a lane slot.
+    std::byte* slot_memory(int lane_slot, std::size_t bytes) noexcept;
+
+    mailbox& mailbox_of(int part, int lane_slot) const noexcept;
+    doorbell& doorbell_of(int part) const noexcept;
+
+    /// Returns where memory of this rank lies, or `nowhere`.
+    location locate(const std::byte* mine) const noexcept;
+    /// Returns the address of a location in a rank's part.
+    std::byte* address(int part, location l) const noexcept;
+    /// True if the location is in the arena.
+    static constexpr bool in_arena(location l) noexcept { return region_of(l) == 0; }
+
+    int parts() const noexcept { return static_cast<int>(regions_.front()->memory.parts.size()); }
+
+private:
+    static constexpr int offset_bits = 40;
+    static constexpr std::uint64_t region_of(location l) noexcept { return l >> offset_bits; }
+    static constexpr std::uint64_t offset_of(location l) noexcept { return l & ((location{1} << offset_bits) - 1); }
+
+    struct region {
+        std::uint64_t number = 0;  // 0 for the arena, from 1 for windows
+        shared_region memory;
+        std::size_t bytes = 0;                        // bytes of a part that a location may name
+        std::atomic<std::uint32_t>* freed = nullptr;  // number of ranks that have freed their parts
+        std::atomic<bool> in_use{true};               // false once this rank has freed its part
+    };
+
+    const std::byte* mine(const region& r) const noexcept { return r.memory.parts[static_cast<std::size_t>(part_)]; }
+
+    int part_;
+    std::vector<std::shared_ptr<region>> regions_;  // by ascending number
+    std::uint64_t windows_ = 0;                     // number of windows added so far
+    int slots_;
+    std::size_t slot_bytes_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,99 @@
+#include "transport/shm/shm_stages.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/index.hpp"
+#include "transport/cores.hpp"
+#include "transport/shm/node_stages.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::uint32_t all_stages = [] {
+    std::uint32_t bits = 0;
+    for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
+                           action::stage_reduce, action::stage_broadcast})
+        bits |= 1u << static_cast<unsigned>(a);
+    return bits;
+}();
+
+// The ranks of this rank's machine node.
+struct node_peers {
+    std::vector<int> ranks;
+    std::vector<int> position;  // by rank of the team: where it is in `ranks`; -1 on other nodes
+};
+
+node_peers peers_of(const std::vector<int>& nodes, int rank) {
+    node_peers found{{}, std::vector<int>(nodes.size(), -1)};
+    for (int r = 0; r < static_cast<int>(nodes.size()); ++r) {
+        if (nodes[at(r)] != nodes[at(rank)]) continue;
+        found.position[at(r)] = static_cast<int>(found.ranks.size());
+        found.ranks.push_back(r);
+    }
+    return found;
+}
+
+class shm_stages final : public node_stage_runner {
+public:
+    shm_stages(connection& by, std::vector<int> nodes, node_peers peers, shared_region arena, int slots,
+               std::size_t slot_bytes, bool oversubscribed)
+        : by_(by),
+          peers_(std::move(peers.ranks)),
+          stages_(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
+          oversubscribed_(oversubscribed) {
+        can_ = {.stages = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
+        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs.
+        spin_limit_ = oversubscribed ? by.net->traits().spin_limit : 500;
+        stages_.reserve(at(slots));
+    }
+
+    void start(int slot, const stage_call& call) noexcept override { stages_.start(slot, call); }
+    void poll(std::vector<int>& done) noexcept override {
+        stages_.poll(done);
+        if (!done.empty()) waits_ = 0;
+    }
+    std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
+
+    std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {
+        return stages_.lane_memory(lane_slot, bytes);
+    }
+    bool lane_ready(int lane_slot) noexcept override { return stages_.lane_ready(lane_slot); }
+    std::vector<int> lane_readers(int lane_slot) const override { return stages_.lane_readers(lane_slot); }
+    std::shared_ptr<std::byte> allocate_window(std::size_t bytes) override {
+        std::optional<shared_region> region = by_.memory->share(by_.ranks, peers_, node_stages::window_bytes(bytes));
+        return region ? stages_.add_window(std::move(*region)) : nullptr;
+    }
+    bool reachable(const void* memory, std::size_t bytes) const noexcept override {
+        return stages_.reachable(static_cast<const std::byte*>(memory), bytes);
+    }
+    bool wait() noexcept override { return !oversubscribed_ || stages_.idle() || ++waits_ < 2 || stages_.sleep(); }
+
+private:
+    connection& by_;
+    const std::vector<int> peers_;
+    node_stages stages_;
+    const bool oversubscribed_;
+    int waits_ = 0;  // since anything completed
+};
+
+}  // namespace
+
+std::unique_ptr<node_stage_runner> make_shm_stages(connection& by, int slots, std::size_t slot_bytes) {
+    std::vector<int> nodes = by.ranks.nodes();
+    std::vector<int> sizes(nodes.size());
+    for (const int node : nodes) ++sizes[at(node)];
+    if (std::all_of(sizes.begin(), sizes.end(), [](int n) { return n < 2; })) return nullptr;
+    node_peers peers = peers_of(nodes, by.ranks.rank());
+    std::optional<shared_region> arena =
+        by.memory->share(by.ranks, peers.ranks, node_stages::arena_bytes(slots, slot_bytes));
+    if (!arena) return nullptr;
+    const bool oversubscribed = use_of_machine(by.ranks).oversubscribed();
+    return std::make_unique<shm_stages>(by, std::move(nodes), std::move(peers), std::move(*arena), slots, slot_bytes,
+                                        oversubscribed);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transport/bootstrap.hpp"
+
+namespace terrace::detail {
+
+/// An ordered set of ranks, numbered 0 ... size - 1, which exchange values through a bootstrap. All functions that are
+/// not const are collective over the team: all its ranks call them in the same order. They throw transport_error.
+class team {
+public:
+    /// The team of all ranks of the bootstrap, in its order.
+    team(std::shared_ptr<bootstrap> by, int rank, int size);
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return static_cast<int>(members_.size()); }
+    /// Unique among all teams of the bootstrap: the prefix of its keys.
+    const std::string& name() const noexcept { return name_; }
+    /// The bootstrap's ranks, by rank of the team.
+    const std::vector<int>& members() const noexcept { return members_; }
+
+    /// Returns every rank's text, by rank.
+    std::vector<std::string> exchange(std::string_view own);
+    /// Copies every rank's `bytes` bytes at `mine`, by rank, to `all`.
+    void gather_all(const void* mine, void* all, std::size_t bytes);
+    /// Returns rank 0's text.
+    std::string broadcast(std::string_view text);
+    /// Returns the team of the ranks that give the same color, in the order of their keys and of their ranks where keys
+    /// are equal; nothing where the color is negative.
+    std::optional<team> split(int color, int key);
+    /// Returns by rank the lowest rank on the same machine node.
+    std::vector<int> nodes();
+
+private:
+    team(std::shared_ptr<bootstrap> by, std::string name, std::vector<int> members, int rank);
+    std::string next_key();
+
+    std::shared_ptr<bootstrap> by_;
+    std::string name_;
+    std::vector<int> members_;
+    int rank_;
+    std::uint64_t turn_ = 0;  // exchanges so far
+};
+
+}  // namespace terrace::detail

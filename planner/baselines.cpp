@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "planner/policy.hpp"
+#include "planner/search.hpp"
+#include "planner/shapes.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// A baseline: the schedule of a library that knows nothing of the machine but its nodes. Its row says over which graph
+// messages travel, and the registry has the algorithm for that.
+struct baseline_row {
+    std::string_view name;
+    std::string_view name_of_roots;  // of broadcast and reduce
+    bool is_floor = false;           // no plan is predicted slower
+    bool by_nodes = false;           // a stage inside the node, by whatever is fastest there, and a stage over the rest
+    std::optional<message_graph> scatter;  // of the last stage in mode scatter; none: mode root in every collective
+    message_graph root{};                  // of the last stage in mode root
+
+    // Returns false for collectives of blocks where one rank would need the blocks of all.
+    bool runs(collective what) const noexcept { return scatter || !has_blocks(what); }
+};
+
+constexpr std::array<baseline_row, 3> rows{{
+    {"flat-ring", "flat-chain", true, false, message_graph::one_neighbour, message_graph::one_neighbour},
+    {"two-level", "two-level", true, true, message_graph::one_neighbour, message_graph::tree},
+    {"central", "central", false, false, {}, message_graph::all_at_once},
+}};
+
+stage stage_over(const hierarchy& machine, int first, int last, mode how, std::string_view by) {
+    const piece p = whole_levels(machine.shape, first, last);
+    return {p.levels, p.group, how, std::string(by)};
+}
+
+stage last_stage(const hierarchy& machine, int first, const baseline_row& row, collective what) {
+    const bool scatters = row.scatter && !has_root(what);
+    const mode how = scatters ? mode::scatter : mode::root;
+    const algorithm* by = known_algorithms().find(scatters ? *row.scatter : row.root, how);
+    return stage_over(machine, first, machine.depth() - 1, how, by->name);
+}
+
+// Gives the stage inside the node the algorithm that is the fastest at planner_policy::two_level_size.
+void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
+    double best = std::numeric_limits<double>::infinity();
+    const std::span<const stage_option> options = prices.price_options(std::span(stages).first(1)).front();
+    for (const stage_option& o : options) {
+        const double time = o.cost->time(policy.two_level_size, what);
+        if (time >= best * (1 - policy.cheaper)) continue;
+        best = time;
+        o.apply_to(stages.front());
+    }
+}
+
+// Levels of the node, from the innermost on; where a machine is one node, or has none, the innermost level.
+int levels_inside(const hierarchy& machine) {
+    const int levels = machine.node_levels();
+    return levels == 0 || levels >= machine.depth() ? 1 : levels;
+}
+
+candidate made(pricer& prices, const baseline_row& row, collective what) {
+    const hierarchy& machine = prices.machine();
+    candidate c{std::string(has_root(what) ? row.name_of_roots : row.name), {}};
+    if (!row.by_nodes) {
+        c.stages.push_back(last_stage(machine, 0, row, what));
+        return c;
+    }
+    const int inside = levels_inside(machine);
+    c.stages.push_back(stage_over(machine, 0, inside - 1, has_blocks(what) ? mode::scatter : mode::root, ""));
+    if (inside < machine.depth()) c.stages.push_back(last_stage(machine, inside, row, what));
+    choose_node_algorithm(prices, c.stages, what);
+    return c;
+}
+
+}  // namespace
+
+std::vector<std::string_view> baseline_names(collective what) {
+    std::vector<std::string_view> names;
+    for (const baseline_row& row : rows)
+        if (row.runs(what)) names.push_back(row.name);
+    return names;
+}
+
+candidate named_baseline(pricer& prices, std::string_view name, collective what) {
+    const std::vector<std::string_view> names = baseline_names(what);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+        throw usage_error(fmt::format("there is no baseline \"{}\" of {}; these are {}", name, to_string(what),
+                                      fmt::join(names, ", ")));
+    return made(prices, *std::find_if(rows.begin(), rows.end(), [&](const baseline_row& r) { return r.name == name; }),
+                what);
+}
+
+std::vector<std::size_t> floor_of(std::span<const priced_candidate> list) {
+    const auto is_floor = [](const candidate& c) {
+        return std::any_of(rows.begin(), rows.end(), [&](const baseline_row& r) {
+            return r.is_floor && (c.origin == r.name || c.origin == r.name_of_roots);
+        });
+    };
+    std::vector<std::size_t> floor;
+    for (std::size_t i = 0; i < list.size(); ++i)
+        if (is_floor(list[i].what)) floor.push_back(i);
+    return floor;
+}
+
+}  // namespace terrace::detail

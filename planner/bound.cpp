@@ -1,0 +1,93 @@
+#include "planner/bound.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Vectors that must pass links, and the rate at which they can.
+struct demand {
+    double vectors = 0;
+    double rate = 0;  // [B/s]
+};
+
+// Directions in which a collective moves the vector: to combine it, and to hand it out.
+int directions(collective what) { return goes_up(what) + goes_down(what); }
+
+// The part of all ranks' blocks that a child of a level sends or receives: its own, or all others.
+double exchanged_blocks(const tree& t, int l, int child) {
+    const double own = static_cast<double>(t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child)) / t.ranks();
+    return std::max(own, 1 - own);
+}
+
+// All n children of a level together, each with a link. To combine an element takes n - 1 transfers between children,
+// to hand the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n
+// links.
+demand of_all_children(double n, double sum_of_rates, collective what) {
+    return {directions(what) * (n - 1) / n, sum_of_rates / n};
+}
+
+// One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
+// its link, or its blocks go out and those of all others come in.
+demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
+    const double vectors = has_blocks(what) ? exchanged_blocks(machine.shape, l, child) : 1;
+    return {vectors, machine.rate(l, child) * rate_in_use};
+}
+
+void add_level(const hierarchy& machine, int l, double rate, collective what, std::vector<demand>& demands) {
+    const level& of = machine.levels[at(l)];
+    const int children = machine.shape.members(l);
+    if (children < 2) return;
+    const double rate_in_use = rate / of.bandwidth;
+    double sum = 0;
+    for (const double each : of.rates) sum += each * rate_in_use;
+    if (of.rates.empty()) sum = children * rate;
+    if (!has_root(what)) demands.push_back(of_all_children(children, sum, what));
+    const int different = of.rates.empty() && !has_blocks(what) ? 1 : children;
+    for (int child = 0; child < different; ++child)
+        demands.push_back(of_one_child(machine, l, child, rate_in_use, what));
+}
+
+// A torus is cut into its nodes, which have links in all dimensions, and by each dimension into slabs, which have the
+// links of that dimension to both sides. The rate is that of all links which leave one part.
+void add_torus(const hierarchy& machine, const std::function<double(int)>& rate, collective what,
+               std::vector<demand>& demands) {
+    const int first = machine.torus_level();
+    if (first == machine.depth()) return;
+    const auto add = [&](double parts, double out) {
+        demands.push_back({has_root(what) ? 1 : directions(what) * (parts - 1) / parts, out});
+    };
+    const double nodes = machine.shape.members(first);
+    double out_of_node = 0;
+    for (int l = first; l < machine.depth(); ++l) {
+        const double slabs = machine.shape.children(l, 0), children = machine.shape.members(l);
+        out_of_node += rate(l) * children / nodes;
+        add(slabs, rate(l) * children / slabs);
+    }
+    add(nodes, out_of_node);
+}
+
+}  // namespace
+
+double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
+    return limit(
+        machine, bytes, [&](int l) { return machine.levels[at(l)].bandwidth; }, 0, what);
+}
+
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
+             collective what) {
+    std::vector<demand> demands;
+    add_torus(machine, rate, what, demands);
+    for (int l = 0; l < machine.torus_level(); ++l) add_level(machine, l, rate(l), what, demands);
+    double time = 0;
+    for (const demand& d : demands)
+        time = std::max(time, (d.vectors * static_cast<double>(bytes) - free_bytes) / d.rate);
+    return time;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "machine/hierarchy.hpp"
+#include "plan/plan_data.hpp"
+
+namespace terrace::detail {
+
+/// Returns the limit of a collective [s]: a lower bound of its time by any schedule of messages from point to point,
+/// with no latency and no processor time. It is the time of the busiest link, where links are used as evenly as can be.
+/// docs/reference/cost-model.md, "Limit" and "Torus", has the formulas.
+/// @param bytes of the vector, of reduce_scatter and allgather those of all blocks together
+double limit(const hierarchy& machine, std::int64_t bytes, collective what = collective::allreduce);
+
+/// The same of links that are not as fast as the cluster file says.
+/// @param rate of a level's links [B/s]
+/// @param free_bytes pass each link at no cost: the burst of a traffic shaper
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int level)>& rate,
+             double free_bytes, collective what = collective::allreduce);
+
+}  // namespace terrace::detail

@@ -1,0 +1,130 @@
+#include "planner/load_tally.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/index.hpp"
+#include "planner/devices.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+int hops_in(const std::vector<ring_hop>& lap) {
+    int hops = 0;
+    for (const ring_hop& h : lap) hops += h.count;
+    return hops;
+}
+
+double most(double of_all, const std::vector<double>& of_position) {
+    return of_position.empty() ? of_all : *std::max_element(of_position.begin(), of_position.end());
+}
+
+}  // namespace
+
+load_tally::load_tally(const phase_setting& setting)
+    : setting_(setting),
+      turn_(turn_time(setting.machine)),
+      ranks_(setting.where.places.size()),
+      inside_of_(setting.where.places.size()) {
+    for (const level& l : setting.machine.levels) made_.slowness.push_back(setting.slowness(l));
+    made_.links.resize(ranks_.size() * at(setting.machine.depth()) * 2);
+    made_.shared_cores = setting.machine.shared_cores();
+}
+
+void load_tally::begin(std::span<const std::size_t> samples) {
+    here_ = samples;
+    now_ = {};
+    inside_ = largest_piece_ = 0;
+    for (const std::size_t i : samples) {
+        largest_piece_ = std::max(largest_piece_, setting_.place_of(i).largest);
+        inside_of_[i] = time_inside(i);
+        inside_ = std::max(inside_, inside_of_[i]);
+    }
+}
+
+// Links of a ring are used by stages over that dimension alone.
+double load_tally::time_inside(std::size_t sample) const {
+    const sample_place& p = setting_.place_of(sample);
+    double time = 0;
+    for (int h = 0; h <= setting_.where.from; ++h)
+        if (setting_.where.tiers[at(h)].linked() && !setting_.on_ring(h))
+            time = std::max(time, p.below[at(h)] / setting_.rate(sample, h));
+    return time;
+}
+
+void load_tally::add_steps(const exchange& steps, double busiest, double largest, int level, double latency) {
+    now_.startups += (latency + turn_) * steps.startups;
+    now_.wire += busiest * steps.times;
+    const double part = largest * largest_piece_;
+    count(now_.path, setting_.messages(part, level, steps.times));
+    now_.path_parts += part * steps.times;
+    now_.path_memory += part * steps.times * setting_.handling_time(level);
+    note_size(part, false);
+}
+
+void load_tally::add_message(std::size_t sample, bool sends, double part, int level, int steps) {
+    const sample_place& p = setting_.place_of(sample);
+    made_.in_memory &= through_memory(setting_.machine, level);
+    if (p.share == 0) return;
+    if (between_nodes(setting_.machine.levels[at(level)].medium))
+        made_.network_part = std::max(made_.network_part, part * p.largest);
+    rank_load& load = ranks_[sample];
+    const double pieces = setting_.in_scratch ? std::min(p.pieces, owners_of(p)) : p.pieces;
+    count(sends ? load.sent : load.received, setting_.messages(part * p.share / pieces, level, steps * pieces));
+    load.memory += part * p.share * steps * setting_.copy_time(level);
+}
+
+// Of what a rank holds, about so many blocks end up with each position.
+double load_tally::owners_of(const sample_place& p) const {
+    return std::max(1.0, p.share * setting_.machine.ranks() / p.positions);
+}
+
+void load_tally::count(std::vector<message_load>& messages, const message_load& more) const {
+    for (message_load& m : messages)
+        if (m.part == more.part && m.overhead == more.overhead && m.whole == more.whole) {
+            m.count += more.count;
+            return;
+        }
+    messages.push_back(more);
+}
+
+void load_tally::pass(std::size_t sample, int height, const link_use& vectors) {
+    const layout::tier& r = setting_.where.tiers[at(height)];
+    if (!r.linked()) return;
+    double* link = &made_.links[(sample * at(setting_.machine.depth()) + at(r.level)) * 2];
+    link[0] += vectors.out;
+    link[1] += vectors.in;
+}
+
+void load_tally::note_size(double part, bool between_nodes) {
+    made_.largest_part = std::max(made_.largest_part, part);
+    if (between_nodes) made_.network_part = std::max(made_.network_part, part);
+}
+
+void load_tally::end() {
+    made_.startups = std::max(made_.startups, now_.startups);
+    made_.wire = std::max(made_.wire, now_.wire);
+    if (hops_in(now_.lap) > hops_in(made_.lap)) made_.lap = std::move(now_.lap);
+    made_.held_startups = std::max(made_.held_startups, most(now_.startups, now_.held_startups));
+    made_.held_wire = std::max(made_.held_wire, most(now_.wire, now_.held_wire));
+    made_.in_turn = std::max(made_.in_turn, now_.in_turn);
+    made_.overlap = std::max(made_.overlap, now_.overlap);
+    if (now_.path_parts <= longest_path_) return;
+    longest_path_ = now_.path_parts;
+    made_.path = std::move(now_.path);
+    made_.path_memory = now_.path_memory;
+}
+
+phase_load load_tally::finish() {
+    std::vector<processor_load> loads;
+    for (rank_load& load : ranks_) {
+        std::sort(load.sent.begin(), load.sent.end());
+        std::sort(load.received.begin(), load.received.end());
+        loads.push_back({std::move(load.sent), std::move(load.received), static_cast<float>(load.memory)});
+    }
+    set_loads(made_, std::move(loads), setting_.samples.weights());
+    return std::move(made_);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,84 @@
+#include "planner/planner.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/version.hpp>
+
+#include "plan/plan_yaml.hpp"
+#include "planner/choose.hpp"
+#include "planner/tuning.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+bool only_scatters(const candidate& c) {
+    return std::all_of(c.stages.begin(), c.stages.end(), [](const stage& s) { return s.how == mode::scatter; });
+}
+
+}  // namespace
+
+prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
+                   std::int64_t chunk, collective what) {
+    return pricer(machine).price_stages(stages, what).explain(static_cast<double>(bytes), lanes, chunk);
+}
+
+std::vector<candidate> candidates(const hierarchy& machine, collective what) {
+    pricer prices(machine);
+    std::vector<candidate> result;
+    for (priced_candidate& c : search(prices, what)) result.push_back(std::move(c.what));
+    return result;
+}
+
+candidate baseline(const hierarchy& machine, std::string_view name, collective what) {
+    pricer prices(machine);
+    return named_baseline(prices, name, what);
+}
+
+rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
+    return rule_of(machine, c, tune(machine, {c, pricer(machine).price_stages(c.stages, what)}, bytes), bytes, what);
+}
+
+std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
+    pricer prices(machine);
+    std::vector<ranked> result;
+    for (priced_candidate& c : search(prices, what)) {
+        rule how = rule_of(machine, c.what, tune(machine, c, bytes), bytes, what);
+        result.push_back({std::move(c.what), std::move(how)});
+    }
+    std::stable_sort(result.begin(), result.end(),
+                     [](const ranked& a, const ranked& b) { return a.how.predicted < b.how.predicted; });
+    return result;
+}
+
+std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what) {
+    pricer prices(machine);
+    std::vector<priced_candidate> list;
+    if (origin == "staged" && !has_root(what)) {
+        list = search(prices, what);
+        std::erase_if(list, [](const priced_candidate& c) { return !only_scatters(c.what); });
+    } else {
+        candidate c = named_baseline(prices, origin, what);
+        price cost = prices.price_stages(c.stages, what);
+        list.push_back({std::move(c), std::move(cost)});
+    }
+    return make_rules(machine, list, {});
+}
+
+plan_data make_plan(const std::string& name, const hierarchy& machine) {
+    plan_data r;
+    r.name = name;
+    r.made_by = fmt::format("terrace {}", version());
+    r.machine = machine;
+    pricer prices(machine);
+    for (const collective what : all_collectives) {
+        const std::vector<priced_candidate> list = search(prices, what);
+        r.rules[what] = make_rules(machine, list, floor_of(list));
+    }
+    return finished(std::move(r));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "planner/layout.hpp"
+#include "planner/pipeline.hpp"
+#include "planner/planner.hpp"
+#include "planner/stage_time.hpp"
+
+namespace terrace::detail {
+
+/// A stage as a part of the vector goes through it.
+struct leg {
+    int stage = 0;
+    int route =
+        0;  ///< from 1 on: legs of different routes run side by side. 0: of all routes, before them on the way up
+    std::shared_ptr<const stage_price> cost;
+};
+
+/// The price of a list of stages for one collective, for any size.
+class price {
+public:
+    price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs);
+
+    collective what() const noexcept { return what_; }
+    /// The pipeline of a call. `bytes` > 0; chunk 0: in one piece.
+    pipeline in_chunks(double bytes, std::int64_t chunk) const;
+    /// Time of a call [s].
+    double time(double bytes, int lanes, std::int64_t chunk) const { return in_chunks(bytes, chunk).time(lanes); }
+    /// A lower bound of that for all lanes and chunks [s]: start-ups of the longest route, the busiest link, the
+    /// busiest processor.
+    double at_least(double bytes) const;
+    /// The terms that a time consists of.
+    prediction explain(double bytes, int lanes, std::int64_t chunk) const;
+    /// Processor time of the busiest rank and of the average one together [s]: tells equally fast candidates apart.
+    /// Ranks may share cores, so that work of the others counts too.
+    double effort(double bytes, std::int64_t chunk) const;
+    /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
+    double messages(double bytes, std::int64_t chunk) const;
+    /// Bytes of a vector per byte of its largest message between nodes (of its largest message, within one node).
+    double shrink() const noexcept { return shrink_; }
+    bool crosses_network() const noexcept { return crosses_network_; }
+
+private:
+    void find_startups();
+    void find_busiest_links(const hierarchy& machine, const sampler& samples);
+    void find_largest_message();
+    void find_busiest_ranks(const sampler& samples);
+    double busiest_processor_time(double bytes) const;
+    int longest_route(double bytes) const;
+    double chunk_time(double bytes, int longest) const;
+    double idle_time(double bytes) const;
+
+    collective what_;
+    std::vector<leg> legs_;
+    std::vector<const phase_load*> phases_;  // of the legs, those that are run
+    std::vector<link_cost> links_;           // the busiest of each level; bytes and time per byte of the vector
+    double link_time_ = 0;                   // of the busiest link [s/B]
+    double startups_ = 0;                    // that wait for one another, on the longest route [s]
+    // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
+    std::vector<std::vector<int>> busiest_;
+    double ranks_;
+    double shrink_ = 1;
+    bool crosses_network_ = false;
+};
+
+}  // namespace terrace::detail

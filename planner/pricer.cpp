@@ -1,0 +1,158 @@
+#include "planner/pricer.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+#include "plan/routes.hpp"
+#include "planner/available.hpp"
+#include "planner/devices.hpp"
+#include "planner/torus.hpp"
+#include "planner/traffic.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Returns the price of copies that ranks make by themselves, in each phase: a rank reads and writes so many vectors.
+template <class Vectors>
+std::shared_ptr<const stage_price> copies(const hierarchy& machine, const sampler& samples, Vectors&& vectors) {
+    phase_load p;
+    p.shared_cores = machine.shared_cores();
+    p.slowness.assign(at(machine.depth()), 1);
+    p.links.resize(samples.ranks().size() * at(machine.depth()) * 2);
+    std::vector<processor_load> loads;
+    for (const int rank : samples.ranks())
+        loads.push_back({{}, {}, static_cast<float>(vectors(rank) * access_time(machine))});
+    set_loads(p, std::move(loads), samples.weights());
+    return std::make_shared<const stage_price>(stage_price{p, p, nullptr});
+}
+
+void check_stages(const hierarchy& machine, std::span<const stage> stages) {
+    stage_tree(machine, stages);
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        if (const std::string fault = fault_of(stages[s]); !fault.empty())
+            throw plan_error(fmt::format("stages[{}]: {}", s, fault));
+}
+
+// A rank's blocks stand in scratch memory in the stages' order: all of them are copied there, or back, and its own the
+// other way: 2 (1 + 1/P) vectors read and written.
+double block_accesses(int ranks) { return 2 * (1 + 1.0 / ranks); }
+
+// The root of a broadcast copies its vector to where its peers reach it.
+double root_accesses(int rank) { return rank == 0 ? 2 : 0; }
+
+bool is_cut(const sample_place& p) { return p.pieces > 1; }
+
+}  // namespace
+
+std::string key_of(std::span<const stage> stages) {
+    std::string key;
+    for (const stage& s : stages)
+        key += fmt::format("{}-{}:{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                           s.algorithm, to_string(s.provider), s.route_share, fmt::join(s.shares, ":"));
+    return key;
+}
+
+pricer::pricer(const hierarchy& machine, sampler samples)
+    : machine_(machine),
+      samples_(std::move(samples)),
+      block_copies_(copies(machine, samples_, [&](int) { return block_accesses(machine.ranks()); })),
+      root_copy_(copies(machine, samples_, root_accesses)) {}
+
+std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a,
+                                                       provider by) {
+    const layout& l = samples_.lay_out(up_to_it);
+    const auto priced = [&](const std::vector<int>& blocks, bool in_scratch) {
+        const auto phase = [&](bool down) {
+            return load_of({machine_, samples_, l, a, by, down, in_scratch, blocks}, patterns_);
+        };
+        return stage_price{phase(false), phase(true), nullptr};
+    };
+    // Shares are unequal shards of the last stage, and no stage depends on what it leaves to whom.
+    if (const std::vector<int>& shares = up_to_it.back().shares; !shares.empty())
+        return std::make_shared<const stage_price>(priced(shares, false));
+    stage_price made = priced({}, false);
+    // Between unequal siblings blocks are unequal shards: a sibling's are those of its ranks.
+    const bool scatters = l.how == mode::scatter;
+    const std::vector<int> blocks = scatters ? samples_.unequal_positions(l) : std::vector<int>{};
+    const bool cut = scatters && std::any_of(l.places.begin(), l.places.end(), is_cut);
+    if (!blocks.empty() || cut || (follows_buffers(a.provider) && scatters))
+        made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
+    return std::make_shared<const stage_price>(std::move(made));
+}
+
+// Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
+std::vector<leg> pricer::legs_of(std::span<const stage> stages,
+                                 std::vector<std::shared_ptr<const stage_price>> costs) const {
+    const routes ways = routes_of(machine_, stages);
+    std::vector<leg> legs;
+    for (int s = 0; s < ways.common; ++s) legs.push_back({s, 0, std::move(costs[at(s)])});
+    const double all = std::accumulate(ways.shares.begin(), ways.shares.end(), 0.0);
+    for (int r = 0; r < ways.count(); ++r)
+        for (const int s : ways.orders[at(r)]) {
+            const double part = ways.shares[at(r)] / all * growth_in_order(stages, ways.orders[at(r)], s);
+            const stage_price& whole = *costs[at(s)];
+            legs.push_back({s, r + 1,
+                            std::make_shared<const stage_price>(
+                                stage_price{scaled(whole.up, part), scaled(whole.down, part), nullptr})});
+        }
+    return legs;
+}
+
+// Copies count with the innermost stage.
+price pricer::price_together(collective what, std::span<const stage> stages,
+                             std::vector<std::shared_ptr<const stage_price>> costs) const {
+    std::vector<leg> legs = legs_of(stages, std::move(costs));
+    if (has_blocks(what)) legs.push_back({0, 0, block_copies_});
+    if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
+        legs.push_back({0, 0, root_copy_});
+    return price(machine_, samples_, what, std::move(legs));
+}
+
+price pricer::price_stages(std::span<const stage> stages, collective what) {
+    check_stages(machine_, stages);
+    std::vector<std::shared_ptr<const stage_price>> prices;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider));
+    return price_together(what, stages, std::move(prices));
+}
+
+// MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
+std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it) {
+    const auto smaller = [](const sample_place& a, const sample_place& b) { return a.positions < b.positions; };
+    const std::vector<sample_place>& places = samples_.lay_out(up_to_it).places;
+    const int size = std::max_element(places.begin(), places.end(), smaller)->positions;
+    const stage& s = up_to_it.back();
+    std::vector<stage_option> able;
+    const auto add = [&](const algorithm& a, provider by) { able.push_back({&a, by, price_stage(up_to_it, a, by)}); };
+    const auto is_worth_it = [&](const algorithm& a) {
+        return available(machine_, s, a) && patterns_.worth_a_look(a, s.how, size);
+    };
+    for (const algorithm& a : algorithms()) {
+        if (!is_worth_it(a)) continue;
+        add(a, provider::messages);
+        if (available_over_mpi(machine_, s, a)) add(a, provider::mpi);
+    }
+    for (const algorithm& a : provider_collectives())
+        if (a.provider != provider::mpi && is_worth_it(a)) add(a, a.provider);
+    return able;
+}
+
+std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages) {
+    std::vector<std::span<const stage_option>> result;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+        const auto [known, is_new] = options_.try_emplace(key_of_layout(stages.first(s + 1)));
+        if (is_new) known->second = options_of(stages.first(s + 1));
+        result.push_back(known->second);
+    }
+    return result;
+}
+
+}  // namespace terrace::detail

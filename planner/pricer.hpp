@@ -1,0 +1,61 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/layout.hpp"
+#include "planner/pattern.hpp"
+#include "planner/price.hpp"
+
+namespace terrace::detail {
+
+/// Returns "0-1:8:scatter:ring:messages:0:;", the same text for equal stages and for no others.
+std::string key_of(std::span<const stage> stages);
+
+/// Something that can run a stage: an algorithm and who carries its messages, or a provider's own collective.
+struct stage_option {
+    const algorithm* by;
+    detail::provider provider;
+    std::shared_ptr<const stage_price> cost;
+
+    void apply_to(stage& s) const {
+        s.algorithm = by->sends() ? by->name : "";
+        s.provider = provider;
+    }
+};
+
+/// Prices stages on one machine, for any grouping of its levels. A stage has the same price whatever stages are outside
+/// it and whatever algorithms are inside it, so that each is priced once.
+class pricer {
+public:
+    explicit pricer(const hierarchy& machine) : pricer(machine, sampler(machine)) {}
+    pricer(const hierarchy& machine, sampler samples);
+
+    const hierarchy& machine() const noexcept { return machine_; }
+
+    /// @throws plan_error where compose would
+    price price_stages(std::span<const stage> stages, collective what);
+    /// Returns for each stage, whatever its algorithm is, all that can run it (planner/available).
+    std::vector<std::span<const stage_option>> price_options(std::span<const stage> stages);
+    /// Returns the price of stages whose costs are known.
+    price price_together(collective what, std::span<const stage> stages,
+                         std::vector<std::shared_ptr<const stage_price>> costs) const;
+
+private:
+    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
+    std::vector<stage_option> options_of(std::span<const stage> up_to_it);
+    std::vector<leg> legs_of(std::span<const stage> stages,
+                             std::vector<std::shared_ptr<const stage_price>> costs) const;
+
+    const hierarchy& machine_;
+    sampler samples_;
+    std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
+    std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
+    pattern_book patterns_;
+    std::map<std::string, std::vector<stage_option>> options_;  // by the layout of the stages up to the priced one
+};
+
+}  // namespace terrace::detail

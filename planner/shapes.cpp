@@ -1,0 +1,110 @@
+#include "planner/shapes.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "planner/policy.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Returns the number of ranks or domains that each domain of the outermost of these levels joins, or 0 if that differs.
+int group_of(const tree& t, const std::vector<int>& levels) {
+    std::set<int> sizes;
+    for (int d = 0; d < t.domains(levels.back()); ++d) {
+        int first = d, end = d + 1;
+        for (auto l = levels.rbegin(); l != levels.rend(); ++l) {
+            first = t.first_child(*l, first);
+            end = t.first_child(*l, end);
+        }
+        sizes.insert(end - first);
+    }
+    return sizes.size() == 1 ? *sizes.begin() : 0;
+}
+
+}  // namespace
+
+bool has_split(const shape& s) {
+    return std::any_of(s.begin(), s.end(), [](const piece& p) { return p.split; });
+}
+
+piece whole_levels(const tree& t, int first, int last) {
+    piece p;
+    for (int l = first; l <= last; ++l) p.levels.push_back(l);
+    p.group = group_of(t, p.levels);
+    return p;
+}
+
+namespace {
+
+// Returns the first and last level of each unit that may be a stage: a level, with those inside it that join nothing
+// (every domain has one child). Outermost levels that join nothing belong to the last unit.
+std::vector<std::pair<int, int>> units_of(const tree& t) {
+    std::vector<std::pair<int, int>> units;
+    int first = 0;
+    for (int l = 0; l < t.depth(); ++l) {
+        if (t.uniform_size(l) == 1) continue;
+        units.emplace_back(first, l);
+        first = l + 1;
+    }
+    if (units.empty()) return {{0, t.depth() - 1}};
+    units.back().second = t.depth() - 1;
+    return units;
+}
+
+class shape_list {
+public:
+    explicit shape_list(const hierarchy& machine)
+        : tree_(machine.shape), units_(units_of(machine.shape)), torus_(machine.torus_level()) {}
+
+    std::vector<shape> run() {
+        for (const bool splits : {false, true})
+            for (std::size_t groups = 1; groups <= units_.size(); ++groups) extend(0, groups, splits);
+        if (found_.size() > policy.most_shapes) {
+            found_.resize(policy.most_shapes);
+            extend(0, units_.size(), false);
+        }
+        return std::move(found_);
+    }
+
+private:
+    // Covers the units from one on in so many groups; `splits`: one of them is a level in two parts.
+    void extend(std::size_t unit, std::size_t groups, bool splits) {
+        const std::size_t left = units_.size() - unit;
+        if (left == 0 && groups == 0 && !splits) found_.push_back(current_);
+        if (groups == 0 || groups > left || found_.size() > policy.most_shapes) return;
+        for (std::size_t last = unit; last < units_.size(); ++last) {
+            current_.push_back(whole_levels(tree_, units_[unit].first, units_[last].second));
+            extend(last + 1, groups - 1, splits);
+            current_.pop_back();
+        }
+        if (splits) split(unit, groups);
+    }
+
+    // Covers a level by two factors of its size, in both orders.
+    void split(std::size_t unit, std::size_t groups) {
+        const auto [first, last] = units_[unit];
+        const int size = first == last && last < torus_ ? tree_.uniform_size(first).value_or(0) : 0;
+        for (int a = 2; a * 2 <= size; ++a) {
+            if (size % a != 0) continue;
+            current_.push_back({{first}, a, true});
+            current_.push_back({{first}, size / a, true});
+            extend(unit + 1, groups - 1, false);
+            current_.resize(current_.size() - 2);
+        }
+    }
+
+    const tree& tree_;
+    std::vector<std::pair<int, int>> units_;
+    int torus_;  // levels from this one on are dimensions
+    shape current_;
+    std::vector<shape> found_;
+};
+
+}  // namespace
+
+std::vector<shape> shapes_of(const hierarchy& machine) { return shape_list(machine).run(); }
+
+}  // namespace terrace::detail

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/simulate/connections.hpp"
+#include "planner/simulate/events.hpp"
+#include "planner/simulate/pair_map.hpp"
+#include "planner/simulate/processor_times.hpp"
+#include "planner/simulate/program.hpp"
+
+namespace terrace::detail::sim {
+
+/// Stages that ranks of a node run in memory that they share. Each rank arrives; when all have, each does its work for
+/// the first round while every link passes the data that is read over it; so it goes on, round by round, until all
+/// leave.
+class memory_stages {
+public:
+    /// A rank's part in a stage instance.
+    struct participant {
+        lane_id who;
+        std::uint32_t instruction = 0;
+    };
+
+    memory_stages(const call_programs& programs, processor_times& cpus, connections& net, event_queue& events)
+        : programs_(programs), cpus_(cpus), net_(net), events_(events) {}
+
+    /// A rank's lane begins the stage.
+    void arrive(std::int64_t chunk, const participant& p);
+    /// A rank's lane is through with its work of a round.
+    void worked(std::int64_t chunk, const participant& p);
+    /// A link has passed all data of the stage that `p` takes part in.
+    void link_passed(std::int64_t chunk, const participant& p);
+    /// Follows event::gathered: begins the next round. After the last one it returns the participants, whose stage is
+    /// complete; else nothing.
+    std::vector<participant> gathered(std::int64_t chunk, int number);
+
+private:
+    struct arrivals {
+        std::vector<participant> who;
+        std::size_t worked = 0;  // of them, in this round
+        int round = 0;           // that have begun
+        std::size_t left = 0;    // links that data have still to pass, and one for the work of all rounds
+    };
+
+    const sim_instr& instruction(std::int64_t chunk, const participant& p) const;
+    const stage_instance& instance(std::int64_t chunk, int number) const;
+    void gather(std::int64_t chunk, int number, double after);
+    void part_ended(std::int64_t chunk, int number, arrivals& a);
+
+    const call_programs& programs_;
+    processor_times& cpus_;
+    connections& net_;
+    event_queue& events_;
+    pair_map<arrivals> arrivals_;  // by chunk and number of the instance
+};
+
+}  // namespace terrace::detail::sim

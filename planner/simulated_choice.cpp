@@ -1,0 +1,125 @@
+#include "planner/simulated_choice.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "planner/policy.hpp"
+#include "schedule/registry.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
+    const auto time = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
+    if (time) c.how.simulated = *time;
+    return time.has_value();
+}
+
+bool is_cheaper(const screen& s, std::size_t a, std::size_t b, double bytes) {
+    if (s.time(a, bytes) * policy.equal < s.time(b, bytes)) return true;
+    return s.time(a, bytes) <= s.time(b, bytes) * policy.equal && s.effort(a, bytes) < s.effort(b, bytes);
+}
+
+// Returns the cheapest one of all candidates that differ in their algorithms alone, by their stages' places.
+std::map<std::string, std::size_t> cheapest_by_places(const screen& s, const std::vector<std::size_t>& among,
+                                                      double bytes) {
+    std::map<std::string, std::size_t> result;
+    for (const std::size_t i : among) {
+        const auto [known, is_new] = result.try_emplace(key_of_layout(s[i].what.stages), i);
+        if (!is_new && is_cheaper(s, i, known->second, bytes)) known->second = i;
+    }
+    return result;
+}
+
+// Returns what else to simulate, the least price first: these candidates with all lanes and chunks by which they are
+// nowhere predicted slower than the floor, or as good as equal.
+std::vector<choice> alternatives(const screen& s, const std::vector<std::size_t>& fast_enough, std::int64_t low,
+                                 std::int64_t high) {
+    screen::floor_times floor = s.floor_between(low, high);
+    for (auto& [bytes, time] : floor) time *= policy.worth_a_lane;
+    std::vector<choice> result;
+    for (const auto& [places, i] : cheapest_by_places(s, fast_enough, static_cast<double>(high)))
+        for (const tuning& t : tunings(s.machine(), s[i], high))
+            if (s.is_fast_enough(i, t, floor)) result.push_back({i, t});
+    std::stable_sort(result.begin(), result.end(),
+                     [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
+    return result;
+}
+
+// What makes lanes of a candidate wait for one another: stages whose algorithm does, and then stages that share a level
+// with the one before, which meet on its links.
+std::pair<int, int> hindrances(const screen& s, std::size_t i) {
+    const std::vector<stage>& stages = s[i].what.stages;
+    std::pair<int, int> found;
+    for (std::size_t k = 0; k < stages.size(); ++k) {
+        found.first += find_algorithm(stages[k])->hinders_lanes;
+        found.second += k > 0 && stages[k].levels.front() == stages[k - 1].levels.back();
+    }
+    return found;
+}
+
+// Returns the candidate that hinders lanes the least, and of these the one with the least start-ups in a row: of those
+// that are predicted as fast as the chosen one, run in lanes, and occupy processors not much longer.
+std::size_t with_less_waiting(const screen& s, std::size_t chosen, const std::vector<std::size_t>& among,
+                              double bytes) {
+    const auto key = [&](std::size_t i) { return std::pair(hindrances(s, i), s[i].cost.time(1, 1, 1)); };
+    const double most = s.effort(chosen, bytes) * policy.untried_effort;
+    std::size_t best = chosen;
+    for (const std::size_t i : equally_fast(s, among, bytes)) {
+        if (s.how(i).lanes == 1 || hindrances(s, i) >= hindrances(s, chosen)) continue;
+        if (s.effort(i, bytes) <= most && key(i) < key(best)) best = i;
+    }
+    return best;
+}
+
+// More lanes make up for most of what lanes may lose to one another. Where ranks share cores, and where NCCL or MPI
+// move the data, more lanes have not been seen to help.
+choice without_simulation(const screen& s, choice predicted, const std::vector<std::size_t>& fast_enough,
+                          double bytes) {
+    if (predicted.how.lanes == 1) return predicted;
+    const bool helps = s.machine().shared_cores() == 0 && moves_by_links(s.machine());
+    if (helps) predicted.candidate = with_less_waiting(s, predicted.candidate, fast_enough, bytes);
+    predicted.how = s.how(predicted.candidate);
+    predicted.how.lanes =
+        std::max(max_lanes(s.machine(), s[predicted.candidate]), helps ? untried_lanes(s.machine()) : 1);
+    return predicted;
+}
+
+}  // namespace
+
+bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes) {
+    const price& cost = s[c.candidate].cost;
+    if (has_root(cost.what())) return false;
+    if (cost.crosses_network() && c.how.lanes > 1) return true;
+    return (cost.crosses_network() || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
+}
+
+choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
+                            const std::vector<std::size_t>& fast_enough, std::int64_t low, std::int64_t high) {
+    const auto bytes = static_cast<double>(high);
+    choice own = predicted;
+    if (!simulate(t, s, own, high)) return without_simulation(s, predicted, fast_enough, bytes);
+    if (own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
+    // In any case: the choice, the same with all lanes, and the floor.
+    choice unhindered = predicted;
+    unhindered.how.lanes = max_lanes(s.machine(), s[predicted.candidate]);
+    std::vector<choice> open{own, unhindered};
+    for (const std::size_t f : s.floor()) open.push_back({f, s.how(f)});
+    const std::size_t in_any_case = open.size();
+    for (choice& c : alternatives(s, fast_enough, low, high)) open.push_back(std::move(c));
+    std::vector<choice> tried;
+    double best = own.how.simulated;
+    for (choice& c : open) {
+        const bool enough = tried.size() == policy.most_trials || c.how.time > best * policy.above_simulated;
+        if (tried.size() >= in_any_case && enough) break;
+        if (!simulate(t, s, c, high)) break;
+        best = std::min(best, c.how.simulated);
+        tried.push_back(std::move(c));
+    }
+    return pick_simulated(s, std::move(tried), high);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,172 @@
+#include "planner/stage_time.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+#include "base/index.hpp"
+#include "base/wire.hpp"
+#include "planner/policy.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+double time_of(const std::vector<message_load>& messages, double bytes) {
+    double time = 0;
+    for (const message_load& m : messages) time += m.time(bytes);
+    return time;
+}
+
+double together(const phase_load& p, double wire, double processor) {
+    return p.in_memory ? std::max(wire, processor) : wire + processor;
+}
+
+double passing_time(const phase_load& p, const ring_hop& h, double bytes) {
+    return together(p, h.wire * bytes, h.message.time(bytes) + h.memory * bytes);
+}
+
+// Sets the times of all loads, and those that are the longest at some size.
+void set_times(phase_load& p) {
+    p.times.clear();
+    for (const processor_load& load : p.loads) {
+        std::vector<double>& times = p.times.emplace_back();
+        for (std::size_t i = 0; i < policy.sizes(); ++i)
+            times.push_back(load.time(static_cast<double>(policy.size(i))));
+    }
+    std::set<int> slowest;
+    for (std::size_t i = 0; i < policy.sizes(); ++i) {
+        const auto slower = [&](const auto& a, const auto& b) { return a[i] < b[i]; };
+        const auto most = std::max_element(p.times.begin(), p.times.end(), slower);
+        slowest.insert(static_cast<int>(most - p.times.begin()));
+    }
+    p.slowest.assign(slowest.begin(), slowest.end());
+}
+
+}  // namespace
+
+double message_load::segments(double bytes) const {
+    return whole ? 1 : std::ceil(part * bytes / static_cast<double>(wire_segment));
+}
+
+double processor_load::time(double bytes) const {
+    return std::max(time_of(sent, bytes), time_of(received, bytes)) + memory * bytes;
+}
+
+double processor_load::work(double bytes) const {
+    return time_of(sent, bytes) + time_of(received, bytes) + memory * bytes;
+}
+
+std::vector<const phase_load*> stage_price::phases(collective what) const {
+    if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
+    std::vector<const phase_load*> result;
+    if (goes_up(what)) result.push_back(&up);
+    if (goes_down(what)) result.push_back(&down);
+    return result;
+}
+
+double stage_price::time(double bytes, collective what) const {
+    double time = 0;
+    for (const phase_load* p : phases(what)) time += phase_time(*p, bytes);
+    return time;
+}
+
+double stage_price::busiest_link(collective what) const {
+    double sum = 0;
+    for (const phase_load* p : phases(what))
+        if (!p->links.empty()) sum += *std::max_element(p->links.begin(), p->links.end());
+    return sum;
+}
+
+void set_loads(phase_load& p, std::vector<processor_load> of_samples, std::span<const double> weights) {
+    std::map<processor_load, int> kinds;
+    for (std::size_t i = 0; i < of_samples.size(); ++i) {
+        const auto [kind, is_new] = kinds.try_emplace(std::move(of_samples[i]), static_cast<int>(kinds.size()));
+        if (is_new) {
+            p.loads.push_back(kind->first);
+            p.ranks.push_back(0);
+        }
+        p.ranks[at(kind->second)] += weights[i];
+        p.load_of_sample.push_back(kind->second);
+    }
+    set_times(p);
+}
+
+phase_load scaled(phase_load p, double by) {
+    const auto scale = [by](auto& x) { x = static_cast<std::remove_reference_t<decltype(x)>>(x * by); };
+    const auto scale_all = [&](std::vector<message_load>& messages) {
+        for (message_load& m : messages) scale(m.part);
+    };
+    for (double* x : {&p.wire, &p.held_wire, &p.in_turn, &p.path_memory, &p.network_part, &p.largest_part}) scale(*x);
+    for (double& x : p.links) scale(x);
+    for (processor_load& load : p.loads) {
+        scale_all(load.sent);
+        scale_all(load.received);
+        scale(load.memory);
+    }
+    scale_all(p.path);
+    set_times(p);
+    return p;
+}
+
+double slowest_rank_time(const phase_load& p, double bytes) {
+    double time = 0;
+    for (const int load : p.slowest) time = std::max(time, p.loads[at(load)].time(bytes));
+    return time;
+}
+
+double shared_cores_time(const phase_load& p, double bytes) {
+    if (p.shared_cores == 0) return 0;
+    double work = 0;
+    for (std::size_t load = 0; load < p.loads.size(); ++load) work += p.ranks[load] * p.loads[load].work(bytes);
+    return work / p.shared_cores;
+}
+
+double rank_time(const phase_load& p, double bytes) {
+    return std::max(slowest_rank_time(p, bytes), time_of(p.path, bytes) + p.path_memory * bytes);
+}
+
+double processor_time(const phase_load& p, double bytes) {
+    return std::max(rank_time(p, bytes), shared_cores_time(p, bytes));
+}
+
+double wire_time(const phase_load& p, double bytes) { return std::max(p.wire * bytes, p.in_turn * bytes - p.overlap); }
+
+double step_time(const phase_load& p, double bytes) {
+    return p.startups + std::max(together(p, wire_time(p, bytes), rank_time(p, bytes)), shared_cores_time(p, bytes));
+}
+
+double lap_time(const phase_load& p, double bytes) {
+    if (p.lap.empty()) return 0;
+    double slowest = 0, time = 0, most_in_line = 0;
+    for (const ring_hop& h : p.lap) {
+        const double passing = passing_time(p, h, bytes);
+        slowest = std::max(slowest, passing);
+        time += h.count * (h.latency + passing);
+    }
+    for (std::size_t height = 0; height < p.lap.front().within.size(); ++height) {
+        double in_line = 0;
+        for (const ring_hop& h : p.lap)
+            in_line += h.within[height] * (slowest - (h.latency + passing_time(p, h, bytes)));
+        most_in_line = std::max(most_in_line, in_line);
+    }
+    return time + most_in_line;
+}
+
+double phase_time(const phase_load& p, double bytes) { return std::max(step_time(p, bytes), lap_time(p, bytes)); }
+
+double startup_time(const phase_load& p) {
+    double around = 0;
+    for (const ring_hop& h : p.lap) around += h.count * h.latency;
+    return std::max(p.startups, around);
+}
+
+double held_time(const phase_load& p, double bytes) {
+    return p.held_startups +
+           std::max(together(p, p.held_wire * bytes, slowest_rank_time(p, bytes)), shared_cores_time(p, bytes));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,141 @@
+#include "planner/traffic.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+#include "planner/devices.hpp"
+#include "planner/nccl_stage.hpp"
+#include "planner/node_memory.hpp"
+#include "planner/ring_lap.hpp"
+#include "planner/torus.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+void add_reductions(load_tally& tally, const pattern& p) {
+    if (p.reduced.empty()) return;
+    const phase_setting& s = tally.setting();
+    for (const std::size_t i : tally.samples()) {
+        const sample_place& q = s.place_of(i);
+        tally.add_processor_time(i, p.reduced[at(q.position)] * q.share * reduce_time(s.machine));
+    }
+}
+
+void add_domain(load_tally& tally, const pattern& p) {
+    const phase_setting& s = tally.setting();
+    if (p.by_provider && on_gpus(s.machine)) add_nccl_stage(tally);
+    else if (p.by_provider) add_memory_stage(tally);
+    else if (p.circulant) add_circulant(tally, p);
+    else add_messages(tally, p);
+    const bool on_ring = s.on_ring(s.where.from);
+    if (s.where.how == mode::scatter && is_ring(p) && !on_ring) add_lap(tally);
+    if (on_ring && s.where.to == s.where.from + 1) add_in_turn(tally, p);
+    add_reductions(tally, p);
+}
+
+// Positions of a circulant pattern under one domain: m consecutive ones of a group.
+struct part_of_group {
+    int positions = 0, size = 0;
+
+    // Of messages that each position sends `to` positions further on, those that leave the part.
+    int leaving(int to) const { return positions - std::max(0, positions - to) - std::max(0, positions + to - size); }
+};
+
+class circulant_counter {
+public:
+    circulant_counter(load_tally& tally, const pattern& p)
+        : tally_(tally), setting_(tally.setting()), pattern_(p), size_(static_cast<int>(p.reduced.size())) {}
+
+    void run() {
+        for (const exchange& e : pattern_.exchanges) count(e);
+    }
+
+private:
+    void count(const exchange& e) {
+        double sent = 0;  // by each position
+        for (const exchange::message& m : e.messages) sent += m.part;
+        busiest_ = sent * tally_.inside();
+        largest_ = latency_ = 0;
+        largest_level_ = setting_.level_at(setting_.where.from);
+        for (const std::size_t i : tally_.samples()) {
+            pass_above(i, e);
+            pass_inside(i, e, sent);
+            for (const exchange::message& m : e.messages) add_ends(i, m, e.times);
+        }
+        tally_.add_steps(e, busiest_, largest_, largest_level_, latency_);
+    }
+
+    // Links of the domains between the position and the group.
+    void pass_above(std::size_t i, const exchange& e) {
+        const sample_place& q = setting_.place_of(i);
+        const double held = q.below.back();
+        for (std::size_t b = 0; b < q.blocks.size(); ++b) {
+            const int h = setting_.where.from + 1 + static_cast<int>(b);
+            double leaving = 0;
+            for (const exchange::message& m : e.messages)
+                leaving += m.part * part_of_group{q.blocks[b].positions, size_}.leaving(m.to);
+            if (setting_.on_ring(h)) leaving /= setting_.ring_share(h);
+            tally_.pass(i, h, {leaving * held * e.times, leaving * held * e.times});
+            if (setting_.where.tiers[at(h)].linked())
+                busiest_ = std::max(busiest_, leaving * held / setting_.rate(i, h));
+        }
+    }
+
+    // Links of the position and of what is inside it.
+    void pass_inside(std::size_t i, const exchange& e, double sent) {
+        const sample_place& q = setting_.place_of(i);
+        for (int h = 0; h <= setting_.where.from; ++h) {
+            const bool ring = setting_.on_ring(h);
+            if (ring && h < setting_.where.from) continue;
+            const double through = ring ? around_ring(setting_, e, size_) / setting_.ring_share(h) : sent;
+            tally_.pass(i, h, {through * q.below[at(h)] * e.times, through * q.below[at(h)] * e.times});
+            if (ring) busiest_ = std::max(busiest_, through * q.below.back() / setting_.rate(i, h));
+        }
+    }
+
+    void add_ends(std::size_t i, const exchange::message& m, int times) {
+        const sample_place& q = setting_.place_of(i);
+        const int there = setting_.level_between(q, q.position, wrap(q.position + m.to, size_));
+        const int back = setting_.level_between(q, wrap(q.position - m.to, size_), q.position);
+        tally_.add_message(i, true, m.part, there, times);
+        tally_.add_message(i, false, m.part, back, times);
+        for (const int level : {there, back})
+            latency_ = std::max(latency_, setting_.rates_on(setting_.machine.levels[at(level)]).step);
+        if (m.part > largest_ || (m.part == largest_ && there > largest_level_))
+            largest_ = m.part, largest_level_ = there;
+    }
+
+    load_tally& tally_;
+    const phase_setting& setting_;
+    const pattern& pattern_;
+    int size_;
+    // Of the exchange at hand.
+    double busiest_ = 0;  // link, in each step [s/B]
+    double largest_ = 0;  // message
+    int largest_level_ = 0;
+    double latency_ = 0;
+};
+
+}  // namespace
+
+phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
+    std::map<int, std::vector<std::size_t>> domains;
+    for (std::size_t i = 0; i < setting.where.places.size(); ++i) domains[setting.where.places[i].domain].push_back(i);
+    load_tally tally(setting);
+    for (const auto& [domain, samples] : domains) {
+        const int size = setting.place_of(samples.front()).positions;
+        if (size == 1) continue;
+        tally.begin(samples);
+        add_domain(tally, patterns.of(setting.by, setting.where.how, setting.down, size, setting.blocks));
+        tally.end();
+    }
+    return tally.finish();
+}
+
+void add_circulant(load_tally& tally, const pattern& p) { circulant_counter(tally, p).run(); }
+
+}  // namespace terrace::detail

@@ -1,0 +1,75 @@
+#include "planner/tuning.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "base/partition.hpp"
+#include "planner/devices.hpp"
+#include "planner/policy.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Returns the chunks that a vector of `bytes` may be cut into: so that the largest message between nodes, or the
+// largest part in memory, has one of the preferred lengths.
+std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
+    std::vector<std::int64_t> chunks;
+    if (bytes <= policy.largest_uncut) return chunks;
+    const std::span<const std::int64_t> lengths =
+        cost.crosses_network() ? std::span<const std::int64_t>(policy.message_lengths) : policy.shard_lengths;
+    for (const std::int64_t length : lengths) {
+        const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
+        const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), policy.chunk_unit);
+        if (chunk < bytes) chunks.push_back(chunk);
+    }
+    return chunks;
+}
+
+}  // namespace
+
+int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
+    if (has_root(c.cost.what()))
+        return through_memory(machine, 0) ? policy.lanes_of_root_in_memory : policy.lanes_of_root;
+    const auto comes_first = [](const stage& s) { return s.route_share > 0; };
+    const bool turns = std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first);
+    return turns ? policy.lanes_of_turns : policy.lanes;
+}
+
+int untried_lanes(const hierarchy& machine) noexcept {
+    return through_memory(machine, 0) ? policy.untried_lanes_in_memory : policy.untried_lanes;
+}
+
+std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    std::vector<std::pair<std::int64_t, pipeline>> chunked;
+    for (const std::int64_t chunk : chunks_for(c.cost, bytes))
+        chunked.emplace_back(chunk, c.cost.in_chunks(size, chunk));
+    std::vector<tuning> options;
+    const bool must_fit_cache = !c.cost.crosses_network() && !chunked.empty() && 2 * chunked.front().first <= bytes;
+    if (!must_fit_cache) options.push_back({1, 0, c.cost.time(size, 1, 0)});
+    for (int lanes = 2; lanes <= max_lanes(machine, c); ++lanes)
+        for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
+    return options;
+}
+
+tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
+    const std::vector<tuning> options = tunings(machine, c, bytes);
+    const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
+    const double good = std::min_element(options.begin(), options.end(), faster)->time * policy.worth_a_lane;
+    return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= good; });
+}
+
+rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes, collective what) {
+    return {.up_to = bytes,
+            .lanes = t.lanes,
+            .chunk = t.chunk,
+            .at = bytes,
+            .predicted = t.time,
+            .simulated = t.simulated,
+            .limit = limit(machine, bytes, what),
+            .stages = c.stages};
+}
+
+}  // namespace terrace::detail

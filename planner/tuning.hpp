@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/search.hpp"
+
+namespace terrace::detail {
+
+/// Lanes and chunk of a rule, and what a call then costs.
+struct tuning {
+    int lanes = 1;
+    std::int64_t chunk = 0;  ///< [B]; 0: the whole vector
+    double time = 0;         ///< predicted [s]
+    double simulated = 0;    ///< [s]; 0: not simulated
+
+    friend bool operator==(const tuning& a, const tuning& b) { return a.lanes == b.lanes && a.chunk == b.chunk; }
+};
+
+/// Returns the most chunks in flight that a candidate may have (planner_policy::lanes and below).
+int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept;
+
+/// Returns the lanes of candidates that cannot be simulated, where ranks have cores to themselves.
+int untried_lanes(const hierarchy& machine) noexcept;
+
+/// Returns all lanes and chunks that a candidate may run with, the preferred ones first. All candidates have the same
+/// choice, so that comparisons are of algorithms and nothing else.
+std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
+
+/// Returns the first of them whose predicted time is the least, or nearly so.
+tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
+
+/// Returns the rule that runs a candidate so, for up to `bytes`.
+rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes, collective what);
+
+}  // namespace terrace::detail

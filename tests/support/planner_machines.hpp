@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "machine/hierarchy_yaml.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::detail::test {
+
+// Machines that tests of the planner share.
+
+inline constexpr std::int64_t kib = 1 << 10, mib = 1 << 20;
+
+/// Returns a machine of up to three levels: nodes with shared memory, racks at 1 Gbit/s, a core at 500 Mbit/s.
+hierarchy machine(tree shape);
+
+hierarchy two_nodes();  ///< of 4 ranks
+hierarchy two_racks();  ///< of two nodes of 3 ranks
+hierarchy uneven();     ///< two racks of two and three nodes, of 4, 2, 3, 3 and 1 ranks
+
+/// Returns ranks on one network: 1 GB/s, alpha 10 us, o 2 us.
+hierarchy network(int ranks);
+
+/// Returns so many levels of two, all alike.
+hierarchy pairs_of_pairs(int levels);
+
+/// Returns three nodes of 4, 4 and 2 ranks, the last one with a link of another rate [B/s].
+hierarchy unequal_links(double slow);
+
+/// Returns three racks of two nodes of 2 ranks, whose racks' links are no faster than their nodes': lanes in step with
+/// one another queue for them.
+hierarchy three_racks();
+
+/// Returns nodes of 8 GPUs over NVLink, and a network with rates of its own for NCCL and MPI.
+hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<device_rates> mpi);
+
+/// Returns machines of one to three levels, even and uneven, some with levels that join nothing.
+std::vector<hierarchy> machines();
+
+}  // namespace terrace::detail::test

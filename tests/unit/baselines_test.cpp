@@ -1,0 +1,58 @@
+// Flat ring, two-level and central.
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "planner/planner.hpp"
+#include "planner/search.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+TEST(baseline, is_what_its_name_says) {
+    EXPECT_EQ(describe(two_racks(), baseline(two_racks(), "flat-ring").stages), "node+rack+core:12 scatter ring");
+    EXPECT_EQ(describe(two_racks(), baseline(two_racks(), "central").stages), "node+rack+core:12 root direct");
+    const candidate two = baseline(two_racks(), "two-level");
+    ASSERT_EQ(two.stages.size(), 2U);
+    EXPECT_EQ(two.stages[0].how, mode::root);
+    EXPECT_EQ(two.stages[0].levels, std::vector{0});
+    EXPECT_EQ(two.stages[1].levels, (std::vector{1, 2}));
+    EXPECT_EQ(two.stages[1].algorithm, "ring");
+    EXPECT_EQ(baseline(network(4), "two-level").stages.size(), 1U);
+}
+
+TEST(baseline, exists_for_every_collective) {
+    const auto text = [](const char* name, collective what) {
+        return describe(two_racks(), baseline(two_racks(), name, what).stages);
+    };
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        EXPECT_EQ(text("flat-ring", what), "node+rack+core:12 scatter ring");
+        EXPECT_EQ(text("two-level", what), "node:3 scatter shared_memory > rack+core:4 scatter ring");
+        EXPECT_THROW(text("central", what), usage_error);
+    }
+    for (const collective what : {collective::broadcast, collective::reduce}) {
+        EXPECT_EQ(baseline(two_racks(), "flat-ring", what).origin, "flat-chain");
+        EXPECT_EQ(text("flat-ring", what), "node+rack+core:12 root chain");
+        EXPECT_TRUE(text("two-level", what).ends_with(" > rack+core:4 root tree")) << text("two-level", what);
+        EXPECT_EQ(text("central", what), "node+rack+core:12 root direct");
+        EXPECT_THROW(rules_for(two_racks(), "staged", what), usage_error);
+    }
+}
+
+TEST(baseline, of_plans_is_flat_ring_and_two_level) {
+    const hierarchy h = two_racks();
+    pricer prices(h);
+    for (const collective what : all_collectives) {
+        const std::vector<priced_candidate> list = search(prices, what);
+        EXPECT_EQ(floor_of(list), (std::vector<std::size_t>{0, 1})) << to_string(what);
+    }
+    EXPECT_EQ(baseline_names(collective::allgather), (std::vector<std::string_view>{"flat-ring", "two-level"}));
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

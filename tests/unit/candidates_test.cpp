@@ -1,0 +1,257 @@
+// The ways to run a collective that the planner considers.
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_yaml.hpp"
+#include "planner/available.hpp"
+#include "planner/layout.hpp"
+#include "planner/planner.hpp"
+#include "planner/shapes.hpp"
+#include "planner/unequal_shares.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+TEST(shapes, keep_merge_and_split_levels) {
+    const auto text = [](const shape& s) {
+        std::string all;
+        for (const piece& p : s) all += std::to_string(p.group) + (p.split ? "/ " : " ");
+        return all;
+    };
+    std::vector<std::string> all;
+    for (const shape& s : shapes_of(machine(tree::uniform(std::vector{4, 3})))) all.push_back(text(s));
+    EXPECT_EQ(all, (std::vector<std::string>{"12 ", "4 3 ", "2/ 2/ 3 "}));
+    EXPECT_EQ(shapes_of(pairs_of_pairs(12)).size(), 513U) << "and a stage for each level";
+}
+
+TEST(unequal_shares, give_less_to_slow_links) {
+    EXPECT_TRUE(unequal_shares(two_nodes()).empty());
+    EXPECT_EQ(unequal_shares(unequal_links(62.5e6)), (std::vector{1, 1, 0}));
+    EXPECT_TRUE(unequal_shares(unequal_links(125e6)).empty()) << "alike";
+}
+
+// ---- candidates -----------------------------------------------------------------------------------------------------
+
+TEST(candidates, are_different_and_include_the_baselines) {
+    for (const hierarchy& h : machines()) {
+        const std::vector<candidate> all = candidates(h);
+        EXPECT_EQ(all[0].origin, "flat-ring");
+        EXPECT_EQ(all[1].origin, "two-level");
+        EXPECT_EQ(all[2].origin, "central");
+        std::set<std::string> seen;
+        for (std::size_t i = 3; i < all.size(); ++i) {
+            EXPECT_TRUE(seen.insert(describe(h, all[i].stages)).second) << describe(h, all[i].stages);
+        }
+    }
+}
+
+// GPUs share no memory.
+TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
+    std::set<mode> modes;
+    for (const hierarchy& h : machines())
+        for (const candidate& c : candidates(h))
+            for (const stage& s : c.stages) {
+                if (s.provider != provider::shared_memory) continue;
+                modes.insert(s.how);
+                EXPECT_EQ(s.levels, std::vector{0}) << describe(h, c.stages);
+            }
+    EXPECT_EQ(modes.size(), 2U);  // replicate in a node would stand below other stages
+    for (const fabric inner : {fabric::nvlink, fabric::pcie}) {
+        const hierarchy gpus{{link("pair", inner, 20e9, 2e-6, 1e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
+                             tree::uniform(std::vector{2, 2})};
+        for (const candidate& c : candidates(gpus))
+            for (const stage& s : c.stages) EXPECT_EQ(s.provider, provider::messages);
+    }
+    const hierarchy sockets{
+        {link("numa", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
+        tree::uniform(std::vector{4, 2})};
+    for (const auto& [what, rules] : make_plan("x", sockets).rules) {
+        if (what == collective::reduce) continue;  // one rank that reads all others is slower than a pipeline
+        for (const rule& r : rules)
+            for (const stage& s : r.stages)
+                EXPECT_EQ(s.provider, provider::shared_memory) << to_string(what) << ' ' << r.at;
+    }
+}
+
+TEST(candidates, merge_split_and_reorder_levels) {
+    const hierarchy h = machine(tree::uniform(std::vector{3, 8, 2}));
+    std::set<std::vector<int>> groups;
+    for (const candidate& c : candidates(h)) {
+        std::vector<int> sizes;
+        for (const stage& s : c.stages) sizes.push_back(s.group);
+        groups.insert(sizes);
+    }
+    for (const std::vector<int>& wanted : {std::vector{3, 8, 2}, {24, 2}, {3, 16}, {48}, {3, 2, 4, 2}, {3, 4, 2, 2}})
+        EXPECT_TRUE(groups.contains(wanted)) << ::testing::PrintToString(wanted);
+}
+
+TEST(candidates, all_compute_the_right_result) {
+    for (const hierarchy& h : machines())
+        for (const candidate& c : candidates(h)) {
+            const std::int64_t count = 2 * h.ranks() + 3;
+            std::vector<schedule> programs = generate_all(compose(h, c.stages, count, 1), collective::allreduce);
+            for (schedule& s : programs) s = lower(s, {});
+            const auto fault = find_fault(programs);
+            EXPECT_FALSE(fault) << describe(h, c.stages) << ": " << *fault;
+        }
+}
+
+TEST(candidates, have_the_collectives_mode) {
+    for (const hierarchy& h : machines())
+        for (const collective what : all_collectives)
+            for (const candidate& c : candidates(h, what))
+                for (const stage& s : c.stages) EXPECT_TRUE(can(s.how, what)) << describe(h, c.stages);
+}
+
+// Many chunks follow one another through it.
+TEST(candidates, of_roots_include_chains_over_merged_levels) {
+    for (const collective what : {collective::broadcast, collective::reduce}) {
+        std::set<std::string> all;
+        for (const candidate& c : candidates(two_racks(), what)) all.insert(describe(two_racks(), c.stages));
+        for (const char* wanted : {"node+rack+core:12 root chain", "node:3 root chain > rack+core:4 root chain",
+                                   "node+rack:6 root chain > core:2 root direct"})
+            EXPECT_TRUE(all.contains(wanted)) << ::testing::PrintToString(all);
+    }
+}
+
+// Levels that join nothing get no stage of their own.
+TEST(candidates, leave_out_levels_of_one_child) {
+    const hierarchy h = machine(tree::uniform(std::vector{1, 4, 2}));
+    for (const candidate& c : candidates(h)) {
+        if (c.origin != "staged" && c.origin != "mixed") continue;
+        for (const stage& s : c.stages) EXPECT_GT(s.group, 1) << describe(h, c.stages);
+    }
+}
+
+TEST(candidates, use_shared_memory_though_a_level_outside_joins_nothing) {
+    const hierarchy h{{link("node", fabric::shm, 1e10, 5e-7, 1e-7), link("net", fabric::ethernet, 1e9, 14e-6, 1e-7)},
+                      tree::uniform(std::vector{8, 1})};
+    const rule best = make_plan("one", h).rules.at(collective::allreduce).back();
+    ASSERT_EQ(best.stages.size(), 1u);
+    EXPECT_EQ(best.stages[0].provider, provider::shared_memory);
+    const hierarchy inside{{h.levels[0]}, tree::uniform(std::vector{8})};
+    EXPECT_EQ(predict(h, best.stages, mib, 1, 0).time,
+              predict(inside, {{{0}, 8, mode::scatter, "", provider::shared_memory}}, mib, 1, 0).time);
+}
+
+// Ways to group levels double with each level, and so do their ranks: machines of many take what is worth most.
+TEST(candidates, of_many_levels_are_not_too_many) {
+    const hierarchy h = pairs_of_pairs(12);
+    EXPECT_LT(sampler(h).ranks().size(), 100u);
+    const std::vector<candidate> all = candidates(h);
+    EXPECT_LT(all.size(), 4000u);
+    for (const std::size_t stages : {1u, 2u, 12u})
+        EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const candidate& c) {
+            return c.origin == "staged" && c.stages.size() == stages;
+        })) << stages;
+}
+
+// Who has a slow link gets less of the vector: equal parts would take 4/3 of the limit.
+TEST(candidates, weigh_unequal_links) {
+    const hierarchy h = unequal_links(62.5e6);
+    const plan_data plan = make_plan("m", h);
+    const rule& chosen = plan.choose(collective::allreduce, 32 * mib);
+    EXPECT_EQ(chosen.stages.back().shares, (std::vector{1, 1, 0}));
+    rule equal = chosen;
+    equal.stages.back().shares.clear();
+    const auto time = [&](const rule& r) { return predict(h, r.stages, 32 * mib, r.lanes, r.chunk).time; };
+    EXPECT_LT(time(chosen), limit(h, 32 * mib) / 0.97);
+    EXPECT_GT(time(equal), limit(h, 32 * mib) / 0.76);
+    EXPECT_EQ(parse_plan(plan.text, "m.yaml").choose(collective::allreduce, 32 * mib).stages, chosen.stages);
+
+    // And the result is right, for counts that leave some with nothing too.
+    for (const std::int64_t count : {0, 1, 9, 10, 1000}) {
+        std::vector<schedule> programs;
+        for (schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
+            programs.push_back(lower(std::move(s), {}));
+        EXPECT_EQ(find_fault(programs), std::nullopt) << count;
+    }
+    // Shares belong to the outermost stage, one for each sibling.
+    const auto refused = [&](std::vector<stage> stages) { EXPECT_THROW(stage_tree(h, stages), stage_error); };
+    std::vector<stage> stages = chosen.stages;
+    stages.back().shares = {1, 1};
+    refused(stages);
+    stages.back().shares = {0, 0, 0};
+    refused(stages);
+    stages = chosen.stages;
+    stages.front().shares = {1, 1, 0};
+    refused(stages);
+}
+
+// All ways to run a collective without splitting levels: every grouping of levels, every mode and every algorithm.
+class everything {
+public:
+    everything(const hierarchy& h, collective what) : machine_(h), what_(what) { extend(0); }
+
+    const std::vector<std::vector<stage>>& stages() const { return found_; }
+
+private:
+    void extend(int first) {
+        if (first == machine_.depth()) {
+            found_.push_back(current_);
+            for (std::vector<stage>& turns : turns_of(machine_, current_, 2)) found_.push_back(std::move(turns));
+            return;
+        }
+        std::vector<int> levels;
+        for (int last = first; last < machine_.depth(); ++last) {
+            levels.push_back(last);
+            for (const mode how : {mode::scatter, mode::root, mode::replicate}) {
+                if (!can(how, what_) || (how == mode::replicate && last + 1 < machine_.depth())) continue;
+                for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
+                    for (const algorithm& a : rows) {
+                        stage s = run_by({levels, group_of(levels), how}, a.name);
+                        if (!available(machine_, s, a)) continue;
+                        current_.push_back(std::move(s));
+                        extend(last + 1);
+                        current_.pop_back();
+                    }
+            }
+        }
+    }
+
+    int group_of(const std::vector<int>& levels) const {
+        std::set<int> sizes;
+        for (int d = 0; d < machine_.shape.domains(levels.back()); ++d) {
+            int first = d, end = d + 1;
+            for (auto l = levels.rbegin(); l != levels.rend(); ++l) {
+                first = machine_.shape.first_child(*l, first);
+                end = machine_.shape.first_child(*l, end);
+            }
+            sizes.insert(end - first);
+        }
+        return sizes.size() == 1 ? *sizes.begin() : 0;
+    }
+
+    const hierarchy& machine_;
+    collective what_;
+    std::vector<stage> current_;
+    std::vector<std::vector<stage>> found_;
+};
+
+TEST(candidates, contain_the_best_of_everything) {
+    for (const hierarchy& h :
+         {two_nodes(), two_racks(), uneven(), machine(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}})), torus_of({4, 3}, 2)})
+        for (const collective what : all_collectives) {
+            const everything all(h, what);
+            for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {
+                const ranked found = rank_candidates(h, bytes, what).front();
+                for (const std::vector<stage>& stages : all.stages())
+                    EXPECT_LE(found.how.predicted, tuned(h, {"", stages}, bytes, what).predicted * 1.01)
+                        << to_string(what) << " of " << bytes << ": " << describe(h, stages) << " beats "
+                        << describe(h, found.what.stages);
+            }
+        }
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

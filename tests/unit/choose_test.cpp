@@ -1,0 +1,171 @@
+// Rules and plans: what is chosen, and what every plan promises.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+const rule& rule_for(const std::vector<rule>& rules, std::int64_t bytes) {
+    return *std::find_if(rules.begin(), rules.end(), [&](const rule& r) { return bytes <= r.up_to; });
+}
+
+double time_of(const hierarchy& h, const rule& r, std::int64_t bytes, collective what) {
+    return predict(h, r.stages, bytes, r.lanes, r.chunk, what).time;
+}
+
+TEST(make_plan, gives_each_stage_between_gpus_to_what_is_faster_there) {
+    const device_rates sockets{.stage = 90e-6, .step = 60e-6, .bandwidth = 3e9};
+    const device_rates verbs{.stage = 25e-6, .step = 22e-6, .bandwidth = 10e9};
+    const device_rates mpi{.step = 25e-6, .bandwidth = 9e9};
+    const auto outermost = [](const hierarchy& h, std::int64_t bytes) {
+        return make_plan("x", h).choose(collective::allreduce, bytes).stages;
+    };
+    for (const std::int64_t bytes : {8 * kib, 64 * mib}) {
+        const std::vector<stage> slow = outermost(gpu_nodes(4, sockets, mpi), bytes);
+        EXPECT_EQ(slow.front().provider, provider::nccl);
+        EXPECT_EQ(slow.front().algorithm, "");
+        EXPECT_EQ(slow.back().provider, provider::mpi) << bytes;
+        EXPECT_NE(slow.back().algorithm, "");
+        const std::vector<stage> fast = outermost(gpu_nodes(4, verbs, mpi), bytes);
+        EXPECT_NE(fast.back().provider, provider::mpi) << bytes;
+        EXPECT_EQ(fast.front().provider, provider::nccl);
+        // What the file does not speak of is left alone.
+        for (const stage& s : outermost(gpu_nodes(4, verbs, {}), bytes)) EXPECT_NE(s.provider, provider::mpi);
+    }
+    // NCCL's own stages only where it knows the groups beforehand.
+    hierarchy uneven = gpu_nodes(2, verbs, mpi);
+    uneven.shape = tree({{8, 6}, {2}});
+    for (const candidate& c : candidates(uneven))
+        for (const stage& s : c.stages) EXPECT_NE(s.provider, provider::nccl);
+}
+
+TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
+    for (const hierarchy& h : machines())
+        for (const auto& [what, chosen] : make_plan("x", h).rules) {
+            const auto ring = rules_for(h, "flat-ring", what), two = rules_for(h, "two-level", what);
+            for (std::int64_t size = 8; size <= std::int64_t{1} << 30; size *= 2)
+                for (const std::int64_t bytes : {size, size + 1, size * 3 / 2}) {
+                    const rule& r = rule_for(chosen, bytes);
+                    if (r.simulated > 0) continue;  // below
+                    const double time = time_of(h, r, bytes, what) * (1 - 1e-9);
+                    const std::string where =
+                        fmt::format("{} of {} bytes on {}", to_string(what), bytes, shape_text(h.shape));
+                    EXPECT_LE(time, time_of(h, rule_for(ring, bytes), bytes, what)) << where;
+                    EXPECT_LE(time, time_of(h, rule_for(two, bytes), bytes, what)) << where;
+                }
+        }
+}
+
+TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
+    int decided = 0;
+    for (const hierarchy& h : {three_racks(), machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))})
+        for (const auto& [what, chosen] : make_plan("x", h).rules)
+            for (const rule& r : chosen) {
+                if (r.simulated == 0 || r.at > 2 * mib) continue;
+                ++decided;
+                const auto time = [&, what = what](const rule& how) { return simulate(h, how, what, r.at).time; };
+                EXPECT_NEAR(r.simulated, time(r), 0.02 * time(r)) << to_string(what) << " of " << r.at;
+                for (const char* name : {"flat-ring", "two-level"})
+                    EXPECT_LE(r.simulated, time(rule_for(rules_for(h, name, what), r.at)) * 1.02)
+                        << to_string(what) << " of " << r.at << ", " << name;
+            }
+    EXPECT_GE(decided, 2);
+}
+
+// Measured there: 7.7 ms for two-level, 9.4 for three lanes of 32 KiB through one stage by level, which has the best
+// price.
+TEST(make_plan, sees_lanes_that_queue_for_one_link) {
+    const hierarchy h = three_racks();
+    const std::vector<stage> by_level{{{0}, 2, mode::root, "", provider::shared_memory},
+                                      {{1}, 2, mode::scatter, "ring"},
+                                      {{2}, 3, mode::scatter, "ring"}};
+    const rule r = make_plan("x", h).choose(collective::allreduce, 512 * kib);
+    const double price = predict(h, by_level, 512 * kib, 3, 32 * kib).time;
+    const double simulated =
+        simulate(h, {.lanes = 3, .chunk = 32 * kib, .stages = by_level}, collective::allreduce, 512 * kib).time;
+    EXPECT_LT(price, predict(h, r.stages, 512 * kib, r.lanes, r.chunk).time);
+    EXPECT_GT(simulated, 1.25 * price);
+    EXPECT_LT(simulate(h, r, collective::allreduce, 512 * kib).time, 0.8 * simulated);
+    EXPECT_GT(r.simulated, 0);
+}
+
+// A large call on 52 GPUs has too many messages to be tried by simulation.
+TEST(make_plan, takes_more_lanes_where_it_cannot_try) {
+    const hierarchy h{
+        {link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
+        tree::uniform(std::vector{4, 13})};
+    rule how = make_plan("x", h).choose(collective::allreduce, 8 * mib);
+    EXPECT_EQ(how.simulated, 0);
+    const auto simulated = [&] { return simulate(h, how, collective::allreduce, 8 * mib).time; };
+    const double more = simulated();
+    EXPECT_LT(more, 1.1 * predict(h, how.stages, 8 * mib, how.lanes, how.chunk).time) << describe(h, how.stages);
+    how.lanes = 2;
+    EXPECT_GT(simulated(), 1.1 * more) << describe(h, how.stages);
+}
+
+TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
+    for (const hierarchy& h : machines())
+        for (const auto& [what, chosen] : make_plan("x", h).rules)
+            for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 30; bytes *= 8) {
+                const rule& r = rule_for(chosen, bytes);
+                if (r.simulated > 0) continue;
+                EXPECT_LE(time_of(h, r, bytes, what),
+                          rank_candidates(h, bytes, what).front().how.predicted * 1.02 * 1.01);
+            }
+}
+
+TEST(make_plan, covers_all_sizes_in_few_rules) {
+    for (const hierarchy& h : machines()) {
+        const plan_data r = make_plan("x", h);
+        EXPECT_EQ(r.rules.size(), all_collectives.size());
+        for (const auto& [what, rules] : r.rules) {
+            EXPECT_LE(rules.size(), 15U) << to_string(what);
+            EXPECT_EQ(rules.back().up_to, rule::no_bound);
+            EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
+            for (const rule& each : rules) EXPECT_LE(each.lanes, has_root(what) ? 16 : 4);
+            for (std::size_t i = 1; i < rules.size(); ++i) {
+                EXPECT_LT(rules[i - 1].up_to, rules[i].up_to);
+                EXPECT_FALSE(rules[i - 1].stages == rules[i].stages && rules[i - 1].lanes == rules[i].lanes &&
+                             rules[i - 1].chunk == rules[i].chunk);
+            }
+        }
+    }
+}
+
+// Racks of 16 nodes of 128 ranks; one node is a rank short and one rack a node.
+TEST(make_plan, takes_machines_of_many_ranks) {
+    std::vector<int> nodes(8 * 4 * 16 - 1, 128), racks(8 * 4, 16);
+    nodes[77] = 127;
+    racks[21] = 15;
+    hierarchy h = machine(tree({nodes, racks, {8 * 4}}));
+    const plan_data r = make_plan("x", h);
+    for (const auto& [what, rules] : r.rules)
+        EXPECT_TRUE(has_root(what) || rules.back().predicted < 1.2 * rules.back().limit) << to_string(what);
+    EXPECT_EQ(parse_plan(r.text, "x").text, r.text);
+}
+
+TEST(make_plan, gives_the_same_bytes_again) {
+    for (const hierarchy& h : machines()) {
+        const plan_data r = make_plan("x", h);
+        EXPECT_EQ(make_plan("x", h).text, r.text);
+        EXPECT_EQ(parse_plan(r.text, "x").text, r.text);
+    }
+}
+
+TEST(rules_for, staged_only_scatters) {
+    for (const rule& r : rules_for(two_racks(), "staged"))
+        for (const stage& s : r.stages) EXPECT_EQ(s.how, mode::scatter);
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

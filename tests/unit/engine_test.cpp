@@ -1,0 +1,145 @@
+// Calls in flight on one rank, on a network where the test says what completes when.
+
+#include "executor/engine.hpp"
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/fake_network.hpp"
+#include "support/sketch.hpp"
+
+namespace terrace::detail {
+namespace {
+
+using test::fake_rank;
+using test::sketch;
+
+// Programs that send one message to rank 1, or run one stage in lane slots.
+struct fixture {
+    explicit fixture(int lane_slots = 0) : rank(4, 1 << 20, engine::request_slots(2), lane_slots) {}
+
+    program& message() {
+        program::shape s;
+        s.chunks = {1, 1, 1};
+        const schedule only = sketch(1).add(action::send, 1).done();
+        return programs.emplace_back(only, only, s, rank.net);
+    }
+    program& stage(int lanes, std::int64_t chunks) {
+        program::shape s;
+        s.chunks = {1, chunks, 1};
+        s.lanes = lanes;
+        s.placed = true;
+        sketch only(1);
+        only.raw().groups = {group({0, 1}, {{0, 1}, {1, 1}})};
+        only.add({.what = action::stage_broadcast, .peer = 0, .dst = {}, .src = {buffer::send, {0, 1}}});
+        return programs.emplace_back(only.done(), only.done(), s, rank.net);
+    }
+    std::uint64_t issue(program& p) { return calls.issue(p, data, data); }
+    void progress() {
+        while (calls.progress()) {}
+    }
+    std::vector<std::string> waits() const {
+        waiting all;
+        calls.add_waits({10, 11, 12, 13}, all);
+        return all.lines;
+    }
+
+    fake_rank rank;
+    recorder events{false};
+    engine calls{rank.net, 2, events};
+    std::deque<program> programs;
+    float data[64] = {};
+};
+
+TEST(engine, calls_complete_in_any_order) {
+    fixture f;
+    EXPECT_TRUE(f.calls.idle());
+    EXPECT_EQ(f.issue(f.message()), 1u);
+    EXPECT_EQ(f.issue(f.message()), 2u);
+    f.progress();
+    ASSERT_EQ(f.rank.wire->in_flight.size(), 2u);
+    EXPECT_NE(f.rank.wire->in_flight[0].tag, f.rank.wire->in_flight[1].tag);
+    f.rank.wire->complete(1);
+    f.progress();
+    EXPECT_FALSE(f.calls.done(1));
+    EXPECT_TRUE(f.calls.done(2));
+    EXPECT_EQ(f.calls.oldest(), 1u);
+    f.rank.wire->complete();
+    f.progress();
+    EXPECT_TRUE(f.calls.idle());
+}
+
+TEST(engine, a_call_begins_when_few_enough_are_before_it) {
+    fixture f;
+    for (int k = 0; k < engine::most_running + 2; ++k) f.issue(f.message());
+    f.progress();
+    EXPECT_EQ(f.rank.wire->in_flight.size(), std::size_t{engine::most_running});
+    EXPECT_EQ(f.waits().at(engine::most_running), "call 17: waiting for earlier calls");
+    f.rank.wire->complete(5);
+    f.progress();
+    EXPECT_EQ(f.rank.wire->in_flight.size(), std::size_t{engine::most_running} - 1)
+        << "the tags of call 17 are those of call 1";
+    f.rank.wire->complete(0);
+    f.progress();
+    EXPECT_EQ(f.rank.wire->in_flight.size(), std::size_t{engine::most_running} - 1);
+    EXPECT_EQ(f.waits().size(), std::size_t{engine::most_running});
+}
+
+TEST(engine, says_what_calls_are_waiting_for_in_the_callers_numbers) {
+    fixture f;
+    f.issue(f.message());
+    f.progress();
+    waiting all;
+    f.calls.add_waits({10, 11, 12, 13}, all);
+    EXPECT_EQ(all.lines, (std::vector<std::string>{"call 1: stage 0 up, step 0, chunk 0: send to rank 11"}));
+    EXPECT_EQ(all.ranks, (std::set{11}));
+}
+
+TEST(engine, calls_occupy_lane_slots_in_turn) {
+    fixture f(3);
+    f.issue(f.stage(2, 3));  // slots 0 and 1, with chunks 0, 2 and 1
+    f.issue(f.stage(2, 2));  // slots 2 and 0
+    f.progress();
+    const auto turns = [&] {
+        std::vector<std::pair<int, std::uint64_t>> all;
+        for (const auto& s : f.rank.stages->in_flight) all.emplace_back(s.call->lane_slot, s.call->turn);
+        return all;
+    };
+    using expected = std::vector<std::pair<int, std::uint64_t>>;
+    EXPECT_EQ(turns(), (expected{{0, 0}, {1, 0}})) << "the second call waits for slot 0";
+    f.rank.stages->complete();
+    f.progress();
+    EXPECT_EQ(turns(), (expected{{1, 0}, {0, 1}}));
+    f.rank.stages->complete();
+    f.rank.stages->complete();
+    f.progress();
+    EXPECT_TRUE(f.calls.done(1));
+    EXPECT_EQ(turns(), (expected{{2, 0}, {0, 2}})) << "two chunks ran in slot 0 before";
+    EXPECT_EQ(f.rank.stages->in_flight[0].call->through, 1u);
+}
+
+TEST(engine, is_beginning_until_all_lanes_are_under_way) {
+    fixture f(2);
+    f.issue(f.stage(2, 2));
+    EXPECT_FALSE(f.calls.beginning()) << "the call has not begun";
+    f.calls.progress();
+    EXPECT_TRUE(f.calls.beginning());
+    f.progress();
+    EXPECT_FALSE(f.calls.beginning());
+}
+
+TEST(engine, age_is_that_of_the_oldest_call_since_it_was_first_asked) {
+    fixture f;
+    EXPECT_EQ(f.calls.age().count(), 0);
+    f.issue(f.message());
+    EXPECT_EQ(f.calls.age().count(), 0);
+    const auto one = f.calls.age(), two = f.calls.age();
+    EXPECT_LE(one, two);
+    EXPECT_GE(one.count(), 0);
+}
+
+}  // namespace
+}  // namespace terrace::detail

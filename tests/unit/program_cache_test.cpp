@@ -1,0 +1,93 @@
+// Which programs a communicator keeps, and which it drops.
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "api/program_cache.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+using cache = program_cache<std::unique_ptr<int>>;
+
+call_shape shape_of(int count) { return {.count = count, .counts = {}}; }
+
+cache::entry made(int count, std::uint64_t last_call = 0) {
+    return {shape_of(count), signature_of(shape_of(count)), false, std::make_unique<int>(count), last_call};
+}
+
+bool all_done(std::uint64_t) { return true; }
+
+}  // namespace
+
+TEST(program_cache, finds_programs_by_shape_and_property) {
+    cache c;
+    EXPECT_EQ(c.find(shape_of(1)), nullptr);
+    c.add(made(1), all_done);
+    c.add(made(2), all_done);
+    ASSERT_NE(c.find(shape_of(1)), nullptr);
+    EXPECT_EQ(*c.find(shape_of(1))->run, 1);
+    EXPECT_EQ(c.find(shape_of(1))->signature, signature_of(shape_of(1)));
+    EXPECT_EQ(c.use(shape_of(2), [](const cache::entry& e) { return e.peers_reach_it; }), nullptr);
+    EXPECT_EQ(c.use(shape_of(3)), nullptr);
+}
+
+TEST(program_cache, two_programs_may_have_one_shape) {
+    cache c;
+    c.add(made(1, 7), all_done).peers_reach_it = true;
+    c.add(made(1, 8), all_done);
+    const auto with = [&](bool reach) {
+        return c.use(shape_of(1), [&](const cache::entry& e) { return e.peers_reach_it == reach; })->last_call;
+    };
+    EXPECT_EQ(with(true), 7u);
+    EXPECT_EQ(with(false), 8u);
+}
+
+TEST(program_cache, drops_what_was_used_longest_ago) {
+    cache c;
+    const int capacity = static_cast<int>(cache::capacity);
+    for (int i = 0; i < capacity; ++i) c.add(made(i), all_done);
+    const int* first = c.use(shape_of(0))->run.get();
+    EXPECT_NE(c.find(shape_of(1)), nullptr);  // which is no use
+    c.add(made(capacity), all_done);
+    EXPECT_EQ(c.size(), cache::capacity);
+    EXPECT_EQ(c.find(shape_of(1)), nullptr);
+    ASSERT_NE(c.find(shape_of(0)), nullptr);
+    EXPECT_EQ(c.find(shape_of(0))->run.get(), first);  // at its address
+}
+
+TEST(program_cache, keeps_programs_in_use_beyond_its_capacity) {
+    cache c;
+    const int many = static_cast<int>(cache::capacity) + 8;
+    std::set<std::uint64_t> running;
+    const auto done = [&](std::uint64_t call) { return !running.contains(call); };
+    for (int i = 0; i < many; ++i) {
+        running.insert(static_cast<std::uint64_t>(i) + 1);
+        c.add(made(i, static_cast<std::uint64_t>(i) + 1), done);
+    }
+    EXPECT_EQ(c.size(), static_cast<std::size_t>(many));
+    running = {1};
+    c.add(made(many), done);
+    EXPECT_EQ(c.size(), cache::capacity);
+    EXPECT_NE(c.find(shape_of(0)), nullptr);
+    EXPECT_EQ(c.find(shape_of(1)), nullptr);
+}
+
+TEST(program_cache, keeps_programs_for_ever_where_that_is_asked_for) {
+    static int destroyed = 0;
+    struct counted {
+        ~counted() { destroyed += value; }
+        int value = 1;
+    };
+    {
+        program_cache<std::unique_ptr<counted>> c;
+        c.add({.shape = shape_of(1), .run = std::make_unique<counted>()}, all_done);
+        c.keep_for_ever();
+        EXPECT_EQ(c.size(), 0u);
+    }
+    EXPECT_EQ(destroyed, 0);
+}
+
+}  // namespace terrace::detail::test

@@ -1,0 +1,144 @@
+// What planners ask of algorithms is true of what the generators send, and rows that lack something are refused.
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+struct sent {
+    int step = 0, from = 0, to = 0;
+};
+
+std::vector<sent> messages_of(algorithm::generator emit, int size) {
+    std::vector<range> shards;
+    for (int i = 0; i < size; ++i) shards.push_back({8 * i, 8 * i + 8});
+    const group all_ranks = group::numbered(size).with_shards(shards);
+    std::vector<sent> all;
+    for (int position = 0; position < size; ++position) {
+        builder out(position, size, collective::allreduce, 8 * size);
+        emit(out, all_ranks.seen_from(position));
+        for (const instr& i : out.finish().instrs)
+            if (i.what == action::send) all.push_back({i.step, position, i.peer});
+    }
+    return all;
+}
+
+std::vector<algorithm::generator> generators_of(const algorithm& a) {
+    std::vector<algorithm::generator> all;
+    for (const auto emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce})
+        if (emit != nullptr) all.push_back(emit);
+    return all;
+}
+
+std::set<int> directions(const std::vector<sent>& messages, int size) {
+    std::set<int> result;
+    for (const sent& m : messages) result.insert(wrap(m.to - m.from, size));
+    return result;
+}
+
+// The most messages that a position is sent, or sends if that is less: one in a tree that leads to or from a root.
+int most_parents(const std::vector<sent>& messages) {
+    std::map<int, int> out, in;
+    for (const sent& m : messages) ++out[m.from], ++in[m.to];
+    const auto most = [](const std::map<int, int>& counts) {
+        int result = 0;
+        for (const auto& [position, count] : counts) result = std::max(result, count);
+        return result;
+    };
+    return std::min(most(out), most(in));
+}
+
+void expect_graph(const algorithm& a, algorithm::generator emit, int size) {
+    const std::vector<sent> messages = messages_of(emit, size);
+    const std::set<int> ways = directions(messages, size), forward{1}, back{size - 1}, both{1, size - 1};
+    const std::string which = std::string(a.name) + " of " + std::to_string(size);
+    EXPECT_EQ(a.graph == message_graph::one_neighbour, ways == forward || ways == back) << which;
+    EXPECT_EQ(a.graph == message_graph::both_neighbours, ways == both) << which;
+    if (a.graph == message_graph::tree) {
+        EXPECT_EQ(most_parents(messages), 1) << which;
+        EXPECT_EQ(a.startups(size), ceil_log2(size)) << which;
+    }
+    if (a.graph == message_graph::all_at_once) {
+        EXPECT_EQ(a.startups(size), 1) << which;
+    }
+}
+
+TEST(registry, graphs_are_those_of_the_messages) {
+    for (const algorithm& a : algorithms())
+        for (const auto emit : generators_of(a))
+            for (const int size : {5, 8})
+                if (a.sends()) expect_graph(a, emit, size);
+}
+
+// Each message of the whole vector but the first is sent by the position that the one before went to.
+TEST(registry, what_passes_on_sends_from_one_position_to_the_next) {
+    for (const algorithm& a : algorithms()) {
+        if (!a.sends()) continue;
+        for (const auto emit : generators_of(a)) {
+            std::vector<sent> messages = messages_of(emit, 6);
+            std::sort(messages.begin(), messages.end(), [](const sent& x, const sent& y) { return x.step < y.step; });
+            bool passes_on = messages.size() == 5;
+            for (std::size_t i = 1; i < messages.size(); ++i) passes_on &= messages[i].from == messages[i - 1].to;
+            EXPECT_EQ(a.passes_on, passes_on) << a.name;
+        }
+    }
+}
+
+TEST(registry, finds_algorithms_by_graph_and_mode) {
+    EXPECT_EQ(known_algorithms().find(message_graph::one_neighbour, mode::scatter), find_algorithm("ring"));
+    EXPECT_EQ(known_algorithms().find(message_graph::one_neighbour, mode::root), find_algorithm("chain"));
+    EXPECT_EQ(known_algorithms().find(message_graph::both_neighbours, mode::root), nullptr);
+    EXPECT_EQ(find_algorithm("rings"), nullptr);
+}
+
+// A row that does not say how many exchanges wait for one another is taken to wait in every step.
+TEST(registry, derives_startups_of_a_row_without_rounds) {
+    std::vector<algorithm> rows(algorithms().begin(), algorithms().end());
+    for (algorithm& a : rows) a.rounds = nullptr;
+    const algorithm_table table(rows);
+    for (const int size : {1, 2, 5, 16}) {
+        EXPECT_EQ(table.find("ring")->startups(size), size - 1);
+        EXPECT_EQ(table.find("halving")->startups(size), ceil_log2(size));
+        EXPECT_EQ(table.find("tree")->startups(size), ceil_log2(size));
+        EXPECT_GE(table.find("direct")->startups(size), size);  // the reduction is a step of its own
+    }
+}
+
+std::string refusal_of(algorithm row) {
+    try {
+        algorithm_table({std::move(row)});
+        return {};
+    } catch (const std::logic_error& e) {
+        return e.what();
+    }
+}
+
+TEST(registry, refuses_rows_that_lack_something) {
+    const algorithm whole = *find_algorithm("direct");
+    EXPECT_EQ(refusal_of(whole), "");
+    algorithm row = whole;
+    row.allgather = nullptr;
+    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode scatter needs both reduce_scatter and allgather");
+    row = whole;
+    row.reduce = nullptr;
+    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode root needs both reduce and broadcast");
+    algorithm nothing;
+    nothing.name = "nothing";
+    EXPECT_NE(refusal_of(nothing), "");
+    row = whole;
+    row.name = "";
+    EXPECT_EQ(refusal_of(row), "algorithm \"\": a row must have a name");
+    EXPECT_THROW(algorithm_table({whole, whole}), std::logic_error);
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

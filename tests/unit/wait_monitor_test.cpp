@@ -1,0 +1,76 @@
+// What a rank does while it waits: it writes dumps and gives up at the deadline.
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+
+#include "api/wait_monitor.hpp"
+#include "support/temporary.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+const call_shape one_float{.count = 1, .counts = {}};
+
+// Rank 0 of two compares a call, which rank 1 never makes.
+std::string wait_for_rank_1(const options& o, const std::function<void()>& meanwhile) {
+    loopback_world world(std::vector{2});
+    endpoint net(world.join(0), engine::request_slots(1));
+    recorder events(false);
+    engine calls(net, 1, events);
+    const std::vector<int> callers_rank{7, 8};
+    std::unique_ptr<wait_monitor> monitor;
+    call_check check(
+        net, callers_rank, options::checking::first, [] {},
+        [&] {
+            meanwhile();
+            monitor->watch();
+        });
+    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{check, calls, events, callers_rank, 7}, o);
+    try {
+        check.begin(one_float, signature_of(one_float));
+    } catch (const timeout_error& e) {
+        return e.what();
+    }
+    return {};
+}
+
+}  // namespace
+
+TEST(wait_monitor, gives_up_at_the_deadline_and_says_what_it_waits_for) {
+    options o;
+    o.timeout = std::chrono::milliseconds(20);
+    const std::string said = wait_for_rank_1(o, [] {});
+    EXPECT_TRUE(
+        said.starts_with("timed out after 0.02 s (options::timeout), waiting for rank 8: allreduce of 1 "
+                         "float32, sum (call 1): rank 8 has not made this call"))
+        << said;
+}
+
+TEST(wait_monitor, writes_a_dump_when_sigusr1_asks_for_one) {
+    const std::filesystem::path file = temporary("dump.7.json");
+    options o;
+    o.timeout = std::chrono::seconds(20);
+    o.dump_file = file.parent_path() / file.stem().stem();
+    bool asked = false;
+    wait_for_rank_1(o, [&] {
+        if (!std::exchange(asked, true)) std::raise(SIGUSR1);
+        else if (std::filesystem::exists(file)) o.timeout = std::chrono::milliseconds(1);
+    });
+    EXPECT_TRUE(std::filesystem::exists(file));
+}
+
+TEST(wait_monitor, a_message_names_all_ranks_and_the_first_operations) {
+    EXPECT_EQ(timeout_message(2, {{"a"}, {3}}), "timed out after 2 s (options::timeout), waiting for rank 3: a");
+    EXPECT_EQ(timeout_message(0.5, {{"a", "b", "c", "d", "e"}, {3, 5}}),
+              "timed out after 0.5 s (options::timeout), waiting for ranks 3, 5: a; b; c; and 2 more");
+}
+
+}  // namespace terrace::detail::test

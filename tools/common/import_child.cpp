@@ -1,0 +1,192 @@
+#include "tools/common/import_child.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+class descriptor {
+public:
+    explicit descriptor(int fd) noexcept : fd_(fd) {}
+    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    descriptor& operator=(descriptor&&) = delete;
+    ~descriptor() { close(); }
+    void close() noexcept {
+        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+    }
+    int get() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
+
+// ---- In the child ---------------------------------------------------------------------------------------------------
+
+// An answer is "H" and the node as JSON, or "E line column message".
+
+std::string refusal(int line, int column, std::string_view message) {
+    return fmt::format("E {} {} {}", line, column, message);
+}
+
+// What the error says without the place, which the parent puts before it again.
+std::string_view message_of(const input_error& e) {
+    const std::string_view text = e.what();
+    return text.substr(std::min(text.size(), text.find(": ", e.file().size()) + 2));
+}
+
+// Why hwloc refuses a file: the last line it wrote to where its messages go, but for the one that it always ends with.
+std::string last_words(int messages) {
+    std::string text(4096, '\0');
+    const off_t start = std::max<off_t>(0, ::lseek(messages, 0, SEEK_END) - static_cast<off_t>(text.size()));
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(::pread(messages, text.data(), text.size(), start), 0)));
+    std::istringstream lines(text);
+    std::string words;
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t first = line.find_first_not_of(" *");
+        if (first != line.npos && line.find("component discovery failed") == line.npos) words = line.substr(first);
+    }
+    return words;
+}
+
+std::string answer(const std::function<hardware()>& import, int messages) {
+    try {
+        return "H" + write_hardware(import());
+    } catch (const input_error& e) {
+        const std::string words = last_words(messages);
+        return refusal(e.line(), e.column(),
+                       words.empty() ? std::string(message_of(e)) : fmt::format("{} ({})", message_of(e), words));
+    } catch (const std::bad_alloc&) {
+        return refusal(0, 0, "the import needs too much memory");
+    } catch (const std::exception& e) {
+        return refusal(0, 0, e.what());
+    }
+}
+
+std::uint64_t address_space() {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// The hard limit lies above the soft one: at a hard limit on CPU time the kernel kills without saying why.
+void limit(int resource, std::uint64_t most) {
+    const rlimit soft_and_hard{most, most + 1};
+    ::setrlimit(static_cast<__rlimit_resource>(resource), &soft_and_hard);
+}
+
+[[noreturn]] void run_child(int out, const std::function<hardware()>& import, const import_limits& limits) {
+    // The importers' own messages would only confuse: the parent reports, with hwloc's reason for a refusal.
+    const int messages = ::memfd_create("messages", MFD_CLOEXEC);
+    ::dup2(messages, STDOUT_FILENO);
+    ::dup2(messages, STDERR_FILENO);
+    ::setenv("HWLOC_XML_VERBOSE", "1", 1);
+    ::setenv("HWLOC_SYNTHETIC_VERBOSE", "1", 1);
+    limit(RLIMIT_FSIZE, 1 << 20);
+    ::signal(SIGXFSZ, SIG_IGN);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu.count()));
+    limit(RLIMIT_AS, address_space() + limits.memory);
+    const std::string text = answer(import, messages);
+    std::string_view rest = text;
+    while (!rest.empty()) {
+        const ssize_t written = ::write(out, rest.data(), rest.size());
+        if (written < 0 && errno != EINTR) break;
+        if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    ::_exit(rest.empty() ? 0 : 1);
+}
+
+// ---- In the parent --------------------------------------------------------------------------------------------------
+
+// All that comes before the other end is closed; nothing if that takes too long.
+std::optional<std::string> read_until(int in, clock::time_point deadline) {
+    std::string text;
+    std::array<char, 64 << 10> block;
+    while (true) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
+        pollfd ready{in, POLLIN, 0};
+        const int events = left.count() > 0 ? ::poll(&ready, 1, static_cast<int>(left.count())) : 0;
+        if (events == 0) return {};
+        if (events < 0) continue;  // a signal
+        const ssize_t count = ::read(in, block.data(), block.size());
+        if (count == 0) return text;
+        if (count > 0) text.append(block.data(), static_cast<std::size_t>(count));
+    }
+}
+
+int wait_for(pid_t child) {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+}
+
+hardware read_answer(const std::string& file, const std::string& text) {
+    if (text.starts_with('H')) return read_hardware(std::string_view(text).substr(1));
+    std::istringstream in(text.substr(1));
+    int line = 0;
+    int column = 0;
+    std::string message;
+    in >> line >> column >> std::ws;
+    std::getline(in, message);
+    throw input_error(file, line, column, message);
+}
+
+}  // namespace
+
+hardware import_in_child(const std::function<hardware()>& import, const std::string& name,
+                         const import_limits& limits) {
+    const auto fail = [&](const std::string& message) { throw input_error(name, 0, 0, message); };
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail(fmt::format("no pipe for its import: {}", std::strerror(errno)));
+    const descriptor in(ends[0]);
+    descriptor out(ends[1]);
+    const clock::time_point deadline = clock::now() + limits.wall;
+    const pid_t child = ::fork();
+    if (child < 0) fail(fmt::format("no process for its import: {}", std::strerror(errno)));
+    if (child == 0) run_child(out.get(), import, limits);
+    out.close();
+
+    const auto text = read_until(in.get(), deadline);
+    if (!text) ::kill(child, SIGKILL);
+    const int status = wait_for(child);
+    if (!text)
+        fail(fmt::format("its import took longer than {} ms; the file is damaged or too large", limits.wall.count()));
+    if (WIFSIGNALED(status))
+        fail(fmt::format("its import ended by signal {} ({}); the file is damaged or too large", WTERMSIG(status),
+                         ::strsignal(WTERMSIG(status))));
+    if (WEXITSTATUS(status) != 0 || text->empty())
+        fail(fmt::format("its import ended with status {}; the file is damaged or too large", WEXITSTATUS(status)));
+    return read_answer(name, *text);
+}
+
+hardware read_node_in_child(const topology_format& format, const std::string& source) {
+    return import_in_child([&] { return read_node(format, source); }, source);
+}
+
+}  // namespace terrace::detail

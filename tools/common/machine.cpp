@@ -1,0 +1,111 @@
+#include "tools/common/machine.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "tools/common/import_child.hpp"
+#include "topology/formats.hpp"
+#include "topology/formats/slurm.hpp"
+#include "topology/nodes.hpp"
+#include "topology/restrict.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+std::vector<job_host> wanted_hosts(const machine_options& o) {
+    if (o.slurm_job) {
+        const char* list = std::getenv("SLURM_JOB_NODELIST");
+        if (!list)
+            throw usage_error("--slurm-job: SLURM_JOB_NODELIST is not set; run inside a Slurm job, or use --hosts");
+        return parse_hostlist(list);
+    }
+    constexpr std::size_t max_bytes = 8 << 20;
+    if (!o.hosts) return {};
+    std::error_code ignored;
+    if (std::filesystem::exists(*o.hosts, ignored)) return parse_hostfile(read_text(*o.hosts, max_bytes), *o.hosts);
+    try {
+        return parse_hostlist(*o.hosts);
+    } catch (const usage_error& e) {
+        throw usage_error(fmt::format("--hosts: there is no such file, and {}", e.what()));
+    }
+}
+
+topology read_source(const machine_options& o, const std::vector<std::string>& hosts) {
+    const topology_format& format = format_of(o.source);
+    if (!o.ranks.empty() && !format.describes_node())
+        throw usage_error(fmt::format(
+            "{}: --ranks is for the description of one node; a cluster file says `ranks:` itself", o.source));
+    return read_machine(format, o.source, parse_rank_unit(o.ranks),
+                        {.read_node = read_node_in_child, .hosts = hosts, .unit = parse_link_unit(o.link_unit)});
+}
+
+topology load(const machine_options& o, const std::vector<job_host>& hosts) {
+    std::vector<std::string> names;
+    for (const job_host& h : hosts) names.push_back(h.name);
+
+    topology t = read_source(o, names);
+    if (!o.slurm.empty()) {
+        const std::optional<uplink> nodes = t.node ? uplink_of(*t.node) : std::nullopt;
+        slurm_network network = read_slurm_topology(o.slurm, nodes, names, parse_link_unit(o.link_unit));
+        t = with_nodes(network.machine, std::move(t));
+        t.notes.insert(t.notes.end(), network.notes.begin(), network.notes.end());
+    }
+    return hosts.empty() ? t : restricted(std::move(t), hosts);
+}
+
+// Readers look twice at a file: which format it is, and what it says. Standard input becomes a file for as long.
+topology load_from_standard_input(const machine_options& o) {
+    std::string directory = (std::filesystem::temp_directory_path() / "terrace.XXXXXX").string();
+    if (::mkdtemp(directory.data()) == nullptr)
+        throw usage_error(fmt::format("-: no temporary directory: {}", std::strerror(errno)));
+    const std::filesystem::path file = std::filesystem::path(directory) / "stdin";
+    const auto remove = [](const std::string* d) {
+        std::error_code ignored;
+        std::filesystem::remove_all(*d, ignored);
+    };
+    const std::unique_ptr<const std::string, decltype(remove)> removed(&directory, remove);
+    {
+        std::ofstream out(file, std::ios::binary);
+        out << std::cin.rdbuf();
+    }
+    machine_options from_file = o;
+    from_file.source = file.string();
+    try {
+        return load_machine(from_file);
+    } catch (const error& e) {
+        std::string text = e.what();
+        for (std::size_t i; (i = text.find(file.string())) != text.npos;)
+            text.replace(i, file.string().size(), "standard input");
+        throw usage_error(text);
+    }
+}
+
+}  // namespace
+
+topology load_machine(const machine_options& o) {
+    if (o.source == "-") return load_from_standard_input(o);
+    const std::vector<job_host> hosts = wanted_hosts(o);
+    try {
+        return load(o, hosts);
+    } catch (const usage_error& e) {
+        // One word may have been meant for a file.
+        if (hosts.size() != 1 || hosts.front().name != o.hosts) throw;
+        throw usage_error(fmt::format("{}; nor is there a file \"{}\" for --hosts", e.what(), *o.hosts));
+    }
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,48 @@
+#include "tools/common/output_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+// YAML, JSON, and comments of any format.
+constexpr std::array<std::string_view, 3> marks{"by terrace", "made_by: terrace", "\"made_by\": \"terrace"};
+
+bool is_made_by_terrace(const std::filesystem::path& file) {
+    std::string text(4096, '\0');
+    std::ifstream in(file, std::ios::binary);
+    in.read(text.data(), static_cast<std::streamsize>(text.size()));
+    text.resize(static_cast<std::size_t>(in.gcount()));
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return 'A' <= c && c <= 'Z' ? c + 32 : c; });
+    return text.empty() ||
+           std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return text.find(mark) != text.npos; });
+}
+
+}  // namespace
+
+void expect_replaceable(const std::filesystem::path& file, std::initializer_list<std::filesystem::path> inputs,
+                        bool force) {
+    std::error_code ignored;
+    if (file.empty() || file == "-" || !std::filesystem::is_regular_file(file, ignored)) return;
+    for (const std::filesystem::path& input : inputs)
+        if (std::filesystem::equivalent(file, input, ignored))
+            throw usage_error(fmt::format("{}: this is the input, and is not overwritten; name another file to write",
+                                          file.string()));
+    if (!force && !is_made_by_terrace(file))
+        throw usage_error(
+            fmt::format("{}: this file exists and was not written by Terrace; name another file, or "
+                        "replace it with --force",
+                        file.string()));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,264 @@
+#include "tools/common/pages.hpp"
+
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <terrace/version.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+using options = std::vector<const CLI::Option*>;
+
+options shown_options(const CLI::App& app) {
+    return app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); });
+}
+
+std::vector<const CLI::App*> commands(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); });
+}
+
+// Text that roff prints as it stands.
+std::string roff(const std::string& text) {
+    std::string out;
+    bool first = true;
+    for (const char c : text) {
+        if (first && (c == '.' || c == '\'')) out += "\\&";
+        if (c == '\\') out += "\\e";
+        else if (c == '-') out += "\\-";
+        else out += c;
+        first = c == '\n';
+    }
+    return out;
+}
+
+std::string value_name(const CLI::Option& o) {
+    if (o.get_items_expected_max() == 0 || o.get_positional()) return "";
+    const std::string type = o.get_type_name();  // and, behind a colon, what is checked
+    return " " + type.substr(0, type.find(':'));
+}
+
+std::string synopsis(const CLI::App& app, const std::string& name) {
+    std::string text = fmt::format(".B {}\n", roff(name));
+    const options all = shown_options(app);
+    for (const CLI::Option* o : all)
+        if (!o->get_positional() && o->get_required())
+            text += fmt::format("{}{}\n", roff(o->get_name()), roff(value_name(*o)));
+    text += "[OPTIONS]\n";
+    for (const CLI::Option* o : all)
+        if (o->get_positional()) text += roff(o->get_name()) + "\n";
+    if (app.get_require_subcommand_min() > 0) text += "COMMAND ...\n";
+    return text;
+}
+
+std::string option_list(const CLI::App& app) {
+    std::string text;
+    for (const CLI::Option* o : shown_options(app)) {
+        std::string name = o->get_positional() ? o->get_name() : o->get_name(false, true);
+        for (std::size_t i = 0; (i = name.find(',', i)) != name.npos; i += 2) name.insert(i + 1, " ");
+        const std::string usual = o->get_default_str();
+        text += fmt::format(".TP\n.B {}\n{}{}\n", roff(name + value_name(*o)), roff(o->get_description()),
+                            usual.empty() ? "" : roff(fmt::format(" (default: {})", usual)));
+    }
+    return text;
+}
+
+std::string verbatim(const std::string& text) { return text.empty() ? "" : ".PP\n.nf\n" + roff(text) + "\n.fi\n"; }
+
+std::string joined_names(const std::vector<const CLI::App*>& apps, const char* separator) {
+    std::vector<std::string> names;
+    for (const CLI::App* a : apps) names.push_back(a->get_name());
+    return fmt::format("{}", fmt::join(names, separator));
+}
+
+std::string option_words(const CLI::App& app) {
+    std::vector<std::string> words;
+    for (const CLI::Option* o : shown_options(app)) {
+        for (const std::string& name : o->get_snames()) words.push_back("-" + name);
+        for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
+    }
+    for (const CLI::App* command : commands(app)) words.push_back(command->get_name());  // some look like options
+    return fmt::format("{}", fmt::join(words, " "));
+}
+
+// The values that an option accepts, where CLI11 checks that they are among a list, which it shows as TYPE:{a,b,c}.
+std::vector<std::string> values_of(const CLI::Option& o) {
+    const std::string type = o.get_type_name();
+    const std::size_t open = type.find('{'), close = type.rfind('}');
+    std::vector<std::string> values;
+    if (open == type.npos || close == type.npos || close < open) return values;
+    std::istringstream list(type.substr(open + 1, close - open - 1));
+    for (std::string value; std::getline(list, value, ',');) values.push_back(value);
+    return values;
+}
+
+bool has_argument(const CLI::Option& o) { return o.get_items_expected_max() > 0; }
+
+// "-o" and "--output", as typed.
+std::vector<std::string> spellings(const CLI::Option& o) {
+    std::vector<std::string> words;
+    for (const std::string& name : o.get_snames()) words.push_back("-" + name);
+    for (const std::string& name : o.get_lnames()) words.push_back("--" + name);
+    return words;
+}
+
+// Cases of a bash script: the word before the cursor is an option with a list of values.
+std::string bash_values(const CLI::App& app, const std::string& indent) {
+    std::string text;
+    for (const CLI::Option* o : shown_options(app))
+        if (const auto values = values_of(*o); !values.empty() && !o->get_positional())
+            text +=
+                fmt::format("{}{}) values='{}' ;;\n", indent, fmt::join(spellings(*o), "|"), fmt::join(values, " "));
+    return text;
+}
+
+// Inside single quotes of zsh's _arguments, where brackets and colons mean something.
+std::string zsh_text(const std::string& text) {
+    std::string made;
+    for (const char c : text) {
+        if (c == '\'') made += "'\\''";
+        else if (c == '[' || c == ']' || c == ':') made += fmt::format("\\{}", c);
+        else if (c == '\n') made += ' ';
+        else made += c;
+    }
+    return made;
+}
+
+std::string zsh_arguments(const CLI::App& app, const std::string& indent) {
+    std::string text = indent + "_arguments";
+    for (const CLI::Option* o : shown_options(app)) {
+        const auto values = values_of(*o);
+        const std::string action = values.empty() ? "_files" : fmt::format("({})", fmt::join(values, " "));
+        if (o->get_positional()) {
+            text += fmt::format(" \\\n{}    '*:{}:{}'", indent, zsh_text(o->get_name()), action);
+            continue;
+        }
+        for (const std::string& word : spellings(*o))
+            text += fmt::format(" \\\n{}    '{}[{}]{}'", indent, word, zsh_text(o->get_description()),
+                                has_argument(*o) ? ":value:" + action : "");
+    }
+    return text + "\n";
+}
+
+std::string fish_text(const std::string& text) {
+    std::string made;
+    for (const char c : text) {
+        if (c == '\'' || c == '\\') made += '\\';
+        made += c == '\n' ? ' ' : c;
+    }
+    return made;
+}
+
+std::string fish_options(const CLI::App& app, const std::string& program, const std::string& when) {
+    std::string text;
+    for (const CLI::Option* o : shown_options(app)) {
+        if (o->get_positional()) continue;
+        text += fmt::format("complete -c {} -n '{}'", program, when);
+        for (const std::string& name : o->get_snames()) text += " -s " + name;
+        for (const std::string& name : o->get_lnames()) text += " -l " + name;
+        if (const auto values = values_of(*o); !values.empty())
+            text += fmt::format(" -x -a '{}'", fmt::join(values, " "));
+        else if (has_argument(*o)) text += " -r";
+        text += fmt::format(" -d '{}'\n", fish_text(o->get_description()));
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string man_page(const CLI::App& app) {
+    const std::string name = app.get_name(), about = app.get_description();
+    std::string title = name;
+    std::transform(title.begin(), title.end(), title.begin(), [](char c) { return 'a' <= c && c <= 'z' ? c - 32 : c; });
+    std::string text = fmt::format(".TH {} 1 \"\" \"Terrace {}\" \"User Commands\"\n", roff(title), version());
+    text += fmt::format(".SH NAME\n{} \\- {}\n", roff(name), roff(about.substr(0, about.find('\n'))));
+    text += ".SH SYNOPSIS\n" + synopsis(app, name);
+    text += ".SH DESCRIPTION\n" + roff(about) + "\n";
+    text += ".SH OPTIONS\n" + option_list(app);
+    if (!commands(app).empty()) text += ".SH COMMANDS\n";
+    for (const CLI::App* command : commands(app)) {
+        const std::string full = name + " " + command->get_name();
+        text +=
+            fmt::format(".SS {}\n{}.PP\n{}\n", roff(full), synopsis(*command, full), roff(command->get_description()));
+        text += option_list(*command) + verbatim(command->get_footer());
+    }
+    text += ".SH NOTES\n" + verbatim(app.get_footer());
+    return text;
+}
+
+std::string bash_completion(const CLI::App& app) {
+    const std::vector<const CLI::App*> subcommands = commands(app);
+    std::string function = "_" + app.get_name();
+    std::replace(function.begin(), function.end(), '-', '_');
+    std::string text = fmt::format(
+        "{}() {{\n    local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}}\n"
+        "    local options='{}' commands='{}' values= i\n",
+        function, option_words(app), joined_names(subcommands, " "));
+    if (const std::string cases = bash_values(app, "        "); !cases.empty())
+        text += "    case $before in\n" + cases + "    esac\n";
+    if (!subcommands.empty()) {
+        text += "    for ((i = 1; i < COMP_CWORD; ++i)); do\n        case ${COMP_WORDS[i]} in\n";
+        for (const CLI::App* a : subcommands) {
+            text += fmt::format("            {})\n                options='{}' commands=\n", a->get_name(),
+                                option_words(*a));
+            if (const std::string cases = bash_values(*a, "                    "); !cases.empty())
+                text += "                case $before in\n" + cases + "                esac\n";
+            text += "                ;;\n";
+        }
+        text += "        esac\n    done\n";
+    }
+    return text + fmt::format(
+                      "    [[ -n $values ]] && {{ COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; }}\n"
+                      "    [[ $word == -* ]] || options=$commands\n"
+                      "    COMPREPLY=($(compgen -W \"$options\" -- \"$word\"))\n}}\n"
+                      "complete -o default -F {} {}\n",
+                      function, app.get_name());
+}
+
+std::string zsh_completion(const CLI::App& app) {
+    const std::vector<const CLI::App*> subcommands = commands(app);
+    std::string text = fmt::format("#compdef {}\n\n", app.get_name());
+    if (subcommands.empty()) return text + zsh_arguments(app, "");
+    text += "local -a commands=(\n";
+    for (const CLI::App* a : subcommands)
+        text += fmt::format("    '{}:{}'\n", a->get_name(), zsh_text(a->get_description()));
+    text += ")\nif ((CURRENT == 2)); then\n    _describe command commands\n    return\nfi\ncase $words[2] in\n";
+    for (const CLI::App* a : subcommands)
+        text += fmt::format("    {})\n        shift words\n        ((CURRENT--))\n{}        ;;\n", a->get_name(),
+                            zsh_arguments(*a, "        "));
+    return text + "esac\n";
+}
+
+std::string fish_completion(const CLI::App& app) {
+    const std::string program = app.get_name();
+    const std::vector<const CLI::App*> subcommands = commands(app);
+    if (subcommands.empty()) return fish_options(app, program, "true");
+    std::string text = fish_options(app, program, "__fish_use_subcommand");
+    for (const CLI::App* a : subcommands)
+        text += fmt::format("complete -c {} -n __fish_use_subcommand -f -a {} -d '{}'\n", program, a->get_name(),
+                            fish_text(a->get_description()));
+    for (const CLI::App* a : subcommands)
+        text += fish_options(*a, program, "__fish_seen_subcommand_from " + a->get_name());
+    return text;
+}
+
+void add_generate_option(CLI::App& app) {
+    const auto print = [&app](const std::string& what) {
+        throw CLI::CallForVersion(what == "man"    ? man_page(app)
+                                  : what == "bash" ? bash_completion(app)
+                                  : what == "zsh"  ? zsh_completion(app)
+                                                   : fish_completion(app),
+                                  0);
+    };
+    app.add_option_function<std::string>("--generate", print)
+        ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}))
+        ->group("");
+}
+
+}  // namespace terrace::detail

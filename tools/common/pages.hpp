@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include <CLI/App.hpp>
+
+namespace terrace::detail {
+
+/// A command's options and texts as a manual page (roff), its subcommands in sections of their own.
+std::string man_page(const CLI::App& app);
+
+/// Scripts that complete subcommands, options, the values of options that have a list of them, and file names.
+std::string bash_completion(const CLI::App& app);
+std::string zsh_completion(const CLI::App& app);
+std::string fish_completion(const CLI::App& app);
+
+/// Adds the hidden option `--generate man|bash|zsh|fish`, by which the build makes all four: like --version it prints
+/// and ends.
+void add_generate_option(CLI::App& app);
+
+}  // namespace terrace::detail

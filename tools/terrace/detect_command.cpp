@@ -1,0 +1,62 @@
+#include "tools/terrace/detect_command.hpp"
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/document.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
+#include "topology/describe.hpp"
+#include "topology/formats/cluster.hpp"
+#include "topology/formats/hwloc.hpp"
+#include "topology/nodes.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+std::string host_name() {
+    std::array<char, 256> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
+}
+
+// The node inside the cluster file, or as a file of its own beside it.
+std::string cluster_file(const topology& t, const detect_command& a) {
+    const std::string head = fmt::format(
+        "# {}, as hwloc sees it; made by terrace detect. Rates under `assumed` are not measured; correct them.\n",
+        t.name);
+    if (a.node_file.empty()) return head + write_cluster(t);
+    write_atomically(a.node_file, this_hardware_xml());
+    const std::filesystem::path directory = std::filesystem::path(a.output).parent_path();
+    const std::filesystem::path node =
+        a.output.empty() ? std::filesystem::path(a.node_file)
+                         : std::filesystem::path(a.node_file).lexically_relative(directory.empty() ? "." : directory);
+    return head + fmt::format("terrace_topology: 1\nname: {}\nnode: {{hwloc: {}{}}}\n", yaml_scalar(t.name),
+                              yaml_scalar((node.empty() ? std::filesystem::absolute(a.node_file) : node).string()),
+                              a.ranks.empty() ? "" : ", ranks: " + a.ranks);
+}
+
+}  // namespace
+
+int detect_command::run() const {
+    expect_replaceable(output, {node_file}, force);
+    expect_replaceable(node_file, {}, force);
+    topology t = single_node(host_name(), place_ranks(this_hardware(), parse_rank_unit(ranks), "this machine"));
+    t.machine.hosts = {t.name};
+    const std::string text = cluster_file(t, *this);
+    if (output.empty()) {
+        say_text(text);
+        return 0;
+    }
+    write_atomically(output, text);
+    say("{}\ncluster file: {}\n", describe_text(t), output);
+    return 0;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,238 @@
+#include "tools/terrace/doctor_command.hpp"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "api/environment.hpp"
+#include "base/units.hpp"
+#include "tools/build_config.hpp"
+#include "tools/common/output.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct finding {
+    enum class kind { ok, note, problem };
+    kind how = kind::ok;
+    std::string what;  // was looked at
+    std::string found;
+    std::string fix = {};
+};
+
+finding good(std::string what, std::string found) { return {finding::kind::ok, std::move(what), std::move(found)}; }
+finding noted(std::string what, std::string found, std::string fix) {
+    return {finding::kind::note, std::move(what), std::move(found), std::move(fix)};
+}
+finding bad(std::string what, std::string found, std::string fix) {
+    return {finding::kind::problem, std::move(what), std::move(found), std::move(fix)};
+}
+
+int cores() {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// The first line of what a program prints; empty if it cannot be run.
+std::string first_line_of(const std::string& command) {
+    const std::unique_ptr<FILE, int (*)(FILE*)> out(popen(command.c_str(), "r"), pclose);
+    std::array<char, 256> line{};
+    if (!out || std::fgets(line.data(), line.size(), out.get()) == nullptr) return "";
+    std::string text = line.data();
+    text.erase(text.find_last_not_of(" \n") + 1);
+    return text;
+}
+
+std::string first_line_in(const fs::path& file) {
+    std::ifstream in(file);
+    std::string line;
+    std::getline(in, line);
+    return line;
+}
+
+// ---- what is looked at ----------------------------------------------------------------------------------------------
+
+// A communicator's ranks keep some lane slots of up to about a MiB each there.
+finding shared_memory() {
+    constexpr std::int64_t each_rank = 16 << 20;
+    struct statvfs there {};
+    if (statvfs("/dev/shm", &there) != 0)
+        return bad("shared memory", "/dev/shm is not there",
+                   "mount it: mount -t tmpfs -o size=1g tmpfs /dev/shm; without it ranks of a node send messages");
+    const auto free = static_cast<std::int64_t>(there.f_bavail) * static_cast<std::int64_t>(there.f_frsize);
+    const std::string text = fmt::format("{} MiB free in /dev/shm", free >> 20);
+    if (free < each_rank * cores())
+        return bad("shared memory", text,
+                   fmt::format("{} a rank are wanted; in a container start it with --shm-size=1g, else mount -o "
+                               "remount,size=1g /dev/shm, and remove what dead programs left there",
+                               format_bytes(each_rank)));
+    return good("shared memory", text);
+}
+
+finding open_files() {
+    constexpr rlim_t wanted = 1024;
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    const std::string text = fmt::format("{} at a time", limit.rlim_cur);
+    if (limit.rlim_cur >= wanted) return good("open files", text);
+    return bad("open files", text, "every peer on another node takes a socket: ulimit -n 4096 where ranks start");
+}
+
+finding locked_memory() {
+    rlimit limit{};
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    std::error_code none;
+    const bool infiniband = fs::exists("/sys/class/infiniband", none) && !fs::is_empty("/sys/class/infiniband", none);
+    if (!infiniband) return good("locked memory", "no InfiniBand device needs any");
+    if (limit.rlim_cur == RLIM_INFINITY) return good("locked memory", "unlimited");
+    return bad("locked memory", fmt::format("{} KiB", limit.rlim_cur / 1024),
+               "InfiniBand registers buffers: `* - memlock unlimited` in /etc/security/limits.conf, and in the batch "
+               "system's unit LimitMEMLOCK=infinity");
+}
+
+std::vector<std::string> interfaces() {
+    std::set<std::string> names;
+    ifaddrs* all = nullptr;
+    if (getifaddrs(&all) != 0) return {};
+    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
+        const bool is_up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_LOOPBACK) == 0;
+        if (is_up && i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET) names.insert(i->ifa_name);
+    }
+    freeifaddrs(all);
+    return {names.begin(), names.end()};
+}
+
+finding networks() {
+    const std::vector<std::string> names = interfaces();
+    if (names.empty())
+        return noted("network", "no interface but loopback", "ranks of this node alone can run; bring one up for more");
+    const std::string list = fmt::format("{}", fmt::join(names, ", "));
+    if (names.size() == 1) return good("network", list);
+    return noted("network", list,
+                 fmt::format("MPI over TCP may use all of them, also those that lead nowhere: mpirun --mca "
+                             "btl_tcp_if_include {}",
+                             names.front()));
+}
+
+finding host_address() {
+    utsname self{};
+    uname(&self);
+    const std::string name = self.nodename;
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0)
+        return bad("host name", name + " has no address",
+                   fmt::format("add a line with this machine's address and {} to /etc/hosts", name));
+    std::string address;
+    bool reachable = false;
+    for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+        const in_addr ip = reinterpret_cast<const sockaddr_in*>(a->ai_addr)->sin_addr;
+        address = inet_ntoa(ip);
+        reachable |= ntohl(ip.s_addr) >> 24 != 127;
+    }
+    freeaddrinfo(found);
+    const std::string text = fmt::format("{} is {}", name, address);
+    if (reachable || interfaces().empty()) return good("host name", text);
+    return bad("host name", text,
+               fmt::format("other nodes would be told to connect to themselves; give {} this machine's address in "
+                           "/etc/hosts instead",
+                           name));
+}
+
+finding launcher() {
+    const std::string built = TERRACE_MPI_NAME " " TERRACE_MPI_VERSION, line = first_line_of("mpirun --version 2>&1");
+    const bool is_open_mpi = line.find("Open MPI") != line.npos || line.find("OpenRTE") != line.npos;
+    const bool is_hydra = line.find("HYDRA") != line.npos || line.find("MPICH") != line.npos;
+    if (!is_open_mpi && !is_hydra)
+        return bad("MPI", fmt::format("no mpirun in PATH; built against {}", built),
+                   "install it (openmpi-bin or mpich), or put its directory into PATH");
+    const bool same = is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI");
+    if (!same)
+        return bad("MPI", fmt::format("mpirun is of another MPI ({}); built against {}", line, built),
+                   "every rank would be alone: call that MPI's own, mpirun.openmpi or mpirun.mpich, or build with "
+                   "-Dmpi=");
+    return good("MPI", fmt::format("{}; built against {}", line, built));
+}
+
+finding user() {
+    if (geteuid() != 0) return good("user", "not root");
+    return noted("user", "root", "Open MPI starts nothing as root unless told to: mpirun --allow-run-as-root");
+}
+
+finding usable_cores() {
+    return noted("processors", fmt::format("{} for this process", cores()),
+                 "more ranks than that on this node take mpirun --oversubscribe --bind-to none --mca "
+                 "mpi_yield_when_idle 1");
+}
+
+finding gpu_driver() {
+    std::error_code none;
+    const fs::path version = "/proc/driver/nvidia/version";
+    const bool has_device = fs::exists("/dev/nvidia0", none);
+    if (!fs::exists(version, none))
+        return has_device ? bad("GPU driver", "/dev/nvidia0 is there, the driver is not loaded", "modprobe nvidia")
+                          : good("GPU driver", "no NVIDIA GPU");
+    if (has_device) return good("GPU driver", first_line_in(version));
+    return bad("GPU driver", first_line_in(version),
+               "the driver is there, but no /dev/nvidia0: start the container with --gpus all, or run nvidia-smi once "
+               "as root");
+}
+
+std::vector<finding> variables() {
+    std::vector<std::string> problems;
+    try {
+        options_from(process_environment(), problems);
+    } catch (const error& e) {
+        problems.push_back(e.what());
+    }
+    std::vector<finding> found;
+    for (const std::string& problem : problems)
+        found.push_back(
+            bad("variables", problem, "unset it, or see docs/reference/environment.md; terrace info lists all"));
+    if (found.empty()) found.push_back(good("variables", "TERRACE_* are as they should be"));
+    return found;
+}
+
+}  // namespace
+
+int doctor_command::run() const {
+    int status = 0;
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),  host_address(),
+                             launcher(),      user(),       usable_cores(),  gpu_driver()};
+    for (finding& f : variables()) all.push_back(std::move(f));
+    for (const finding& f : all) {
+        constexpr std::array marks{"ok  ", "note", "FIX "};
+        say("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
+        if (!f.fix.empty()) say("       {}\n", f.fix);
+        if (f.how == finding::kind::problem) status = 1;
+    }
+    return status;
+}
+
+}  // namespace terrace::detail

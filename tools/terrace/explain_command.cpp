@@ -1,0 +1,157 @@
+#include "tools/terrace/explain_command.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/units.hpp"
+#include "plan/routes.hpp"
+#include "planner/planner.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/table.hpp"
+#include "tools/terrace/arguments.hpp"
+#include "tools/terrace/picture.hpp"
+#include "tools/terrace/proof.hpp"
+#include "tools/terrace/summary.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::size_t shown_candidates = 10;
+
+bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
+
+void print_candidates(const plan_data& plan, collective what, const rule& chosen, const rule& at_size,
+                      std::int64_t bytes) {
+    const std::vector<ranked> all = rank_candidates(plan.machine, bytes, what);
+    table rows(">>>><<<");
+    rows.add({"", "#", "predicted", "of limit", "lanes", "origin", "stages"});
+    const auto add = [&](const std::string& mark, const std::string& place, const rule& r, const std::string& origin) {
+        rows.add({mark, place, format_duration(r.predicted), percent_of_limit(r.limit, r.predicted), lanes_text(r),
+                  origin, describe(plan.machine, r.stages)});
+    };
+    bool listed = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const bool is_chosen = all[i].how.stages == chosen.stages;
+        listed |= is_chosen;
+        if (i < shown_candidates || is_chosen || is_baseline(all[i].what))
+            add(is_chosen ? "->" : "", fmt::format("{}", i + 1), is_chosen ? at_size : all[i].how, all[i].what.origin);
+    }
+    if (!listed) add("->", "-", at_size, "the plan");
+    say("candidates ({}), each with its best lanes and chunk; -> is the plan's, with the plan's own lanes and chunk.\n"
+        "Among those within 2 % the planner chooses what costs the processors least, and keeps the stages of the\n"
+        "size below.\n{}\n",
+        all.size(), rows.text());
+}
+
+void print_stages(const plan_data& plan, collective what, const rule& chosen, const prediction& p) {
+    table rows("<>>");
+    rows.add({"stage", "time", "start-ups in it"});
+    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
+        rows.add({stage_text(plan.machine, chosen.stages[s]), format_duration(p.stages[s].time),
+                  format_duration(p.stages[s].latency)});
+    }
+    const int orders = routes_of(plan.machine, chosen.stages).count();
+    say("stages{} of one {}{}\n{}\n", what == collective::allreduce ? ", up and down," : "",
+        chosen.chunk == 0 ? "message" : fmt::format("chunk of {}", format_bytes(chosen.chunk)),
+        orders == 0 ? "" : fmt::format("; its parts take {} orders side by side, this is the longest", orders),
+        rows.text());
+}
+
+std::string busiest_processor(const hierarchy& machine) {
+    const int cores = machine.shared_cores();
+    return cores > 0 ? fmt::format("the {} cores that all ranks share", cores) : "processor of the busiest rank";
+}
+
+void print_links(const plan_data& plan, const prediction& p) {
+    table rows("<<>>>");
+    rows.add({"resource", "rate", "bytes", "busy", "of the call"});
+    for (const link_cost& l : p.links) {
+        const level& at = plan.machine.levels[static_cast<std::size_t>(l.level)];
+        rows.add({fmt::format("link into {} (child {})", at.name, l.child),
+                  format_bandwidth(plan.machine.rate(l.level, l.child)) + (at.bandwidth_assumed ? " *" : ""),
+                  fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
+                  p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
+    }
+    rows.add({busiest_processor(plan.machine), "", "", format_duration(p.cpu_time),
+              p.time > 0 ? fmt::format("{:.0f} %", 100 * p.cpu_time / p.time) : "-"});
+    say("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
+}
+
+// What the call would have to wait less for to be faster.
+std::string bottleneck(const plan_data& plan, const rule& chosen, const prediction& p) {
+    double startups = 0, sum = 0;
+    for (const stage_cost& s : p.stages) startups += s.latency, sum += s.time;
+    const auto link = std::max_element(p.links.begin(), p.links.end(),
+                                       [](const link_cost& a, const link_cost& b) { return a.time < b.time; });
+    if (p.time <= 0) return "nothing to do";
+    if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
+        return fmt::format("the links into {}", plan.machine.levels[static_cast<std::size_t>(link->level)].name);
+    if (p.cpu_time > startups) return fmt::format("{}: messages and reductions", busiest_processor(plan.machine));
+    if (chosen.chunk == 0 || startups > 0.5 * sum) return "start-ups: messages that wait for one another";
+    return "the lanes: stages of one chunk wait for one another";
+}
+
+// The machine with its links' loads, and the stages over it.
+picture picture_of(const plan_data& plan, const std::string& call, const rule& chosen, const prediction& p,
+                   double limit) {
+    const hierarchy& machine = plan.machine;
+    picture drawn{.machine = machine,
+                  .title = fmt::format("{}: {}", plan.name, call),
+                  .subtitle = fmt::format("predicted {}, limit {} ({} of it), lanes {}", format_duration(p.time),
+                                          format_duration(limit), percent_of_limit(limit, p.time), lanes_text(chosen))};
+    for (const link_cost& l : p.links)
+        drawn.loads.push_back(
+            {fmt::format("{:.3g} MB, {:.0f} %", l.bytes / 1e6, 100 * l.time / p.time), l.time / p.time});
+    const tree shape = stage_tree(machine, chosen.stages);
+    for (std::size_t s = 0; s < chosen.stages.size(); ++s) {
+        const stage& of = chosen.stages[s];
+        const auto sizes = std::minmax_element(shape.children()[s].begin(), shape.children()[s].end());
+        const std::string size = *sizes.first == *sizes.second ? fmt::format("{}", *sizes.first)
+                                                               : fmt::format("{} to {}", *sizes.first, *sizes.second);
+        drawn.stages.push_back({of.levels.front(),
+                                of.levels.back(),
+                                {fmt::format("{}. {}", s + 1, stage_text(machine, of)), "domains of " + size,
+                                 fmt::format("a chunk takes {}", format_duration(p.stages[s].time)),
+                                 fmt::format("{} of it start-ups", format_duration(p.stages[s].latency))}});
+    }
+    return drawn;
+}
+
+}  // namespace
+
+int explain_command::run() const {
+    const std::int64_t bytes = call.size();
+    const plan_data plan = read_runnable_plan(plan_file);
+    const collective what = call.what();
+    const rule& chosen = plan.choose(what, bytes);
+    const prediction p = predict(plan.machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
+    rule at_size = chosen;
+    at_size.predicted = p.time;
+    at_size.limit = limit(plan.machine, bytes, what);
+
+    if (svg || dot) {
+        const std::string title = fmt::format("{} of {}", call.collective, format_bytes(bytes));
+        const picture drawn = picture_of(plan, title, chosen, p, at_size.limit);
+        say_text(svg ? draw_svg(drawn) : draw_dot(drawn));
+        return 0;
+    }
+    say("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), plan.machine.ranks(),
+        shape_text(plan.machine.shape), rates_text(plan.machine));
+    say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
+    say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time), format_duration(at_size.limit),
+        percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
+    if (chosen.simulated > 0)
+        say("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
+            format_duration(chosen.simulated), format_bytes(chosen.at));
+    say("\n");
+    print_stages(plan, what, chosen, p);
+    print_links(plan, p);
+    say("bottleneck: {}\n\n", bottleneck(plan, chosen, p));
+    print_candidates(plan, what, chosen, at_size, bytes);
+    return 0;
+}
+
+}  // namespace terrace::detail

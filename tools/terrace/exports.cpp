@@ -1,0 +1,219 @@
+#include "tools/terrace/exports.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string xml_escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) out += c == '&' ? "&amp;" : c == '<' ? "&lt;" : c == '"' ? "&quot;" : std::string(1, c);
+    return out;
+}
+
+// Zones within zones, one per domain. A zone has a router, in a zone of its own, by which it is reached.
+class platform {
+public:
+    explicit platform(const hierarchy& machine) : machine_(machine) {}
+
+    std::string write(const std::string& name) {
+        out_ = fmt::format(
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM "
+            "\"https://simgrid.org/simgrid.dtd\">\n"
+            "<!-- {}: ranks are the hosts rank0 to rank{}; made by terrace export. -->\n<platform version=\"4.1\">\n",
+            xml_escaped(name), machine_.ranks() - 1);
+        if (machine_.torus_level() < machine_.depth()) torus();
+        else zone(machine_.depth() - 1, 0, 1);
+        return std::move(out_) + "</platform>\n";
+    }
+
+private:
+    static std::string zone_id(int level, int domain) { return fmt::format("zone{}_{}", level, domain); }
+    static std::string hub_id(int level, int domain) { return fmt::format("hub{}_{}", level, domain); }
+    static std::string router_id(int level, int domain) { return fmt::format("router{}_{}", level, domain); }
+
+    // Messages that meet at this level pass the links of all levels up to it, one on each side.
+    double link_latency(int level) const {
+        const double below = level == 0 ? 0 : machine_.levels[at(level - 1)].latency;
+        return std::max(0.0, machine_.levels[at(level)].latency - below) / 2;
+    }
+
+    // What is below a level: a zone, and by what it is reached.
+    static std::string inner_zone(int level, int child) {
+        return level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
+    }
+    static std::string inner_gate(int level, int child) {
+        return level == 0 ? fmt::format("rank{}", child) : router_id(level - 1, child);
+    }
+
+    void child_zone(int level, int child, int depth) {
+        if (level > 0) return zone(level - 1, child, depth);
+        out_ +=
+            fmt::format("{:{}}<zone id=\"zone_rank{}\" routing=\"None\"><host id=\"rank{}\" speed=\"1Gf\"/></zone>\n",
+                        "", 2 * depth, child, child);
+    }
+
+    // One zone of all nodes, each with a link to the next one of every dimension. Messages go the shortest way, and
+    // pay the start-up on each link.
+    void torus() {
+        const int first = machine_.torus_level(), nodes = machine_.shape.members(first);
+        const double inside = first == 0 ? 0 : machine_.levels[at(first - 1)].latency;
+        out_ += "  <zone id=\"torus\" routing=\"Floyd\">\n";
+        for (int n = 0; n < nodes; ++n) child_zone(first, n, 2);
+        std::string routes;
+        for (int l = first, stride = 1; l < machine_.depth(); stride *= machine_.shape.children(l, 0), ++l) {
+            const int size = machine_.shape.children(l, 0);
+            const double rate = machine_.levels[at(l)].bandwidth * machine_.ring_share(l) / stride;
+            for (int n = 0; n < nodes; ++n) {
+                const int place = wrap(n / stride, size), next = n + stride * (wrap(place + 1, size) - place);
+                if (size == 1 || (size == 2 && place == 1)) continue;  // one link between two
+                const std::string id = fmt::format("link{}_{}", l, n);
+                out_ += fmt::format(
+                    "    <link id=\"{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
+                    "sharing_policy=\"SPLITDUPLEX\"/>\n",
+                    id, rate, std::max(0.0, machine_.levels[at(l)].latency - inside));
+                for (const auto& [from, to, direction] : {std::tuple(n, next, "UP"), std::tuple(next, n, "DOWN")})
+                    routes += fmt::format(
+                        "    <zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
+                        "<link_ctn id=\"{}\" direction=\"{}\"/></zoneRoute>\n",
+                        inner_zone(first, from), inner_zone(first, to), inner_gate(first, from), inner_gate(first, to),
+                        id, direction);
+            }
+        }
+        out_ += routes + "  </zone>\n";
+    }
+
+    void zone(int level, int domain, int depth) {
+        const std::string indent(at(2 * depth), ' ');
+        const auto line = [&](const std::string& text) { out_ += indent + "  " + text + "\n"; };
+        out_ += fmt::format("{}<zone id=\"{}\" routing=\"Floyd\">\n", indent, zone_id(level, domain));
+        const int first = machine_.shape.first_child(level, domain);
+        const int last = machine_.shape.first_child(level, domain + 1);
+        for (int child = first; child < last; ++child) child_zone(level, child, depth + 1);
+        line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", hub_id(level, domain),
+                         router_id(level, domain)));
+        for (int child = first; child < last; ++child)
+            line(
+                fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
+                            "sharing_policy=\"SPLITDUPLEX\"/>",
+                            level, child, machine_.rate(level, child), link_latency(level)));
+        for (int child = first; child < last; ++child) {
+            const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
+            const std::string hub = hub_id(level, domain), router = router_id(level, domain);
+            const auto route = [&](const std::string& from, const std::string& gate_from, const std::string& to,
+                                   const std::string& gate_to, const char* direction) {
+                line(
+                    fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
+                                "<link_ctn id=\"link{}_{}\" direction=\"{}\"/></zoneRoute>",
+                                from, to, gate_from, gate_to, level, child, direction));
+            };
+            route(inner, gate, hub, router, "UP");
+            route(hub, router, inner, gate, "DOWN");
+        }
+        out_ += indent + "</zone>\n";
+    }
+
+    const hierarchy& machine_;
+    std::string out_;
+};
+
+json json_of(const hierarchy& machine, const rule& r) {
+    json stages = json::array();
+    for (const stage& s : r.stages) {
+        json levels = json::array();
+        for (const int l : s.levels) levels.push_back(machine.levels[at(l)].name);
+        stages.push_back({{"levels", levels}, {"mode", to_string(s.how)}, {"provider", to_string(s.provider)}});
+        if (s.sends()) stages.back()["algorithm"] = s.algorithm;
+        if (s.group > 0) stages.back()["group"] = s.group;
+        if (!s.shares.empty()) stages.back()["shares"] = s.shares;
+        if (s.route_share > 0) stages.back()["route_share"] = s.route_share;
+    }
+    json made{{"lanes", r.lanes},           {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
+              {"predicted_s", r.predicted}, {"limit_s", r.limit},     {"stages", stages}};
+    if (r.simulated > 0) made["simulated_s"] = r.simulated;
+    if (r.up_to == rule::no_bound) made["up_to_bytes"] = nullptr;
+    else made["up_to_bytes"] = r.up_to;
+    return made;
+}
+
+}  // namespace
+
+std::string rankfile(const hierarchy& machine) {
+    std::string out = "# made by terrace export --rankfile\n";
+    const std::vector<int> sizes = machine.node_sizes();
+    if (machine.hosts.empty())
+        out += fmt::format(
+            "# The plan names no hosts: +n0 is the first node of mpirun's allocation, so that mpirun needs one\n"
+            "# of {} nodes, from the scheduler or by --hostfile. With hosts: in the cluster file, or --hosts,\n"
+            "# terrace plan names them.\n",
+            sizes.size());
+    int rank = 0;
+    for (std::size_t node = 0; node < sizes.size(); ++node)
+        for (int slot = 0; slot < sizes[node]; ++slot)
+            out += fmt::format("rank {}={} slot={}\n", rank++,
+                               machine.hosts.empty() ? fmt::format("+n{}", node) : machine.hosts[node], slot);
+    return out;
+}
+
+std::string hostfile(const hierarchy& machine) {
+    if (machine.hosts.empty())
+        throw usage_error(
+            "--hostfile: the plan names no hosts; write `hosts:` into the cluster file, or plan with "
+            "--hosts, and plan again");
+    std::string out = "# made by terrace export --hostfile\n";
+    const std::vector<int> sizes = machine.node_sizes();
+    for (std::size_t node = 0; node < sizes.size(); ++node)
+        out += fmt::format("{} slots={}\n", machine.hosts[node], sizes[node]);
+    return out;
+}
+
+std::string simgrid_platform(const hierarchy& machine, const std::string& name) {
+    return platform(machine).write(name);
+}
+
+std::string plan_json(const plan_data& plan) {
+    json levels = json::array();
+    for (const level& l : plan.machine.levels) {
+        levels.push_back(
+            {{"name", l.name},
+             {"fabric", to_string(l.medium)},
+             {"bandwidth_bytes_per_s", l.bandwidth},
+             {"latency_s", l.latency},
+             {"overhead_s", l.overhead},
+             {"assumed",
+              {{"bandwidth", l.bandwidth_assumed}, {"latency", l.latency_assumed}, {"overhead", l.overhead_assumed}}}});
+        if (!l.rates.empty()) levels.back()["bandwidths_bytes_per_s"] = l.rates;
+    }
+    json rules;
+    for (const auto& [what, list] : plan.rules) {
+        json& of = rules[std::string(to_string(what))] = json::array();
+        for (const rule& r : list) of.push_back(json_of(plan.machine, r));
+    }
+    const json made{{"name", plan.name},
+                    {"made_by", plan.made_by},
+                    {"id", plan.id},
+                    {"verified", plan.verified},
+                    {"ranks", plan.machine.ranks()},
+                    {"nodes", plan.machine.node_sizes()},
+                    {"hosts", plan.machine.hosts},
+                    {"levels", levels},
+                    {"shape", plan.machine.shape.children()},
+                    {"rules", rules}};
+    return made.dump(2) + "\n";
+}
+
+}  // namespace terrace::detail

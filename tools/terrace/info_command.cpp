@@ -1,0 +1,130 @@
+#include "tools/terrace/info_command.hpp"
+
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <terrace/error.hpp>
+#include <terrace/version.hpp>
+
+#include "api/environment.hpp"
+#include "tools/build_config.hpp"
+#include "tools/common/gpu_info.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/table.hpp"
+#include "transport/module.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+struct backend {
+    std::string_view name;
+    bool available;
+    std::string detail;  // which, or why not
+};
+
+backend mpi_backend() {
+    std::vector<std::string_view> found;
+    for (const std::string_view library : {"openmpi", "mpich"})
+        if (std::filesystem::exists(find_module(module_for_mpi(library)))) found.push_back(name_of_mpi(library));
+    if (found.empty()) return {"mpi", false, module_for_mpi("openmpi").absent};
+    return {"mpi", true,
+            fmt::format("modules for {}; built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION
+                        ", which " TERRACE_MPI_OF_GPUS,
+                        fmt::join(found, " and "))};
+}
+
+std::vector<backend> backends_by(std::span<const std::string> environment) {
+    const char* module = value_in(environment, "TERRACE_GPU_MODULE");
+    const gpu_info gpus = look_for_gpus(module != nullptr ? module : "");
+    return {mpi_backend(),
+            {"shm", true, "ranks of one node reduce in POSIX shared memory"},
+            {"loopback", true, "ranks are threads of one process"},
+            {"cuda", gpus.cuda.usable, gpus.cuda.detail},
+            {"nccl", gpus.nccl.usable, gpus.nccl.detail}};
+}
+
+struct library {
+    std::string_view name, version;
+};
+constexpr std::array libraries{
+    library{"hwloc", TERRACE_HWLOC_VERSION},
+    library{"yaml-cpp", TERRACE_YAML_VERSION},
+    library{"pugixml", TERRACE_PUGIXML_VERSION},
+    library{"compiler", TERRACE_COMPILER},
+};
+
+struct setting {
+    const variable* what;
+    std::string value;
+    bool from_environment;
+};
+
+struct findings {
+    std::vector<backend> backends;
+    std::vector<setting> settings;
+    std::vector<std::string> problems;
+};
+
+findings look_around() {
+    findings found;
+    const std::vector<std::string> environment = process_environment();
+    found.backends = backends_by(environment);
+    for (const variable& v : environment_variables()) {
+        const char* set = value_in(environment, v.name);
+        found.settings.push_back({&v, std::string(set != nullptr ? set : v.fallback), set != nullptr});
+    }
+    try {
+        options_from(environment, found.problems);
+    } catch (const error& e) {
+        found.problems.push_back(e.what());
+    }
+    return found;
+}
+
+std::string as_text(const findings& found) {
+    table ends("<<<"), parts("<<"), settings("<<<<");
+    for (const backend& b : found.backends) ends.add({std::string(b.name), b.available ? "yes" : "no", b.detail});
+    for (const library& l : libraries) parts.add({std::string(l.name), std::string(l.version)});
+    for (const setting& s : found.settings)
+        settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value,
+                      s.from_environment ? "environment" : "default",
+                      fmt::format("{} ({})", s.what->meaning, s.what->allowed)});
+    std::string text = fmt::format("terrace {}\n\nback ends\n{}\nbuilt with\n{}\nvariables\n{}", version(), ends.text(),
+                                   parts.text(), settings.text());
+    for (const std::string& problem : found.problems) text += fmt::format("\n{}\n", problem);
+    return text;
+}
+
+std::string as_json(const findings& found) {
+    using nlohmann::ordered_json;
+    ordered_json info{{"version", version()}};
+    for (const backend& b : found.backends)
+        info["backends"].push_back({{"name", b.name}, {"available", b.available}, {"detail", b.detail}});
+    for (const library& l : libraries) info["built_with"][std::string(l.name)] = l.version;
+    for (const setting& s : found.settings)
+        info["variables"].push_back({{"name", s.what->name},
+                                     {"value", s.value.empty() ? ordered_json() : ordered_json(s.value)},
+                                     {"source", s.from_environment ? "environment" : "default"},
+                                     {"allowed", s.what->allowed},
+                                     {"meaning", s.what->meaning}});
+    info["problems"] = found.problems;
+    return info.dump(2) + '\n';
+}
+
+}  // namespace
+
+int info_command::run() const {
+    const findings found = look_around();
+    say_text(json ? as_json(found) : as_text(found));
+    return found.problems.empty() ? 0 : 1;
+}
+
+}  // namespace terrace::detail

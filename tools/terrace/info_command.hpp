@@ -1,0 +1,13 @@
+#pragma once
+
+namespace terrace::detail {
+
+/// `terrace info [--json]`: what this Terrace is, what it was built with, and what the environment tells it.
+struct info_command {
+    bool json = false;
+
+    /// @returns the exit code: 1 where that has something wrong
+    int run() const;
+};
+
+}  // namespace terrace::detail

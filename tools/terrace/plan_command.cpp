@@ -1,0 +1,142 @@
+#include "tools/terrace/plan_command.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/units.hpp"
+#include "plan/plan_yaml.hpp"
+#include "planner/planner.hpp"
+#include "tools/common/machine.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
+#include "tools/common/table.hpp"
+#include "tools/terrace/proof.hpp"
+#include "tools/terrace/summary.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// What a plan may spend on proofs, in instructions of all ranks: a few seconds. Counted, not timed, so that the same
+// cluster gives the same file everywhere.
+constexpr std::int64_t proof_budget = 1'000'000;
+
+// A cluster's name as the name of a file in this directory.
+std::string file_name(std::string name) {
+    std::replace(name.begin(), name.end(), '/', '_');
+    if (name.starts_with('.')) name.front() = '_';
+    return name;
+}
+
+// Programs times ranks that are proved by groups where they do not fit: a few seconds too.
+constexpr std::int64_t group_budget = 500'000;
+
+// Proves what fits the budgets and says so in the plan. Returns the fault if there is one.
+std::optional<std::string> verify(plan_data& plan) {
+    std::int64_t spent = 0;
+    std::size_t whole = 0, by_groups = 0;
+    const std::vector<claim> claims = claims_of(plan);  // allreduce first
+    const bool has_time = static_cast<std::int64_t>(claims.size()) * plan.machine.ranks() <= group_budget;
+    group_proof groups;
+    for (const claim& c : claims) {
+        const std::int64_t work = work_of(plan, c);
+        const bool fits = work <= proof_budget / 4 && spent + work <= proof_budget;
+        if (!fits && !has_time) continue;
+        if (fits) spent += work;
+        ++(fits ? whole : by_groups);
+        const auto fault = fits ? prove(plan, c) : prove_by_groups(plan, c, groups);
+        if (fault) return fmt::format("{}: {}", describe(plan, c), *fault);
+    }
+    const std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
+    if (whole == claims.size()) plan.verified = counts;
+    else if (whole + by_groups == claims.size())
+        plan.verified = fmt::format("{}: {} programs whole, {} by groups", counts, whole, by_groups);
+    else
+        plan.verified = fmt::format("{} of {} programs, what fits {} instructions; terrace verify proves the rest",
+                                    whole, claims.size(), proof_budget);
+    plan = finished(std::move(plan));
+    return {};
+}
+
+void print_allreduce(const plan_data& plan) {
+    const candidate ring = baseline(plan.machine, "flat-ring"), two = baseline(plan.machine, "two-level");
+    table rows(">>>>>><<");
+    rows.add({"up to", "predicted", "limit", "of limit", "flat ring", "two-level", "lanes", "stages"});
+    for (const rule& r : plan.rules.at(collective::allreduce)) {
+        const auto gain = [&](const candidate& c) {
+            return ratio_text(tuned(plan.machine, c, r.at).predicted, r.predicted);
+        };
+        rows.add({bound_text(r.up_to), predicted_text(r), format_duration(r.limit),
+                  percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
+                  describe(plan.machine, r.stages)});
+    }
+    say("allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
+        "they take\n{}\n",
+        format_bytes(plan.rules.at(collective::allreduce).back().at), rows.text());
+}
+
+void print_others(const plan_data& plan) {
+    table rows("<>>><<");
+    rows.add({"", "up to", "predicted", "of limit", "lanes", "stages"});
+    for (const auto& [what, rules] : plan.rules) {
+        if (what == collective::allreduce) continue;
+        for (const rule& r : rules)
+            rows.add({&r == &rules.front() ? std::string(to_string(what)) : "", bound_text(r.up_to), predicted_text(r),
+                      percent_of_limit(r.limit, r.predicted), lanes_text(r), describe(plan.machine, r.stages)});
+    }
+    say("the others, by the size of the vector (of all blocks together)\n{}\n", rows.text());
+}
+
+void print_summary(const plan_data& plan) {
+    say("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
+        rates_text(plan.machine));
+    print_allreduce(plan);
+    print_others(plan);
+    say("verified: {}\n", plan.verified);
+}
+
+// Files have limits that machines are within.
+void expect_readable(const plan_data& plan, const std::string& source, const std::string& file) {
+    try {
+        parse_plan(plan.text, file);
+    } catch (const input_error& e) {
+        throw input_error(source, 0, 0,
+                          fmt::format("the plan is not written, as Terrace could not read it ({}); plan for a "
+                                      "part of the machine (--hosts), or give the links of a level one "
+                                      "bandwidth",
+                                      e.what()));
+    }
+}
+
+}  // namespace
+
+int plan_command::run() const {
+    expect_replaceable(output, {machine.source, machine.slurm, machine.hosts.value_or("")}, force);
+    const topology t = load_machine(machine);
+    plan_data plan = make_plan(t.name, t.machine);
+    if (const auto fault = verify(plan)) {
+        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
+        return 1;
+    }
+    const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
+    expect_replaceable(file, {machine.source, machine.slurm}, force);
+    expect_readable(plan, machine.source, file);
+    if (output == "-") {
+        say_text(plan.text);
+        return 0;
+    }
+    write_atomically(file, plan.text);
+    print_summary(plan);
+    for (const std::string& note : t.notes) say("note: {}\n", note);
+    say("plan: {}\n", file);
+    return 0;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "tools/common/machine.hpp"
+
+namespace terrace::detail {
+
+/// `terrace plan MACHINE [-o FILE] [--force]`: makes a plan for a cluster, proves what it can of it, and writes it.
+struct plan_command {
+    machine_options machine;
+    std::string output;  ///< a file; -: standard output; empty: the cluster's name with .plan.yaml, here
+    bool force = false;  ///< replaces a file that Terrace did not write
+
+    /// @returns the exit code: 1 where the plan is wrong, and not written
+    int run() const;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,143 @@
+#include "tools/terrace/proof.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "plan/plan_yaml.hpp"
+#include "plan/routes.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/slice.hpp"
+#include "schedule/verify.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::int64_t element = 4;  // bytes: float32
+
+const rule& rule_of(const plan_data& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
+
+block_layout lay_out(const plan_data& plan, const claim& c) {
+    const std::vector<stage>& stages = rule_of(plan, c).stages;
+    if (has_blocks(c.what)) return compose_blocks(plan.machine, stages, std::vector(at(plan.machine.ranks()), c.count));
+    return {compose(plan.machine, stages, c.count, quantum_of(element), has_root(c.what) ? c.root : -1), {}};
+}
+
+// Of the caller's buffer of all blocks.
+std::vector<range> callers_blocks(int ranks, const claim& c) {
+    std::vector<range> blocks;
+    for (int r = 0; r < ranks; ++r) blocks.push_back({r * c.count, (r + 1) * c.count});
+    return blocks;
+}
+
+// Elements (of a block) of the smallest and the largest message a rule is for; of the size it was made for, where it
+// has no bound.
+std::vector<std::int64_t> bounds(const std::vector<rule>& rules, std::size_t r, int blocks) {
+    std::vector<std::int64_t> counts;
+    if (r > 0) counts.push_back(rules[r - 1].up_to / element / blocks + 1);
+    counts.push_back(rules[r].at / element / blocks);
+    return counts;
+}
+
+void add_claims(const plan_data& plan, collective what, int root, std::optional<std::int64_t> count,
+                std::vector<claim>& claims) {
+    const int ranks = plan.machine.ranks(), blocks = has_blocks(what) ? ranks : 1;
+    const std::vector<rule>& rules = plan.rules.at(what);
+    for (std::size_t r = 0; r < rules.size(); ++r) {
+        std::set<std::int64_t> known;
+        const auto add = [&](std::int64_t message) {
+            const slicing s = slice(message, element, rules[r], blocks);
+            for (const std::int64_t chunk : {s.chunk, s.tail})
+                if (known.insert(chunk).second)
+                    claims.push_back(
+                        {what, r, chunk, root,
+                         fmt::format("{} of {} elements", has_blocks(what) ? "blocks" : "a message", message)});
+        };
+        if (count) {
+            add(*count);
+            continue;
+        }
+        for (const int message : {0, 1, ranks - 1, ranks, 2 * ranks + 3}) add(message);
+        for (const std::int64_t message : bounds(rules, r, blocks)) add(message);
+    }
+}
+
+// Of one rank of a group, about: of its first position. Beyond a thousand positions, of a ring.
+std::int64_t instructions_of(const algorithm& a, algorithm::generator emit, int size) {
+    if (emit == nullptr) return 0;
+    if (size > 1024) return 2 * a.startups(size);
+    builder out(0, size, collective::allreduce, size);
+    emit(out, group::numbered(size));
+    return static_cast<std::int64_t>(lower(out.finish(), {}).instrs.size());
+}
+
+}  // namespace
+
+plan_data read_runnable_plan(const std::filesystem::path& file) {
+    plan_data plan = read_plan(file);
+    check_runnable(plan);
+    return plan;
+}
+
+std::vector<claim> claims_of(const plan_data& plan, std::optional<std::int64_t> count) {
+    const int last = plan.machine.ranks() - 1;
+    std::vector<claim> claims;
+    for (const auto& [what, rules] : plan.rules)
+        for (const int root : has_root(what) ? std::set{0, last / 2, last} : std::set{0})
+            add_claims(plan, what, root, count, claims);
+    return claims;
+}
+
+std::int64_t work_of(const plan_data& plan, const claim& c) {
+    const std::int64_t ranks = plan.machine.ranks();
+    const std::vector<stage>& stages = rule_of(plan, c).stages;
+    const tree shape = stage_tree(plan.machine, stages);
+    const routes ways = routes_of(plan.machine, stages);
+    std::int64_t work = 8 * ranks;                  // what a rank costs by itself
+    if (has_blocks(c.what)) work += ranks * ranks;  // blocks are copied one by one
+    std::int64_t holders = ranks;
+    for (int l = 0; l < shape.depth(); ++l) {
+        const algorithm& by = *find_algorithm(stages[at(l)]);
+        const mode how = stages[at(l)].how;
+        const int size = *std::max_element(shape.children()[at(l)].begin(), shape.children()[at(l)].end());
+        const std::int64_t groups = holders * (l < ways.common ? 1 : ways.count());
+        if (goes_up(c.what)) work += groups * instructions_of(by, by.up(how), size);
+        if (goes_down(c.what)) work += groups * instructions_of(by, by.down(how), size);
+        if (how == mode::root) holders = std::max<std::int64_t>(shape.domains(l), holders / size);
+    }
+    return work;
+}
+
+std::optional<std::string> prove_by_groups(const plan_data& plan, const claim& c, group_proof& known) {
+    const block_layout layout = lay_out(plan, c);
+    return has_blocks(c.what) ? known.find_fault(layout) : known.find_fault(layout.c);
+}
+
+std::optional<std::string> prove(const plan_data& plan, const claim& c) {
+    const block_layout layout = lay_out(plan, c);
+    expectation expected{.root = c.root, .blocks = {}};
+    std::vector<std::int64_t> begins;
+    if (has_blocks(c.what)) expected.blocks = callers_blocks(plan.machine.ranks(), c);
+    for (const range block : expected.blocks) begins.push_back(block.begin);
+    std::vector<schedule> programs;
+    for (int r = 0; r < plan.machine.ranks(); ++r)
+        programs.push_back(
+            lower(has_blocks(c.what) ? generate(layout, c.what, r, begins) : generate(layout.c, c.what, r), {}));
+    return find_fault(programs, expected);
+}
+
+std::string describe(const plan_data& plan, const claim& c) {
+    const rule& r = rule_of(plan, c);
+    return fmt::format("{} rule {} (up to {}), {} elements, from {}{}", to_string(c.what), c.rule + 1,
+                       r.up_to == rule::no_bound ? "max" : format_bytes(r.up_to), c.count, c.reason,
+                       has_root(c.what) ? fmt::format(", root {}", c.root) : "");
+}
+
+}  // namespace terrace::detail

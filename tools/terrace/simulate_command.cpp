@@ -1,0 +1,214 @@
+#include "tools/terrace/simulate_command.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <terrace/error.hpp>
+
+#include "base/document.hpp"
+#include "base/units.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
+#include "tools/common/table.hpp"
+#include "tools/terrace/arguments.hpp"
+#include "tools/terrace/proof.hpp"
+#include "tools/terrace/summary.hpp"
+#include "tools/terrace/timeline.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// On a terminal, how far a long simulation is.
+class progress_line {
+public:
+    ~progress_line() {
+        if (shown_) fmt::print(stderr, "\r{:40}\r", "");
+    }
+    void show(double part) {
+        if (isatty(STDERR_FILENO) == 0 || std::chrono::steady_clock::now() < next_) return;
+        next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+        shown_ = true;
+        fmt::print(stderr, "\rsimulated {:3.0f} %", 100 * part);
+        std::fflush(stderr);
+    }
+
+private:
+    std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    bool shown_ = false;
+};
+
+std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-"; }
+
+void print_times(const simulation& s, const prediction& p, double limit) {
+    table rows("<>>>");
+    rows.add({"", "time", "of limit", ""});
+    rows.add({"simulated", format_duration(s.time), percent_of_limit(limit, s.time), ""});
+    rows.add({"closed form", format_duration(p.time), percent_of_limit(limit, p.time),
+              p.time > 0 ? fmt::format("{:+.1f} %", 100 * (p.time / s.time - 1)) : ""});
+    rows.add({"limit", format_duration(limit), "", ""});
+    say("{}\n", rows.text());
+}
+
+void print_links(const hierarchy& machine, const simulation& s) {
+    table rows("<>>>>>>");
+    rows.add({"links into", "links", "rate", "bytes", "busy: most", "average", "least"});
+    const auto most = [](const std::vector<double>& of) { return *std::max_element(of.begin(), of.end()); };
+    const auto least = [](const std::vector<double>& of) { return *std::min_element(of.begin(), of.end()); };
+    const auto mean = [](const std::vector<double>& of) {
+        return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
+    };
+    for (int l = 0; l < machine.depth(); ++l) {
+        std::vector<double> busy;
+        const link_load* worst = nullptr;
+        for (const link_load& link : s.links) {
+            if (link.level != l) continue;
+            busy.push_back(link.bytes / link.rate);
+            if (worst == nullptr || link.bytes / link.rate > worst->bytes / worst->rate) worst = &link;
+        }
+        rows.add({machine.levels[static_cast<std::size_t>(l)].name, fmt::format("{}", busy.size() / 2),
+                  format_bandwidth(worst->rate), fmt::format("{:.4g} MB", worst->bytes / 1e6),
+                  fmt::format("{} ({} {})", percent(most(busy), s.time), worst->inward ? "to" : "from", worst->child),
+                  percent(mean(busy), s.time), percent(least(busy), s.time)});
+    }
+    rows.add({"processors", fmt::format("{}", s.processors.size()), "", "", percent(most(s.processors), s.time),
+              percent(mean(s.processors), s.time), percent(least(s.processors), s.time)});
+    say("each direction of each link by itself; bytes are those of the busiest\n{}\n", rows.text());
+}
+
+void print_stages(const hierarchy& machine, const rule& how, const simulation& s) {
+    struct sum {
+        double total = 0, longest = 0;
+        std::int64_t count = 0;
+    };
+    std::map<std::pair<int, bool>, sum> sums;
+    for (const stage_span& span : s.spans) {
+        sum& of = sums[{span.stage, span.down}];
+        of.total += span.end - span.begin;
+        of.longest = std::max(of.longest, span.end - span.begin);
+        ++of.count;
+    }
+    table rows("<<>>");
+    rows.add({"stage", "", "a chunk takes", "at most"});
+    for (const auto& [which, of] : sums)
+        rows.add({stage_text(machine, how.stages[static_cast<std::size_t>(which.first)]), which.second ? "down" : "up",
+                  format_duration(of.total / static_cast<double>(of.count)), format_duration(of.longest)});
+    say("{}\n", rows.text());
+}
+
+const link_load& busiest_link(const simulation& s) {
+    return *std::max_element(s.links.begin(), s.links.end(), [](const link_load& a, const link_load& b) {
+        return a.bytes / a.rate < b.bytes / b.rate;
+    });
+}
+
+std::string bottleneck(const hierarchy& machine, const simulation& s) {
+    const link_load& worst = busiest_link(s);
+    const double link = worst.bytes / worst.rate;
+    const double processor = *std::max_element(s.processors.begin(), s.processors.end());
+    if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
+    if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
+    return fmt::format("links into {}, busy {} of the time", machine.levels[static_cast<std::size_t>(worst.level)].name,
+                       percent(link, s.time));
+}
+
+// For programs: what is printed for people, in bytes and seconds.
+std::string json_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
+                      const prediction& p) {
+    const link_load& worst = busiest_link(s);
+    const nlohmann::ordered_json made{
+        {"name", plan.name},
+        {"ranks", plan.machine.ranks()},
+        {"collective", a.call.collective},
+        {"bytes", a.call.size()},
+        {"shape", describe(plan.machine, how.stages)},
+        {"lanes", s.lanes},
+        {"chunks", s.chunks.chunks},
+        {"messages", s.messages},
+        {"simulated_s", s.time},
+        {"closed_form_s", p.time},
+        {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
+        {"busiest_link",
+         {{"level", plan.machine.levels[static_cast<std::size_t>(worst.level)].name},
+          {"bytes", worst.bytes},
+          {"bandwidth_bytes_per_s", worst.rate}}},
+        {"busiest_processor_s", *std::max_element(s.processors.begin(), s.processors.end())}};
+    return made.dump(2) + "\n";
+}
+
+void print_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
+                const prediction& p) {
+    const hierarchy& machine = plan.machine;
+    say("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()), machine.ranks(),
+        shape_text(machine.shape));
+    say("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
+        s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
+    print_times(s, p, limit(machine, a.call.size(), a.call.what()));
+    print_links(machine, s);
+    print_stages(machine, how, s);
+    say("bottleneck: {}\n", bottleneck(machine, s));
+}
+
+// Returns advice: the largest power of two below `bytes` that can be simulated, if there is one.
+std::string fitting_size(const plan_data& plan, collective what, std::int64_t bytes, const simulation_options& o) {
+    constexpr std::int64_t smallest = 64;
+    for (auto size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(bytes - 1))); size >= smallest;
+         size /= 2)
+        if (can_simulate(plan.machine, plan.choose(what, size), what, size, o))
+            return fmt::format("; the largest power of two that fits is --bytes {}", format_bytes(size));
+    return "; no message fits";
+}
+
+}  // namespace
+
+int simulate_command::run() const {
+    expect_replaceable(trace, {plan_file}, force);
+    expect_replaceable(svg, {plan_file, trace}, force);
+    plan_data plan = read_runnable_plan(plan_file);
+    const hierarchy& machine = plan.machine;
+    const collective what = call.what();
+    const std::int64_t bytes = call.size();
+    if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // a baseline as terrace-bench runs it
+    const rule& how = plan.choose(what, bytes);
+    simulation_options how_simulated{.slot_bytes = slot_bytes(plan),
+                                     .burst = static_cast<double>(size_of("--burst", burst, 0))};
+    simulation s;
+    try {
+        progress_line line;
+        how_simulated.progress = [&](double part) { line.show(part); };
+        s = simulate(machine, how, what, bytes, how_simulated);
+    } catch (const plan_error& e) {
+        throw plan_error(e.what() + fitting_size(plan, what, bytes, how_simulated));
+    }
+    const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
+    if (json) say_text(json_text(plan, *this, how, s, p));
+    else print_text(plan, *this, how, s, p);
+    if (!trace.empty()) {
+        const int ranks = traced_ranks(s);
+        write_atomically(trace, chrome_trace(machine, how, s, ranks));
+        if (!json)
+            say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(), trace);
+    }
+    if (!svg.empty()) {
+        const std::string title = fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
+                                              describe(machine, how.stages));
+        write_atomically(svg, timeline_svg(machine, how, s, title));
+        if (!json) say("timeline: {}\n", svg);
+    }
+    return 0;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "tools/terrace/arguments.hpp"
+
+namespace terrace::detail {
+
+/// `terrace simulate PLAN --bytes N [--trace FILE] [--svg FILE]`: a call of all ranks over the machine's links.
+struct simulate_command {
+    std::filesystem::path plan_file;
+    call_options call;
+    std::string origin;       ///< of a baseline to run in place of the plan's rules; empty: those
+    std::string trace, svg;   ///< files to write; empty: none
+    std::string burst = "0";  ///< bytes that each network link's shaper lets pass at once
+    bool json = false;
+    bool force = false;  ///< replaces files that Terrace did not write
+
+    /// @returns the exit code
+    int run() const;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,71 @@
+#include "tools/terrace/verify_command.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "tools/common/output.hpp"
+#include "tools/terrace/proof.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Instructions that are proved whole where nothing else is asked for: well under a minute.
+constexpr std::int64_t whole_budget = 4'000'000;
+
+// One line that is written over, for a person who waits.
+class progress {
+public:
+    void show(std::size_t done, std::size_t all, const std::string& what) const {
+        if (terminal_) fmt::print(stderr, "\r\033[K{}/{} {}", done + 1, all, what), std::fflush(stderr);
+    }
+    void clear() const {
+        if (terminal_) fmt::print(stderr, "\r\033[K"), std::fflush(stderr);
+    }
+
+private:
+    bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+};
+
+}  // namespace
+
+int verify_command::run() const {
+    const plan_data plan = read_runnable_plan(plan_file);
+    const std::vector<claim> claims = claims_of(plan, count);
+    const progress line;
+    std::int64_t spent = 0;
+    std::size_t proved_whole = 0;
+    group_proof groups;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+        line.show(i, claims.size(), describe(plan, claims[i]));
+        const std::int64_t work = whole ? 0 : work_of(plan, claims[i]);
+        const bool fits = spent + work <= whole_budget;
+        if (fits) spent += work, ++proved_whole;
+        const auto fault = fits ? prove(plan, claims[i]) : prove_by_groups(plan, claims[i], groups);
+        if (!fault) continue;
+        line.clear();
+        fmt::print(stderr, "{}: {}: {}\n", plan_file.string(), describe(plan, claims[i]), *fault);
+        return 1;
+    }
+    line.clear();
+    const std::string counts = count ? fmt::format("messages of {} elements", *count)
+                                     : "messages of 0, 1, P-1, P and 2P+3 elements and both sides of every bound";
+    std::vector<std::string> rules;
+    for (const auto& [what, list] : plan.rules) rules.push_back(fmt::format("{} of {}", list.size(), to_string(what)));
+    say("{}: proved all rules ({}) for all {} ranks: {} programs, {}\n", plan_file.string(), fmt::join(rules, ", "),
+        plan.machine.ranks(), claims.size(), counts);
+    if (proved_whole < claims.size())
+        say("{} of them whole, {} by groups: {} kinds of groups, each proved whole, and how they fit together; "
+            "--whole proves all of them whole\n",
+            proved_whole, claims.size() - proved_whole, groups.kinds());
+    return 0;
+}
+
+}  // namespace terrace::detail

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <terrace/mpi.hpp>
@@ -15,18 +17,18 @@ static void gather_parameters(const char* plan_file) {
     std::vector<double> parameters(500 * ranks);
     const std::span mine = std::span(parameters).subspan(500 * rank, 500);
     for (double& p : mine) p = comm.rank();
-    comm.allgather(std::span<const double>(mine), std::span(parameters));
+    comm.allgather(mine, parameters);
 
-    // Words of different lengths: rank r brings r + 1 letters.
+    // Words of different lengths: rank r has r + 1 letters.
     std::vector<std::int64_t> counts;
     std::int64_t letters = 0;
     for (int r = 0; r < comm.size(); ++r) letters += counts.emplace_back(r + 1);
-    const std::vector<std::int8_t> word(rank + 1, static_cast<std::int8_t>('a' + rank));
-    std::vector<std::int8_t> text(static_cast<std::size_t>(letters));
-    comm.allgather(std::span(word), std::span(text), counts);
+    const std::string word(rank + 1, static_cast<char>('a' + rank));
+    std::string text(static_cast<std::size_t>(letters), ' ');
+    comm.allgather(word, text, counts);
 
-    std::printf("rank %d of %d: %g to %g, %.*s\n", comm.rank(), comm.size(), parameters.front(), parameters.back(),
-                static_cast<int>(text.size()), reinterpret_cast<const char*>(text.data()));
+    std::printf("rank %d of %d: %g to %g, %s\n", comm.rank(), comm.size(), parameters.front(), parameters.back(),
+                text.c_str());
 }
 
 int main(int argc, char** argv) {

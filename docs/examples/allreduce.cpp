@@ -11,7 +11,7 @@ static void sum_gradients(const char* plan_file) {
     if (plan_file) options.plan_file = plan_file;
     terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, options);
     std::vector<float> gradients(1 << 20, 1.0f);
-    comm.allreduce(std::span(gradients));
+    comm.allreduce(gradients);
     std::printf("rank %d of %d: %g\n", comm.rank(), comm.size(), gradients[0]);
 }
 

@@ -12,7 +12,7 @@ static void spread_parameters(const char* plan_file) {
 
     std::vector<float> parameters(100'000);
     if (comm.rank() == root) parameters.assign(parameters.size(), 0.5f);
-    comm.broadcast(std::span(parameters), root);
+    comm.broadcast(parameters, root);
 
     std::printf("rank %d of %d: %g\n", comm.rank(), comm.size(), parameters.back());
 }

@@ -7,7 +7,7 @@
 static void try_plan(const char* plan_file) {
     const auto body = [](terrace::communicator& comm) {
         std::vector<float> gradients(1000, 1.0f);
-        comm.allreduce(std::span(gradients));
+        comm.allreduce(gradients);
         if (comm.rank() == 0) std::printf("%d ranks: %g by %s\n", comm.size(), gradients[0], comm.shape(4000).c_str());
     };
     terrace::loopback::run(terrace::plan::load(plan_file), body, terrace::options::from_environment());

@@ -12,7 +12,7 @@ static void report_loss(const char* plan_file) {
 
     const std::vector<double> losses{0.25 * comm.rank(), -1.0};
     std::vector<double> worst(comm.rank() == root ? losses.size() : 0);
-    comm.reduce(std::span(losses), std::span(worst), root, terrace::reduce_op::max);
+    comm.reduce(losses, worst, root, terrace::reduce_op::max);
 
     if (comm.rank() == root) std::printf("of %d ranks: %g and %g\n", comm.size(), worst[0], worst[1]);
 }

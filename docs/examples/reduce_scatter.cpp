@@ -14,14 +14,14 @@ static void share_gradients(const char* plan_file) {
     // Equal blocks: block r of `gradient` goes to rank r.
     std::vector<float> gradient(1000 * ranks, 1.0f + static_cast<float>(rank));
     std::vector<float> mine(1000);
-    comm.reduce_scatter(std::span<const float>(gradient), std::span(mine), terrace::reduce_op::avg);
+    comm.reduce_scatter(gradient, mine, terrace::reduce_op::avg);
 
     // Blocks of 10 elements, but for the last rank's of 7.
     std::vector<std::int64_t> counts(ranks, 10);
     counts[ranks - 1] = 7;
     std::vector<std::int32_t> hits(10 * ranks - 3, 1);
     std::vector<std::int32_t> my_hits(static_cast<std::size_t>(counts[rank]));
-    comm.reduce_scatter(std::span<const std::int32_t>(hits), std::span(my_hits), counts);
+    comm.reduce_scatter(hits, my_hits, counts);
 
     std::printf("rank %d of %d: %g, %zu times %d\n", comm.rank(), comm.size(), mine[0], my_hits.size(), my_hits[0]);
 }

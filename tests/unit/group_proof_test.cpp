@@ -57,11 +57,15 @@ TEST(group_proof, proves_every_kind_of_group_once) {
     EXPECT_EQ(proof.kinds(), 2U);
 }
 
-void set_member(composition& c, std::size_t stage, std::size_t number, std::size_t position, int rank) {
+void set_members(composition& c, std::size_t stage, std::size_t number, std::vector<int> members) {
     group& g = c.stages[stage].groups[number];
-    std::vector<int> members = g.members();
-    members[position] = rank;
     g = group(std::move(members), g.shards(), g.root(), g.ordinal());
+}
+
+void set_member(composition& c, std::size_t stage, std::size_t number, std::size_t position, int rank) {
+    std::vector<int> members = c.stages[stage].groups[number].members();
+    members[position] = rank;
+    set_members(c, stage, number, std::move(members));
 }
 
 template <class F>
@@ -125,9 +129,7 @@ TEST(group_proof, follows_routes) {
         [](composition& c) { c.routes.pop_back(); },
         [](composition& c) { c.stages[1].route = 2; },
         [](composition& c) { c.stages[4].groups.pop_back(); },
-        [](composition& c) {
-            for (std::size_t i = 0; i < 3; ++i) set_member(c, 3, 0, i, c.stages[3].groups[1].members()[i]);
-        },
+        [](composition& c) { set_members(c, 3, 0, c.stages[3].groups[1].members()); },
         [](composition& c) { c.owners[0].route = 3 - c.owners[0].route; },
     };
     for (std::size_t i = 0; i < changes.size(); ++i) {

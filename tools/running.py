@@ -61,6 +61,11 @@ def machine_of(cluster):
     return json.loads(described.stdout)
 
 
+def has_several_nics(machine):
+    nodes = [node for level in machine["levels"] for node in level.get("nics", {}).get("rates_bytes_per_s", [])]
+    return any(len(node) > 1 for node in nodes)
+
+
 def make_plan(cluster, plan):
     """Writes the plan; what `terrace plan` prints goes into a .txt beside it."""
     with open(plan.with_suffix(".txt"), "w") as summary:

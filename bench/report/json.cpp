@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 #include <terrace/version.hpp>
@@ -36,6 +38,12 @@ json bus_json(const link_limits& y) {
 
 json ratio_json(const row& r, double part) { return r.ratios.empty() ? json(nullptr) : json(quantile(r.ratios, part)); }
 
+json times_json(const row& r) {
+    json all = json::array();
+    for (const double t : r.times) all.push_back(std::round(t * 1e9) / 1e3);
+    return all;
+}
+
 json row_json(const conditions& c, const row& r) {
     const figures f = figures_of(c, r);
     return {{"algorithm", r.algorithm},
@@ -57,6 +65,7 @@ json row_json(const conditions& c, const row& r) {
             {"time_us_p95", quantile(r.times, 0.95) * 1e6},
             {"time_us_p99", quantile(r.times, 0.99) * 1e6},
             {"time_us_max", quantile(r.times, 1) * 1e6},
+            {"times_us", times_json(r)},
             {"ratio", ratio_json(r, 0.5)},
             {"ratio_p25", ratio_json(r, 0.25)},
             {"ratio_p75", ratio_json(r, 0.75)},

@@ -62,6 +62,9 @@ class Bench(Scratch):
                 self.assertEqual(row["iterations"], 2)
                 times = [row["time_us" + part] for part in ("_min", "_p25", "", "_p75", "_p95", "_p99", "_max")]
                 self.assertEqual(times, sorted(times))
+                self.assertEqual(len(row["times_us"]), 2)
+                for one, end in zip(sorted(row["times_us"]), ("_min", "_max")):
+                    self.assertAlmostEqual(one, row["time_us" + end], places=2)
                 if row["percent_steal_time"] is not None:
                     self.assertTrue(0 <= row["percent_steal_time"] <= 100)
                 self.assertLessEqual(row["ratio_p25"], row["ratio"])

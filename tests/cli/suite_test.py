@@ -11,10 +11,15 @@ import subprocess
 import sys
 import unittest
 
+sys.dont_write_bytecode = True
+
 from scratch import Scratch
 
 ROOT, TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import rounds  # noqa: E402
 
 
 class Tool(Scratch):
@@ -64,6 +69,37 @@ class Suite(Tool):
 
     def test_help(self):
         self.assertIn("examples:", self.suite("--help"))
+
+
+class Rounds(unittest.TestCase):
+    @staticmethod
+    def found(**times):
+        """What terrace-bench writes of a run with these times [us] by algorithm."""
+        return {"reference": "hierarchical", "results": [
+            {"collective": "allreduce", "bytes": 8, "algorithm": name, "times_us": all_of, "time_us": all_of[0],
+             "percent_of_limit": 50.0, "percent_of_goodput": None, "percent_of_bus": None, "algbw": 1.0, "busbw": 2.0,
+             "wrong": 1, "percent_steal_time": 0.5 * len(all_of)} for name, all_of in times.items()]}
+
+    def test_iterations_are_shared_out(self):
+        self.assertEqual([rounds.parts(15, 3), rounds.parts(7, 3), rounds.parts(2, 3), rounds.parts(5, 1)],
+                         [[5, 5, 5], [3, 2, 2], [1, 1], [5]])
+
+    def test_rounds_merge_into_one_run(self):
+        first = self.found(hierarchical=[10.0], mpi=[20.0])
+        whole = rounds.merged([first, self.found(hierarchical=[30.0, 20.0], mpi=[30.0, 60.0])])
+        own, mpi = whole["results"]
+        self.assertEqual((own["time_us"], own["time_us_min"], own["time_us_max"], own["iterations"]), (20, 10, 30, 3))
+        self.assertEqual((own["percent_of_limit"], own["busbw"], own["percent_of_goodput"]), (25, 1, None))
+        self.assertEqual((own["wrong"], own["percent_steal_time"]), (2, 1))
+        self.assertEqual((mpi["times_us"], mpi["ratio"]), ([20, 30, 60], 2))  # of 2, 1 and 3
+        self.assertEqual((mpi["ratio_p25"], mpi["ratio_p75"]), (1.5, 2.5))
+        self.assertIs(rounds.merged([first]), first)
+
+    def test_a_run_without_the_plan_is_held_against_its_median(self):
+        plans = self.found(hierarchical=[10.0])
+        peer = rounds.merged([self.found(mpi=[10.0, 30.0]), self.found(mpi=[40.0])])
+        row = rounds.against(peer, plans)["results"][0]
+        self.assertEqual((row["ratio"], row["ratio_p25"], row["ratio_p75"]), (3, 2, 3.5))
 
 
 class Predictions(Tool):

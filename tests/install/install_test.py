@@ -114,7 +114,8 @@ class Files(Installed):
                           "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench",
                           "fish/vendor_completions.d/terrace.fish", "fish/vendor_completions.d/terrace-bench.fish",
                           "zsh/site-functions/_terrace", "zsh/site-functions/_terrace-bench"})
-        self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in ["bench-suite", "running.py", "vcluster"]})
+        tools = ["bench-suite", "cluster_layout.py", "rounds.py", "running.py", "vcluster"]
+        self.assertEqual(self.files("libexec"), {f"terrace/tools/{n}" for n in tools})
         self.assertIn("usage: terrace-bench --suite", run(self.prefix / "bin/terrace-bench", "--suite", "--help"))
         for file in ["README.md", "docs/explanation/architecture.md", "docs/collectives/allreduce.md",
                      "docs/examples/allreduce.cpp", "docs/examples/CMakeLists.txt",

@@ -1,0 +1,70 @@
+"""Runs of terrace-bench that differ in how MPI is started, in turns.
+
+Algorithms alternate within one run. What must be started differently cannot: a plan's ranks send through one NIC each,
+MPI's own collectives may stripe over all. So each run does a part of its iterations, then the next, around and around.
+"""
+import statistics
+
+
+def parts(iterations, rounds):
+    """How many iterations each round has; their sum."""
+    rounds = max(1, min(iterations, rounds))
+    return [iterations // rounds + (number < iterations % rounds) for number in range(rounds)]
+
+
+def quantile(times, part):
+    """As terrace-bench has it: between the two nearest, by distance."""
+    times = sorted(times)
+    at = part * (len(times) - 1)
+    low = int(at)
+    high = min(low + 1, len(times) - 1)
+    return times[low] + (at - low) * (times[high] - times[low])
+
+
+def merged_row(rows, references):
+    """One row of all rounds' rows; the references are those they have a ratio to, or none."""
+    times = [time for row in rows for time in row["times_us"]]
+    median, made = statistics.median(times), dict(rows[0])
+    for key in ("percent_of_limit", "percent_of_goodput", "percent_of_bus"):
+        if made[key] is not None:
+            made[key] *= rows[0]["time_us"] / median
+    for key in ("algbw", "busbw"):
+        made[key] *= rows[0]["time_us"] / median
+    made.update(iterations=len(times), times_us=times, time_us=median, time_us_min=min(times), time_us_max=max(times))
+    for name, part in (("p25", 0.25), ("p75", 0.75), ("p95", 0.95), ("p99", 0.99)):
+        made[f"time_us_{name}"] = quantile(times, part)
+    if references:
+        others = [time for row in references for time in row["times_us"]]
+        ratios = [time / other for time, other in zip(times, others)]
+        made.update(ratio=statistics.median(ratios), ratio_p25=quantile(ratios, 0.25), ratio_p75=quantile(ratios, 0.75))
+    made["wrong"] = sum(row["wrong"] or 0 for row in rows)
+    lost = [row["percent_steal_time"] for row in rows if row["percent_steal_time"] is not None]
+    made["percent_steal_time"] = max(lost, default=None)
+    return made
+
+
+def merged(found):
+    """What one run with all iterations would have found: the JSON of terrace-bench, one for each round."""
+    if len(found) == 1:
+        return found[0]
+
+    def rows_like(row):
+        key = (row["collective"], row["bytes"], row["algorithm"])
+        return [other for one in found for other in one["results"]
+                if (other["collective"], other["bytes"], other["algorithm"]) == key]
+
+    results = [merged_row(rows_like(row), rows_like({**row, "algorithm": found[0]["reference"]}))
+               for row in found[0]["results"]]
+    return {**found[0], "results": results}
+
+
+def against(found, plans):
+    """Rows of a run without the plan get their ratio to the plan's median in another run."""
+    own = {(row["collective"], row["bytes"]): row["time_us"] for row in plans["results"]
+           if row["algorithm"] == plans["reference"]}
+    results = []
+    for row in found["results"]:
+        base = own[row["collective"], row["bytes"]]
+        results.append({**row, "ratio": row["time_us"] / base, "ratio_p25": row["time_us_p25"] / base,
+                        "ratio_p75": row["time_us_p75"] / base})
+    return {**found, "reference": plans["reference"], "results": results}

@@ -154,7 +154,7 @@ int compare(const world& w, const settings& s) {
     progress shown(w.first(), s.progress);
     for (const collective what : s.collectives) {
         if (what != s.collectives.front()) backends = make_backends(under, what, all.absent);
-        compare(w, under, *where, what, std::move(backends), shown, all);
+        compare(w, under, *where, what, std::exchange(backends, {}), shown, all);
     }
     w.together([&] {
         if (!w.first()) return true;

@@ -109,7 +109,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     std::vector<choice> open{own, unhindered};
     for (const std::size_t f : s.floor()) open.push_back({f, s.how(f)});
     const std::size_t in_any_case = open.size();
-    for (choice& c : alternatives(s, fast_enough, low, high)) open.push_back(std::move(c));
+    for (const choice& c : alternatives(s, fast_enough, low, high)) open.push_back(c);
     std::vector<choice> tried;
     double best = own.how.simulated;
     for (choice& c : open) {
@@ -117,7 +117,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         if (tried.size() >= in_any_case && enough) break;
         if (!simulate(t, s, c, high)) break;
         best = std::min(best, c.how.simulated);
-        tried.push_back(std::move(c));
+        tried.push_back(c);
     }
     return pick_simulated(s, std::move(tried), high);
 }

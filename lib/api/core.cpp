@@ -227,6 +227,7 @@ program communicator_core::bind(const call_shape& call, bool near) {
     schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
     const int lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks));
     const bool placed = net_->can().slots > 0 && uses_lane_slots(chosen);
+    const bool in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call);
     if (options_.log)
         options_.log(log_level::debug,
                      fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what),
@@ -239,7 +240,7 @@ program communicator_core::bind(const call_shape& call, bool near) {
                     .chunks = chunks,
                     .lanes = lanes,
                     .placed = placed,
-                    .in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call),
+                    .in_slot = in_slot,
                     .streams = streams(call)},
                    *net_);
 }

@@ -1,6 +1,7 @@
 #include "api/wait_monitor.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -48,13 +49,13 @@ void wait_monitor::dump() const {
     }
 }
 
-std::string timeout_message(double seconds, waiting for_what) {
-    constexpr std::size_t shown = 3;
-    auto& [lines, ranks] = for_what;
-    const std::size_t more = lines.size() > shown ? lines.size() - shown : 0;
-    lines.resize(lines.size() - more);
+std::string timeout_message(double seconds, const waiting& for_what) {
+    constexpr std::size_t most_lines = 3;
+    const auto& [lines, ranks] = for_what;
+    const std::span shown = std::span(lines).first(std::min(lines.size(), most_lines));
+    const std::size_t more = lines.size() - shown.size();
     return fmt::format("timed out after {} s (options::timeout), waiting for {} {}: {}{}", seconds,
-                       ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), fmt::join(lines, "; "),
+                       ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), fmt::join(shown, "; "),
                        more > 0 ? fmt::format("; and {} more", more) : "");
 }
 

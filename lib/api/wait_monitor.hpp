@@ -45,6 +45,6 @@ private:
 
 /// "timed out after 2 s (options::timeout), waiting for rank 3: call 12: stage 1 up, step 4, chunk 7: recv rank 3"
 /// @param seconds options::timeout
-std::string timeout_message(double seconds, waiting for_what);
+std::string timeout_message(double seconds, const waiting& for_what);
 
 }  // namespace terrace::detail

@@ -134,7 +134,7 @@ TEST(hwloc_xml, errors_say_what_is_wrong) {
         {"<topology version=\"2.0\">\n  <object>\n</topology>", ":3:"},
         {"<topology version=\"2.0\"></topology>",
          "hwloc refuses it: not a topology that lstopo wrote, or a damaged one"},
-        {"\xff\xfe<\0t\0", ":1:1: the text is UTF-16"},
+        {std::string("\xff\xfe<\0t\0", 6), ":1:1: the text is UTF-16"},
         {"<topology version=\"2.0\">\n \xe4", ":2:2: byte 0xe4 is not UTF-8"},
         {std::string("<topology\0/>", 12), ":1:10: byte 0x00 is a control character"},
         {"", "not well-formed XML"},

@@ -16,7 +16,7 @@ namespace terrace::detail {
 namespace {
 
 std::filesystem::path written(const std::string& text) {
-    const std::filesystem::path file = temporary("nccl_xml_test.xml");
+    std::filesystem::path file = temporary("nccl_xml_test.xml");
     write_atomically(file, text);
     return file;
 }

@@ -141,7 +141,7 @@ private:
 
 template <element T>
 bool same(const T& a, const T& b) {
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
+    return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): every bit counts
 }
 
 // Memory with a guard zone on both sides, all of it poisoned.

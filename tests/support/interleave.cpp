@@ -15,26 +15,26 @@ namespace terrace::detail::test {
 namespace {
 
 // Every element twice: as an integer, whose sum is exact, and as a float, whose sum depends on the order of additions.
-struct element {
+struct test_element {
     std::uint64_t exact = 0;
     float rounded = 0;
 
     // In place of a division: a factor that can be told from one, from its square, and from one on a part of the terms.
     static constexpr std::uint64_t scale = 0x9e3779b97f4a7c15u;
-    element scaled() const { return {exact * scale, rounded * 0x1.8p0f}; }
+    test_element scaled() const { return {exact * scale, rounded * 0x1.8p0f}; }
 
-    friend element operator+(element a, element b) { return {a.exact + b.exact, a.rounded + b.rounded}; }
-    friend bool operator==(element a, element b) {
+    friend test_element operator+(test_element a, test_element b) { return {a.exact + b.exact, a.rounded + b.rounded}; }
+    friend bool operator==(test_element a, test_element b) {
         return a.exact == b.exact && std::bit_cast<std::uint32_t>(a.rounded) == std::bit_cast<std::uint32_t>(b.rounded);
     }
 };
-using elements = std::vector<element>;
+using elements = std::vector<test_element>;
 
-element random_element(dice& d) { return {d.roll(), 1.0f + static_cast<float>(d.below(1 << 23)) * 0x1p-20f}; }
+test_element random_element(dice& d) { return {d.roll(), 1.0f + static_cast<float>(d.below(1 << 23)) * 0x1p-20f}; }
 
 elements random_elements(dice& d, std::int64_t count) {
     elements result(static_cast<std::size_t>(count));
-    for (element& e : result) e = random_element(d);
+    for (test_element& e : result) e = random_element(d);
     return result;
 }
 
@@ -267,10 +267,10 @@ private:
         if (l.issued < l.ids.size()) offer(l.ids[l.issued]);
     }
 
-    element* memory(const task& t, const operand& o) { return at(memory_, t.rank, o.where, o.part.begin); }
+    test_element* memory(const task& t, const operand& o) { return at(memory_, t.rank, o.where, o.part.begin); }
 
     // Where element i of a rank's buffer is; one past the end may be asked for.
-    element* at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
+    test_element* at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
         const bool shared = in_place_ && where != buffer::scratch;
         if (shared) i += where == buffer::send ? terms_[rank].given.first : terms_[rank].due.first;
         return all[rank][shared ? 0 : static_cast<std::size_t>(where)].data() + i;
@@ -281,7 +281,7 @@ private:
         if (i.what == action::recv) return;
         const auto count = static_cast<std::size_t>((i.what == action::send ? i.src : i.dst).part.count());
         if (i.what != action::reduce) {
-            const element* from = memory(t, i.src);
+            const test_element* from = memory(t, i.src);
             t.value.assign(from, from + count);
             return;
         }
@@ -308,7 +308,7 @@ private:
             mismatched_ = true;
             return;
         }
-        element* to = memory(t, i.dst);
+        test_element* to = memory(t, i.dst);
         for (std::size_t e = 0; e < count; ++e) {
             if (i.what != action::recv_reduce) to[e] = arrived[e];
             else to[e] = i.completes ? (t.value[e] + arrived[e]).scaled() : t.value[e] + arrived[e];
@@ -317,12 +317,12 @@ private:
 
     bool right() {
         if (mismatched_) return false;
-        std::map<std::int64_t, element> results;  // by place: what the first rank that gets it has
+        std::map<std::int64_t, test_element> results;  // by place: what the first rank that gets it has
         for (std::size_t r = 0; r < memory_.size(); ++r) {
             const auto& [given, due] = terms_[r];
             for (std::int64_t i = 0; i < due.elements; ++i) {
                 const std::int64_t place = due.first + i;
-                const element& actual = *at(memory_, r, buffer::recv, i);
+                const test_element& actual = *at(memory_, r, buffer::recv, i);
                 if (!due.has(place)) {
                     if (actual != *at(before_, r, buffer::recv, i)) return false;
                 } else if (!right(place, actual) || results.emplace(place, actual).first->second != actual) {
@@ -338,17 +338,17 @@ private:
     }
 
     // The sum of what was passed in at a place, scaled once; or what the one rank did that is to be copied.
-    bool right(std::int64_t place, const element& actual) {
+    bool right(std::int64_t place, const test_element& actual) {
         const bool adds = goes_up(schedules_[0].what);
         std::uint64_t sum = 0;
         for (std::size_t r = 0; r < before_.size(); ++r) {
             const holding& given = terms_[r].given;
             if (!given.has(place)) continue;
-            const element& passed = *at(before_, r, buffer::send, place - given.first);
+            const test_element& passed = *at(before_, r, buffer::send, place - given.first);
             if (!adds) return actual == passed;
             sum += passed.exact;
         }
-        return actual.exact == (schedules_.size() > 1 ? sum * element::scale : sum);
+        return actual.exact == (schedules_.size() > 1 ? sum * test_element::scale : sum);
     }
 
     std::span<const schedule> schedules_;

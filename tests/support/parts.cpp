@@ -71,8 +71,8 @@ std::string trouble_with_split(communicator& comm, const split_case& how) {
     // By turns with the whole, and with a part of the part.
     for (int turn = 0; turn < 2; ++turn) {
         if (part)
-            if (const std::string t = trouble_with_results(*part); !t.empty()) return t;
-        if (const std::string t = trouble_with_results(comm); !t.empty()) return t;
+            if (std::string t = trouble_with_results(*part); !t.empty()) return t;
+        if (std::string t = trouble_with_results(comm); !t.empty()) return t;
     }
     if (!part) return {};
     std::optional<communicator> nested = part->split(part->rank() < 2 ? 0 : 1);

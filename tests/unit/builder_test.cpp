@@ -176,8 +176,8 @@ TEST(builder, stages_side_by_side_stand_in_the_order_of_their_steps) {
 
 // ------------------------------------------------------------------------------------------------------------ compose
 
-std::vector<stage> two_stages(mode inner, std::string inner_by, mode outer, std::string outer_by, int group,
-                              int nodes) {
+std::vector<stage> two_stages(mode inner, const std::string& inner_by, mode outer, const std::string& outer_by,
+                              int group, int nodes) {
     return {test::run_by({.levels = {0}, .group = group, .how = inner}, inner_by),
             test::run_by({.levels = {1}, .group = nodes, .how = outer}, outer_by)};
 }
@@ -316,7 +316,7 @@ TEST(lower, keeps_the_stages_that_the_transport_runs) {
     const std::vector<stage> stages{
         {.levels = {0}, .group = 4, .how = mode::scatter, .provider = provider::shared_memory}};
     const schedule s = generate(compose(machine, stages, 8, 1), collective::allreduce, 0);
-    const auto kept = [&](capabilities can) {
+    const auto kept = [&](const capabilities& can) {
         const std::vector<action> all = actions(lower(s, can));
         return std::count_if(all.begin(), all.end(), is_stage);
     };

@@ -172,8 +172,8 @@ TEST(candidates, weigh_unequal_links) {
     // And the result is right, for counts that leave some with nothing too.
     for (const std::int64_t count : {0, 1, 9, 10, 1000}) {
         std::vector<schedule> programs;
-        for (schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
-            programs.push_back(lower(std::move(s), {}));
+        for (const schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
+            programs.push_back(lower(s, {}));
         EXPECT_EQ(find_fault(programs), std::nullopt) << count;
     }
     // Shares belong to the outermost stage, one for each sibling.

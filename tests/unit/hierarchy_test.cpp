@@ -82,7 +82,7 @@ TEST(tree, refuses_what_does_not_nest) {
 }
 
 TEST(hierarchy, nodes_end_below_the_first_network) {
-    const auto machine = [](std::vector<fabric> fabrics) {
+    const auto machine = [](const std::vector<fabric>& fabrics) {
         hierarchy h;
         for (const fabric f : fabrics) h.levels.push_back({.name = "x", .medium = f});
         h.shape = uneven;

@@ -127,7 +127,7 @@ TEST(plan_yaml, says_who_runs_a_stage) {
     const auto written = [&](provider by, const char* algorithm, const std::string& keys, const std::string& words) {
         stages.back().provider = by;
         stages.back().algorithm = algorithm;
-        const std::string text = write_plan(r);
+        std::string text = write_plan(r);
         EXPECT_TRUE(text.ends_with(fmt::format("mode: scatter, {}}}]}}\n", keys))) << text;
         const plan_data again = parse_plan(text, "p.yaml");
         EXPECT_EQ(again.text, text);

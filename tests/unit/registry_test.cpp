@@ -113,9 +113,9 @@ TEST(registry, derives_startups_of_a_row_without_rounds) {
     }
 }
 
-std::string refusal_of(algorithm row) {
+std::string refusal_of(const algorithm& row) {
     try {
-        algorithm_table({std::move(row)});
+        const algorithm_table accepted({row});
         return {};
     } catch (const std::logic_error& e) {
         return e.what();

@@ -101,7 +101,7 @@ double paper_time(const hierarchy& h, double bytes, bool compact) {
 }
 
 TEST(traffic, stages_one_after_the_other_cost_what_the_paper_expands) {
-    const auto with_rates = [](std::vector<double> rates) {
+    const auto with_rates = [](const std::vector<double>& rates) {
         hierarchy h{{}, tree::uniform(std::vector{4, 3, 2}), {1e18}};
         for (const double rate : rates)
             h.levels.push_back(link(fmt::format("l{}", h.levels.size()), fabric::infiniband, rate, 2e-6, 1e-6));

@@ -173,7 +173,8 @@ std::string fish_options(const CLI::App& app, const std::string& program, const 
 }  // namespace
 
 std::string man_page(const CLI::App& app) {
-    const std::string name = app.get_name(), about = app.get_description();
+    const std::string& name = app.get_name();
+    const std::string about = app.get_description();
     std::string title = name;
     std::transform(title.begin(), title.end(), title.begin(), [](char c) { return 'a' <= c && c <= 'z' ? c - 32 : c; });
     std::string text = fmt::format(".TH {} 1 \"\" \"Terrace {}\" \"User Commands\"\n", roff(title), version());
@@ -236,7 +237,7 @@ std::string zsh_completion(const CLI::App& app) {
 }
 
 std::string fish_completion(const CLI::App& app) {
-    const std::string program = app.get_name();
+    const std::string& program = app.get_name();
     const std::vector<const CLI::App*> subcommands = commands(app);
     if (subcommands.empty()) return fish_options(app, program, "true");
     std::string text = fish_options(app, program, "__fish_use_subcommand");

@@ -109,7 +109,7 @@ std::string this_hardware_xml() {
     int length = 0;
     if (hwloc_topology_export_xmlbuffer(m.get(), &text, &length, 0) != 0)
         throw error("hwloc cannot write this machine as XML");
-    const std::string copy(text);
+    std::string copy(text);
     hwloc_free_xmlbuffer(m.get(), text);
     return copy;
 }

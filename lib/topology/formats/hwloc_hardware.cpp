@@ -203,8 +203,8 @@ public:
             case HWLOC_OBJ_MACHINE: return place(o, part::kind::machine);
             case HWLOC_OBJ_PACKAGE: return place(o, part::kind::package);
             case HWLOC_OBJ_L3CACHE: return place(o, part::kind::cache);
-            case HWLOC_OBJ_CORE: return {core(o)};
-            case HWLOC_OBJ_PU: return {core(o)};  // not in any core: those are not looked into
+            case HWLOC_OBJ_CORE:
+            case HWLOC_OBJ_PU: return {core(o)};  // a PU in no core: what is in cores is not looked into
             case HWLOC_OBJ_BRIDGE: return bridge(o);
             case HWLOC_OBJ_PCI_DEVICE:
             case HWLOC_OBJ_OS_DEVICE: return device(o);

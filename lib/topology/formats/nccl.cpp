@@ -97,7 +97,7 @@ private:
     }
 
     std::string required(const pugi::xml_node& e, const char* attribute) const {
-        const std::string text = e.attribute(attribute).value();
+        std::string text = e.attribute(attribute).value();
         if (text.empty()) file_.fail(e, fmt::format("<{}> has no {}", e.name(), attribute));
         return text;
     }

@@ -25,7 +25,7 @@ bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
 
 }  // namespace
 
-mpi_bridge::mpi_bridge(connection by, std::vector<counters*> counts, bool direct, std::vector<int> callers_rank)
+mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool direct, std::vector<int> callers_rank)
     : by_(std::move(by.net)),
       net_(by_->connect(by.ranks, 2 * pieces_in_flight * static_cast<int>(counts.size()))),
       piece_(direct ? direct_piece : by_->traits().segment),

@@ -32,7 +32,7 @@ public:
 
     /// @param by ranks that nobody else has connected  @param at one for each queue, 0; outlives this
     /// @param direct whether messages lie in memory of devices, on all ranks
-    mpi_bridge(connection by, std::vector<counters*> at, bool direct, std::vector<int> callers_rank);
+    mpi_bridge(connection by, const std::vector<counters*>& at, bool direct, std::vector<int> callers_rank);
     ~mpi_bridge();
 
     // One thread adds batches, each between open() and close().

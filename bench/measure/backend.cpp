@@ -126,7 +126,8 @@ std::unique_ptr<backend> make_nccl(const setting& s, std::string_view) { return 
 
 constexpr std::array<backend_kind, 8> kinds{{
     {"hierarchical", "what the plan says", true, true, make_planned},
-    {"sequential", "the same in one piece: a stage begins when the one before is through", true, true, make_planned},
+    {"sequential", "the same in one piece: each stage begins when the one before is complete", true, true,
+     make_planned},
     {"staged", "the best plan of reduce-scatters and allgathers alone", true, true, make_planned},
     {"flat-ring", "one ring over all ranks; with a root a chain", true, true, make_planned},
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},

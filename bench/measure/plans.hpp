@@ -20,7 +20,7 @@ plan plan_of(std::string_view name, const plan& chosen, collective what);
 /// @throws plan_error if it has none for the collective
 plan rule_alone(const plan& p, collective what, std::int64_t bytes);
 
-/// The plan without its chunks: a stage begins when the one before is through.
+/// The plan without its chunks: each stage begins when the one before is complete.
 plan in_one_piece(const plan& p, collective what);
 
 }  // namespace terrace::detail::bench

@@ -23,7 +23,7 @@ struct TERRACE_API options {
     /// over MPI a plan is made for the job.
     std::filesystem::path plan_file;
 
-    /// The longest time that the creation of a communicator, and each call, may wait for other ranks [s]; 0: no limit.
+    /// The longest wait for other ranks of a call, and of NCCL at creation (MPI has no limit there) [s]; 0: no limit.
     std::chrono::duration<double> timeout = std::chrono::minutes(10);
 
     /// When calls are compared between ranks before they run: never, the first time that a shape is used, or always.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,9 +11,6 @@
 #include "base/index.hpp"
 #include "base/wire.hpp"
 #include "planner/devices.hpp"
-#include "schedule/compose.hpp"
-#include "schedule/lower.hpp"
-#include "schedule/slice.hpp"
 #include "schedule/stage_work.hpp"
 
 namespace terrace::detail::sim {
@@ -135,38 +131,11 @@ private:
 
 }  // namespace
 
-std::vector<int> memory_domains(const hierarchy& machine) {
-    if (!through_memory(machine, 0)) return {};
-    std::vector<int> domains;
-    int top = 0;
-    while (top + 1 < machine.depth() && through_memory(machine, top + 1)) ++top;
-    for (int r = 0; r < machine.ranks(); ++r) domains.push_back(machine.shape.domain_of(top, r));
-    return domains;
-}
-
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                          std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks) {
-    capabilities can{.domain = memory_domains(machine)};
-    if (!can.domain.empty())
-        for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
-                               action::stage_reduce, action::stage_broadcast})
-            can.stages |= 1u << static_cast<unsigned>(a);
     compiler made(machine, links, chunks);
-    const int ranks = machine.ranks();
-    if (has_blocks(what)) {
-        const std::vector<std::int64_t> counts(at(ranks), count);
-        std::vector<std::int64_t> begins(at(ranks));
-        std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
-        const block_layout layout = compose_blocks(machine, how.stages, counts);
-        const bool fits = layout.c.count * element <= slot_bytes;
-        for (int r = 0; r < ranks; ++r) made.add(lower(generate(layout, what, r, begins), fits ? can : capabilities{}));
-        return made.take();
-    }
-    const composition c = compose(machine, how.stages, count, quantum_of(element), has_root(what) ? 0 : -1);
-    const bool fits = count * element <= slot_bytes;
-    for (int r = 0; r < ranks; ++r)
-        made.add(fits && runs_natively(c, r, can) ? lower(generate(c, what, r, can, buffer::scratch), can)
-                                                  : lower(generate(c, what, r), {}));
+    const rank_schedules schedules(machine, how, what, count, slot_bytes);
+    for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();
 }
 

@@ -6,14 +6,12 @@
 
 #include "plan/plan_data.hpp"
 #include "planner/simulate/links.hpp"
+#include "planner/simulate/rank_schedules.hpp"
 #include "schedule/chunk_order.hpp"
 #include "schedule/lane_code.hpp"
 #include "schedule/schedule.hpp"
 
 namespace terrace::detail::sim {
-
-/// Bytes of an element, as simulated.
-constexpr std::int64_t element = 4;
 
 /// What a simulation needs of an instruction.
 struct sim_instr {
@@ -66,8 +64,5 @@ inline constexpr std::int64_t most_simulated = 16'000'000;
 /// @throws plan_error if `chunks` chunks have more than most_simulated steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                          std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks);
-
-/// Returns by rank the domain of ranks with which it shares memory for messages and stages; empty if no ranks do.
-std::vector<int> memory_domains(const hierarchy& machine);
 
 }  // namespace terrace::detail::sim

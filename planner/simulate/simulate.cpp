@@ -221,11 +221,6 @@ private:
     std::vector<stage_span> spans_;
 };
 
-// Returns true if some ranks run a stage of the rule in memory that they share.
-bool uses_memory_stages(const hierarchy& machine, const rule& how) {
-    return any_follows_buffers(how) && !memory_domains(machine).empty();
-}
-
 }  // namespace
 
 }  // namespace sim
@@ -240,11 +235,8 @@ struct prepared_call {
 
 prepared_call prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                       const simulation_options& options, link_loads& loads) {
-    const int blocks = has_blocks(what) ? machine.ranks() : 1;
-    const std::int64_t count = div_ceil(bytes, sim::element * blocks), alone = slot_bytes(std::span(&how, 1));
-    const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : alone;
-    const slicing chunks = slice(count, sim::element, how, blocks,
-                                 sim::uses_memory_stages(machine, how) ? static_cast<std::size_t>(slot) : 0);
+    const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
+    const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
         return sim::programs_of(machine, how, what, elements, slot, loads, number);

@@ -1,15 +1,24 @@
 #!/usr/bin/env python3
-"""What the documentation shows exists: links lead to files, snippets are parts of programs that are built.
+"""What the documentation shows exists, and what users can write is documented.
 
-usage: docs_test.py SOURCE_ROOT [TEST]
+Links lead to files, snippets are parts of programs that are built; options of the programs, keys of plans and cluster
+files, and the terms of --help have a row in a reference page or the glossary.
+
+usage: docs_test.py SOURCE_ROOT [--programs TERRACE TERRACE_BENCH] [TEST]
 """
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 import textwrap
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+PROGRAMS = []
+if sys.argv[1:2] == ["--programs"]:
+    PROGRAMS, sys.argv[1:4] = sys.argv[2:4], []
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md"), *ROOT.glob("lib/**/*.md"),
                 *ROOT.glob("planner/**/*.md")])
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
@@ -25,6 +34,19 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def rows(*pages):
+    """The terms in the first cells of the tables of these pages: `--slurm FILE`, `-o` and `two words` say three."""
+    cells = [cell for page in pages for cell in re.findall(r"^\| (.*?) \|", (ROOT / page).read_text(), re.M)]
+    return {term for cell in cells for part in [*re.findall(r"`([^`]*)`", cell), *cell.split(", ")]
+            for term in (part, part.split(" ")[0] if part.startswith("-") else part.split(" (")[0])}
+
+
+def help_of(*command):
+    """What a program prints for --help, without the line of its positionals and its examples."""
+    text = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True).stdout
+    return text.partition("\nExamples:")[0]
+
+
 class Docs(unittest.TestCase):
     def test_links_lead_to_files(self):
         links = 0
@@ -37,6 +59,16 @@ class Docs(unittest.TestCase):
                     if anchor:
                         self.assertIn(anchor, anchors(target), f"{page.relative_to(ROOT)}: {link}#{anchor}")
         self.assertGreater(links, 10)
+
+    def test_lines_have_at_most_120_columns(self):
+        long = [f"{page.relative_to(ROOT)}:{number}: {len(line)} columns" for page in PAGES
+                for number, line in enumerate(page.read_text().splitlines(), 1) if len(line) > 120 and line[0] != "|"]
+        self.assertEqual(long, [])
+
+    def test_pages_have_at_most_2500_words(self):
+        long = [f"{page.relative_to(ROOT)}: {words} words" for page in PAGES
+                if (words := len(re.findall(r"\w\S*", page.read_text()))) > 2500 and page.name != "CHANGELOG.md"]
+        self.assertEqual(long, [])
 
     def test_the_index_has_every_page(self):
         for index in ["docs/README.md", "docs/measurements/README.md", "docs/collectives/README.md"]:
@@ -96,6 +128,75 @@ class Docs(unittest.TestCase):
                 self.assertIn(name, sources, command)
             for name in re.findall(r"build/tests/(?:\w+/)?(\w+)_tests", command):
                 self.assertIn(name, builds, command)
+
+    def missing(self, terms, *pages):
+        self.assertEqual(sorted(set(terms) - rows(*pages)), [], f"no row in {' or '.join(pages)}")
+
+    def test_every_option_has_a_row(self):
+        if not PROGRAMS:
+            self.skipTest("no programs to ask")
+        terrace, bench = PROGRAMS
+        page = "docs/reference/command-line.md"
+        commands = re.findall(r"^  (\w+)  ", help_of(terrace).partition("Subcommands:")[2], re.M)
+        self.assertGreater(len(commands), 5)
+        self.missing(commands, page)
+        option = r"^  (?:-\w,)?(--[\w-]+)"
+        for command in commands:
+            self.missing(set(re.findall(option, help_of(terrace, command), re.M)) - {"--help"}, page)
+        for mode in ["", "--links", "--detect", "--suite"]:
+            options = re.findall(option, help_of(*[bench, mode][:1 + bool(mode)]), re.M)
+            self.assertGreater(len(options), 2)
+            self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md")
+
+    def test_every_term_of_help_is_in_the_glossary(self):
+        if not PROGRAMS:
+            self.skipTest("no programs to ask")
+        terms = set()
+        for command in [[PROGRAMS[0], "plan"], [PROGRAMS[0], "simulate"], [PROGRAMS[1]]]:
+            text = help_of(*command)
+            lists = re.findall(r"^(?:Algorithms|Providers)[^\n]*:\n((?:  .*\n)+)", text + "\n", re.M)
+            terms |= {term for block in lists for term in re.findall(r"^  ([\w-]+) {2,}", block, re.M)}
+            terms |= {term for words in re.findall(r"^  --algorithm [^{\n]*\{(.*?)\}", text, re.M) for term in words.split(",")}
+        self.assertGreater(len(terms), 10)
+        self.missing(terms, "docs/glossary.md")
+
+    def test_the_programs_of_the_traced_call_are_what_is_printed(self):
+        if not PROGRAMS:
+            self.skipTest("no programs to ask")
+        shown = re.findall(r"^```\n(  n  instruction.*?)^```", (ROOT / "docs/explanation/call-to-wire.md").read_text(), re.M | re.S)
+        self.assertEqual(len(shown), 2)
+        plan = ROOT / "tests/golden/two-by-four.plan.yaml"
+        for rank, listing in enumerate(shown):
+            command = [PROGRAMS[0], "explain", plan, "--bytes", "4000", "--rank", str(rank)]
+            said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            self.assertEqual(said.partition("float32\n")[2], listing)
+
+    def test_every_key_has_a_row(self):
+        for page, sources in {"docs/reference/plan-file.md": ["lib/plan/*.cpp"],
+                              "docs/reference/topology-files.md": ["lib/machine/*.cpp", "lib/topology/**/*.cpp"]}.items():
+            text = "".join(path.read_text() for source in sources for path in ROOT.glob(source))
+            keys = {key for words in re.findall(r"allow_only\(\{(.*?)\}\)", text, re.S)
+                    for key in re.findall(r'"(\w+)"', words)}
+            self.assertGreater(len(keys), 10)
+            self.missing(keys, page, "docs/reference/topology-files.md")
+        text = (ROOT / "lib/plan/plan_yaml.cpp").read_text()
+        self.missing(re.search(r"the modes are ([\w, ]+)", text).group(1).split(", "), "docs/glossary.md")
+
+    def test_the_files_of_the_guides_compile(self):
+        file = re.compile(r"`((?:lib|tests)/[\w/]+\.[ch]pp)`[^`]*?:\n\n```cpp\n(.*?)^```", re.M | re.S)
+        with tempfile.TemporaryDirectory() as directory:
+            sources = []
+            for page in ROOT.glob("docs/guides/adding-*.md"):
+                for name, text in file.findall(page.read_text()):
+                    path = pathlib.Path(directory, name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text)
+                    sources += [path] if path.suffix == ".cpp" else []
+            self.assertGreaterEqual(len(sources), 4)
+            folders = [f"-I{root}/{folder}" for root in (directory, ROOT) for folder in ("include", "lib", "tests", "")]
+            done = subprocess.run([os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra",
+                                   "-Werror", *folders, *sources], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_every_program_is_built(self):
         for build in ["docs/examples/meson.build", "docs/examples/CMakeLists.txt"]:

@@ -325,6 +325,9 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
                         const std::string_view where = comm.rank() == 0   ? "chunk 0 waits for rank 1; "
                                                        : comm.rank() == 2 ? "chunk 0 waits for rank 0; "
                                                                           : "chunk 0 waits for rank 1; ";
+                        EXPECT_NE(std::string(e.what()).find("timed out after 0.3 s (options::timeout), waiting for "),
+                                  std::string::npos)
+                            << e.what();
                         EXPECT_NE(std::string(e.what()).find(", step "), std::string::npos) << e.what();
                         EXPECT_NE(std::string(e.what()).find(where), std::string::npos)
                             << comm.rank() << ": " << e.what();
@@ -446,7 +449,7 @@ TEST(stand_in, broken_rules_are_named) {
     };
     settle();
     for (int rank = 0; rank < 2; ++rank)
-        gpu.all_reduce(data[rank], data[rank], static_cast<std::size_t>(8 + rank), element_type::float32,
+        gpu.all_reduce(data[rank], data[rank], std::size_t{8} + static_cast<std::size_t>(rank), element_type::float32,
                        reduce_op::sum, comms[rank], streams[rank]);
     for (const gpu_stream s : streams) gpus.wait_for(s);
     expect_last("ranks differ");

@@ -8,10 +8,12 @@
 #include "base/units.hpp"
 #include "plan/routes.hpp"
 #include "planner/planner.hpp"
+#include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/arguments.hpp"
 #include "tools/terrace/picture.hpp"
+#include "tools/terrace/program_listing.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -120,6 +122,20 @@ picture picture_of(const plan_data& plan, const std::string& call, const rule& c
     return drawn;
 }
 
+// The program of a rank for the first chunk.
+void print_program(const plan_data& plan, collective what, const rule& chosen, std::int64_t bytes, int rank) {
+    const hierarchy& machine = plan.machine;
+    if (rank >= machine.ranks())
+        throw usage_error(fmt::format("--rank {}: the plan has ranks 0 to {}", rank, machine.ranks() - 1));
+    const std::int64_t slot = slot_bytes(plan);
+    const slicing chunks = sim::slices_of(machine, chosen, what, bytes, slot);
+    const std::int64_t count = chunks.chunks > 1 ? chunks.chunk : chunks.tail;
+    say("{} of {} by {}\nrank {}, the first of {} chunk{}: {} float32{}\n{}", to_string(what), format_bytes(bytes),
+        describe(machine, chosen.stages), rank, chunks.chunks, chunks.chunks == 1 ? "" : "s", count,
+        has_blocks(what) ? " of each block" : "",
+        program_listing(sim::rank_schedules(machine, chosen, what, count, slot).of(rank)));
+}
+
 }  // namespace
 
 int explain_command::run() const {
@@ -127,6 +143,10 @@ int explain_command::run() const {
     const plan_data plan = read_runnable_plan(plan_file);
     const collective what = call.what();
     const rule& chosen = plan.choose(what, bytes);
+    if (rank) {
+        print_program(plan, what, chosen, bytes, *rank);
+        return 0;
+    }
     const prediction p = predict(plan.machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
     rule at_size = chosen;
     at_size.predicted = p.time;

@@ -82,7 +82,7 @@ std::vector<std::string> collective_names() {
 }
 
 // Cluster files and plans are both YAML, and early on say which. Read as the other, either would only lack a key.
-CLI::Validator no_file_with(std::string key, std::string advice) {
+CLI::Validator no_file_with(const std::string& key, const std::string& advice) {
     return CLI::Validator(
         [key = "\n" + key + ":", advice](const std::string& file) {
             std::string text = "\n";
@@ -161,12 +161,17 @@ void command_line::add_explain() {
     add_plan_option(command, a.plan_file);
     add_call_options(command, a.call);
     CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
-    command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
+    CLI::Option* dot = command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
+    command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
+        ->check(CLI::NonNegativeNumber)
+        ->excludes(svg)
+        ->excludes(dot);
     command.footer(
         "Examples:\n"
         "  terrace explain cluster.plan.yaml\n"
         "  terrace explain cluster.plan.yaml --bytes 8K\n"
         "  terrace explain cluster.plan.yaml --collective broadcast\n"
+        "  terrace explain cluster.plan.yaml --bytes 4K --rank 0\n"
         "  terrace explain cluster.plan.yaml --svg");
 }
 

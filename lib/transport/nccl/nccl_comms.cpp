@@ -124,7 +124,7 @@ std::optional<transport_fault> nccl_comms::make(communicator& c, const char* cal
 
 transport_fault nccl_comms::late_fault(const char* call) const {
     return {"nccl", call, timed_out_code,
-            fmt::format("not through after {} s (options::timeout): other ranks are not there", timeout_.count())};
+            fmt::format("timed out after {} s (options::timeout), waiting for other ranks", timeout_.count())};
 }
 
 // Waits until an operation on a nonblocking communicator has been accepted. Returns NCCL's code, or timed_out_code.

@@ -159,7 +159,7 @@ private:
         if (on_.fault() || idle) return;
         if (const auto late = calls_.find_late())
             on_.fail({"nccl", fmt::format("call {}", *late), timed_out_code,
-                      fmt::format("not through after {} s (options::timeout) on the device; {}",
+                      fmt::format("timed out after {} s (options::timeout), waiting for the device: {}",
                                   setting_.timeout.count(), why_late())});
     }
 

@@ -26,7 +26,7 @@ public:
     void meets(int rank) noexcept;
     int end(gpu_stream stream) noexcept;
 
-    /// "stage 1 up, step 0, chunk 2 waits for rank 3 or 5": the first that is not through; empty if all are.
+    /// "stage 1 up, step 0, chunk 2 waits for rank 3 or 5": the first that is not complete; empty if all are.
     /// @param passed whether an event has been reached  @param self the caller's rank
     std::string stuck(const std::function<bool(gpu_event)>& passed, int self,
                       const std::vector<int>& callers_rank) const;

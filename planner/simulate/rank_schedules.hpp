@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plan/plan_data.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/schedule.hpp"
+#include "schedule/slice.hpp"
+
+namespace terrace::detail::sim {
+
+/// Bytes of an element, as simulated.
+constexpr std::int64_t element = 4;
+
+/// Returns by rank the domain of ranks with which it shares memory for messages and stages; empty if no ranks do.
+std::vector<int> memory_domains(const hierarchy& machine);
+
+/// Returns how a call is cut into chunks.
+/// @param slot_bytes the longest vector that stages in shared memory accept
+slicing slices_of(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
+                  std::int64_t slot_bytes);
+
+/// The schedules of all ranks for one chunk of float32, with root 0: those of a communicator over host buffers outside
+/// of windows, whose nodes are the machine's.
+class rank_schedules {
+public:
+    /// @param count elements of the vector, or of each block
+    rank_schedules(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
+                   std::int64_t slot_bytes);
+
+    schedule of(int rank) const;
+
+private:
+    collective what_;
+    capabilities can_;
+    std::optional<block_layout> blocks_;
+    std::vector<std::int64_t> begins_;  // of blocks
+    composition vector_;
+};
+
+}  // namespace terrace::detail::sim

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "api/auto_plan.hpp"
-#include "api/call_slicing.hpp"
 #include "api/log_line.hpp"
 #include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
@@ -217,15 +216,8 @@ communicator_core::programs::entry& communicator_core::bind_new(const call_shape
 
 program communicator_core::bind(const call_shape& call, bool near) {
     const rule& chosen = binding_.rule_of(call);
-    const slicing chunks = slice_call(call, chosen, size(), {.slot_bytes = net_->can().slot_bytes});
-    const auto schedule_of = [&](std::int64_t count) {
-        const bool fits = fits_slot(binding_.vector_of(call, count), call);
-        return binding_.schedule_of(call, chosen, count, fits ? net_->can() : net_->can().without_memory(),
-                                    near ? buffer::recv : buffer::scratch);
-    };
-    schedule tail = schedule_of(chunks.tail);
-    schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
-    const int lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks));
+    auto [chunks, lanes, full, tail] = binding_.schedules_of(
+        call, chosen, net_->can(), near ? buffer::recv : buffer::scratch, {.slot_bytes = net_->can().slot_bytes});
     const bool placed = net_->can().slots > 0 && uses_lane_slots(chosen);
     const bool in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call);
     if (options_.log)

@@ -7,7 +7,6 @@
 
 #include <terrace/error.hpp>
 
-#include "api/call_slicing.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/nccl/nccl_transport.hpp"
 
@@ -108,19 +107,14 @@ device_calls::programs::entry& device_calls::find(const call_shape& call, std::u
 stream_program device_calls::bind(const call_shape& call) const {
     const rule& chosen = binding_.rule_of(call);
     // NCCL divides evenly or not at all.
-    const slicing chunks = slice_call(call, chosen, binding_.plan.machine.ranks(), {.divides_evenly = true});
-    const capabilities can = net_->can(call.type, call.op);
-    const auto schedule_of = [&](std::int64_t count) {
-        return binding_.schedule_of(call, chosen, count, can, buffer::recv);
-    };
-    schedule tail = schedule_of(chunks.tail);
-    schedule full = chunks.chunks > 1 ? schedule_of(chunks.chunk) : schedule{};
-    return stream_program(std::move(full), std::move(tail),
+    call_schedules made =
+        binding_.schedules_of(call, chosen, net_->can(call.type, call.op), buffer::recv, {.divides_evenly = true});
+    return stream_program(std::move(made.full), std::move(made.tail),
                           {.type = call.type,
                            .op = call.op,
                            .divisor = call.op == reduce_op::avg ? binding_.plan.machine.ranks() : 1,
-                           .chunks = chunks,
-                           .lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, chunks.chunks)),
+                           .chunks = made.chunks,
+                           .lanes = made.lanes,
                            .over_mpi = over_mpi(chosen)},
                           *net_);
 }

@@ -4,12 +4,21 @@
 
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
+#include "schedule/stage_groups.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 constexpr std::int64_t cache_line = 64;  // [bytes]
+
+// Cuts `count` elements so that every stage of an even machine divides each chunk evenly. What is left over is a last
+// chunk of its own, shorter than a cache line for each rank.
+slicing evenly(std::int64_t count, std::int64_t chunk, std::int64_t even) {
+    const std::int64_t length = std::max(even, round_down(chunk, even));
+    const std::int64_t chunks = div_ceil(count, length);
+    return {.chunk = length, .chunks = chunks, .tail = count - (chunks - 1) * length};
+}
 
 }  // namespace
 
@@ -29,6 +38,16 @@ slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int 
     const std::int64_t chunk = std::min(count, round_up(even, quantum));
     const std::int64_t chunks = div_ceil(count, chunk);
     return {.chunk = chunk, .chunks = chunks, .tail = count - (chunks - 1) * chunk};
+}
+
+slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits) {
+    if (call.counts_given) return {};
+    const bool by_provider = any_follows_buffers(chosen);
+    const slicing plain =
+        slice(call.count, call.element, chosen, has_blocks(call.what) ? ranks : 1, by_provider ? limits.slot_bytes : 0);
+    const std::int64_t even = quantum_of(call.element) * ranks;
+    if (!limits.divides_evenly || !by_provider || has_blocks(call.what) || call.count < even) return plain;
+    return evenly(call.count, plain.chunk, even);
 }
 
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "plan/plan_data.hpp"
+#include "schedule/collective_call.hpp"
 
 namespace terrace::detail {
 
@@ -24,6 +25,16 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept;
 /// @param most_bytes no chunk is longer than this, whatever the rule says; 0: no bound
 slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks = 1,
               std::size_t most_bytes = 0) noexcept;
+
+/// What a transport requires of the chunks of a call.
+struct chunk_limits {
+    std::size_t slot_bytes = 0;   ///< the most bytes of a chunk that stages in lane slots can hold; 0: no limit
+    bool divides_evenly = false;  ///< collectives of NCCL run only chunks that all ranks have equal parts of
+};
+
+/// Cuts a call into chunks by its rule. A call with counts of its own is one chunk.
+/// @param ranks of the plan
+slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits);
 
 /// Bytes of a slot that the transport's own stages take: the longest chunk of any of the rules that have such, or 1 MiB
 /// of one that is not cut; at least 64 KiB.

@@ -1,11 +1,7 @@
 #include "planner/simulate/rank_schedules.hpp"
 
-#include <numeric>
-
-#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "planner/devices.hpp"
-#include "schedule/stage_groups.hpp"
 
 namespace terrace::detail::sim {
 
@@ -18,39 +14,33 @@ std::vector<int> memory_domains(const hierarchy& machine) {
     return domains;
 }
 
+namespace {
+
+// With root 0.
+collective_call call_of(const hierarchy& machine, collective what, std::int64_t count) {
+    collective_call call{.what = what, .count = count, .element = element};
+    if (has_blocks(what)) call.blocks = equal_blocks(machine.ranks(), count);
+    return call;
+}
+
+}  // namespace
+
 slicing slices_of(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                   std::int64_t slot_bytes) {
-    const int blocks = has_blocks(what) ? machine.ranks() : 1;
-    const bool in_slots = any_follows_buffers(how) && !memory_domains(machine).empty();
-    return slice(div_ceil(bytes, element * blocks), element, how, blocks,
-                 in_slots ? static_cast<std::size_t>(slot_bytes) : 0);
+    const std::int64_t count = div_ceil(bytes, element * (has_blocks(what) ? machine.ranks() : 1));
+    const bool in_slots = !memory_domains(machine).empty();
+    return slice_call(call_of(machine, what, count), how, machine.ranks(),
+                      {.slot_bytes = in_slots ? static_cast<std::size_t>(slot_bytes) : 0});
 }
 
 rank_schedules::rank_schedules(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                                std::int64_t slot_bytes)
-    : what_(what), can_{.domain = memory_domains(machine)} {
-    std::int64_t elements = count;
-    if (has_blocks(what)) {
-        const std::vector<std::int64_t> counts(at(machine.ranks()), count);
-        begins_.resize(counts.size());
-        std::exclusive_scan(counts.begin(), counts.end(), begins_.begin(), std::int64_t{0});
-        blocks_ = compose_blocks(machine, how.stages, counts);
-        elements = blocks_->c.count;
-    } else {
-        vector_ = compose(machine, how.stages, count, quantum_of(element), has_root(what) ? 0 : -1);
-    }
-    if (can_.domain.empty() || elements * element > slot_bytes) can_ = {};
-    else
-        for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
-                               action::stage_reduce, action::stage_broadcast})
-            can_.stages |= 1u << static_cast<unsigned>(a);
-}
-
-schedule rank_schedules::of(int rank) const {
-    if (blocks_) return lower(generate(*blocks_, what_, rank, begins_), can_);
-    if (can_.stages != 0 && runs_natively(vector_, rank, can_))
-        return lower(generate(vector_, what_, rank, can_, buffer::scratch), can_);
-    return lower(generate(vector_, what_, rank), {});
+    : layout_(machine, how.stages, call_of(machine, what, count)),
+      can_{.domain = memory_domains(machine), .slot_bytes = static_cast<std::size_t>(slot_bytes)} {
+    if (can_.domain.empty()) return;
+    for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
+                           action::stage_reduce, action::stage_broadcast})
+        can_.stages |= 1u << static_cast<unsigned>(a);
 }
 
 }  // namespace terrace::detail::sim

@@ -1,14 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "plan/plan_data.hpp"
-#include "schedule/compose.hpp"
-#include "schedule/lower.hpp"
-#include "schedule/schedule.hpp"
-#include "schedule/slice.hpp"
+#include "schedule/call_schedule.hpp"
 
 namespace terrace::detail::sim {
 
@@ -31,14 +27,11 @@ public:
     rank_schedules(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
                    std::int64_t slot_bytes);
 
-    schedule of(int rank) const;
+    schedule of(int rank) const { return layout_.schedule_of(rank, can_); }
 
 private:
-    collective what_;
+    call_layout layout_;
     capabilities can_;
-    std::optional<block_layout> blocks_;
-    std::vector<std::int64_t> begins_;  // of blocks
-    composition vector_;
 };
 
 }  // namespace terrace::detail::sim

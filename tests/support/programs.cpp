@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "schedule/compose.hpp"
+#include "schedule/call_schedule.hpp"
 #include "schedule/lower.hpp"
 
 namespace terrace::detail::test {
@@ -16,13 +16,21 @@ std::string name_of(const hierarchy& machine, const std::vector<stage>& stages, 
     return fmt::format("{}: {}, {}", text(machine.shape), describe(machine, stages), to_string(what));
 }
 
+program_of_all program_of(std::string name, const hierarchy& machine, const std::vector<stage>& stages,
+                          const collective_call& call) {
+    const call_layout layout(machine, stages, call);
+    program_of_all result{std::move(name), {}, {.root = call.root, .blocks = call.blocks}};
+    for (int rank = 0; rank < machine.ranks(); ++rank) result.schedules.push_back(layout.generated_for(rank));
+    return result;
+}
+
 }  // namespace
 
 program_of_all vector_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
                               std::int64_t count, std::int64_t quantum, int root) {
-    return {fmt::format("{} of {}, root {}, quantum {}", name_of(machine, stages, what), count, root, quantum),
-            generate_all(compose(machine, stages, count, quantum, has_root(what) ? root : -1), what),
-            {.root = root, .blocks = {}}};
+    return program_of(
+        fmt::format("{} of {}, root {}, quantum {}", name_of(machine, stages, what), count, root, quantum), machine,
+        stages, {.what = what, .count = count, .root = root, .element = 64 / static_cast<std::size_t>(quantum)});
 }
 
 program_of_all block_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
@@ -32,11 +40,8 @@ program_of_all block_program(const hierarchy& machine, const std::vector<stage>&
         counts.push_back(b.count());
         begins.push_back(b.begin);
     }
-    const block_layout layout = compose_blocks(machine, stages, counts);
-    program_of_all result{
-        fmt::format("{} of blocks of {}, at {}", name_of(machine, stages, what), counts, begins), {}, {0, blocks}};
-    for (int rank = 0; rank < machine.ranks(); ++rank) result.schedules.push_back(generate(layout, what, rank, begins));
-    return result;
+    return program_of(fmt::format("{} of blocks of {}, at {}", name_of(machine, stages, what), counts, begins), machine,
+                      stages, {.what = what, .blocks = blocks, .counts_given = true});
 }
 
 std::vector<std::int64_t> hard_counts(int ranks) { return {0, 1, ranks - 1, ranks, 2 * ranks + 3}; }

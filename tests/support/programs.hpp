@@ -17,6 +17,7 @@ struct program_of_all {
 };
 
 /// A call of vectors of `count` elements, from or to `root` where the collective has one.
+/// @param quantum 1, or any other divisor of a cache line's bytes
 program_of_all vector_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
                               std::int64_t count, std::int64_t quantum = 1, int root = 0);
 /// A call of the given blocks of the caller's buffer of all.

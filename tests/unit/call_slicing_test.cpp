@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "api/call_slicing.hpp"
 #include "base/partition.hpp"
+#include "schedule/slice.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::detail::test {
@@ -17,7 +17,7 @@ rule rule_of(std::string_view by, std::int64_t chunk) {
     return r;
 }
 
-call_shape allreduce_of(std::int64_t count) { return {.count = count, .counts = {}}; }
+collective_call allreduce_of(std::int64_t count) { return {.count = count}; }
 
 }  // namespace
 
@@ -40,11 +40,11 @@ TEST(call_slicing, chunks_of_shared_memory_fit_into_slots) {
 }
 
 TEST(call_slicing, blocks_are_cut_alike_and_blocks_of_own_counts_not_at_all) {
-    const call_shape blocks{.what = collective::allgather, .count = 600, .counts = {}};
+    const collective_call blocks{.what = collective::allgather, .count = 600, .blocks = equal_blocks(6, 600)};
     const slicing s = slice_call(blocks, rule_of("ring", 6 * 1024), 6, {.divides_evenly = true});
     EXPECT_EQ(s.chunk * (s.chunks - 1) + s.tail, 600);
     EXPECT_LE(s.chunk * 6 * 4, 6 * 1024);
-    const call_shape own{.what = collective::allgather, .counts = {1, 2, 3, 4, 5, 6}};
+    const collective_call own{.what = collective::allgather, .blocks = equal_blocks(6, 600), .counts_given = true};
     EXPECT_EQ(slice_call(own, rule_of("ring", 8), 6, {}).chunks, 1);
 }
 

@@ -11,30 +11,26 @@
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/routes.hpp"
-#include "schedule/compose.hpp"
+#include "schedule/call_schedule.hpp"
 #include "schedule/lower.hpp"
-#include "schedule/slice.hpp"
 #include "schedule/verify.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-constexpr std::int64_t element = 4;  // bytes: float32
+constexpr int element = 4;  // bytes: float32
 
 const rule& rule_of(const plan_data& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
 
-block_layout lay_out(const plan_data& plan, const claim& c) {
-    const std::vector<stage>& stages = rule_of(plan, c).stages;
-    if (has_blocks(c.what)) return compose_blocks(plan.machine, stages, std::vector(at(plan.machine.ranks()), c.count));
-    return {compose(plan.machine, stages, c.count, quantum_of(element), has_root(c.what) ? c.root : -1), {}};
+collective_call call_of(const plan_data& plan, collective what, std::int64_t count, int root) {
+    collective_call call{.what = what, .count = count, .root = root, .element = element};
+    if (has_blocks(what)) call.blocks = equal_blocks(plan.machine.ranks(), count);
+    return call;
 }
 
-// Of the caller's buffer of all blocks.
-std::vector<range> callers_blocks(int ranks, const claim& c) {
-    std::vector<range> blocks;
-    for (int r = 0; r < ranks; ++r) blocks.push_back({r * c.count, (r + 1) * c.count});
-    return blocks;
+call_layout lay_out(const plan_data& plan, const claim& c) {
+    return {plan.machine, rule_of(plan, c).stages, call_of(plan, c.what, c.count, c.root)};
 }
 
 // Elements (of a block) of the smallest and the largest message a rule is for; of the size it was made for, where it
@@ -53,7 +49,7 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
     for (std::size_t r = 0; r < rules.size(); ++r) {
         std::set<std::int64_t> known;
         const auto add = [&](std::int64_t message) {
-            const slicing s = slice(message, element, rules[r], blocks);
+            const slicing s = slice_call(call_of(plan, what, message, root), rules[r], ranks, {});
             for (const std::int64_t chunk : {s.chunk, s.tail})
                 if (known.insert(chunk).second)
                     claims.push_back(
@@ -116,21 +112,15 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
 }
 
 std::optional<std::string> prove_by_groups(const plan_data& plan, const claim& c, group_proof& known) {
-    const block_layout layout = lay_out(plan, c);
-    return has_blocks(c.what) ? known.find_fault(layout) : known.find_fault(layout.c);
+    const call_layout layout = lay_out(plan, c);
+    return has_blocks(c.what) ? known.find_fault(layout.block_groups()) : known.find_fault(layout.groups());
 }
 
 std::optional<std::string> prove(const plan_data& plan, const claim& c) {
-    const block_layout layout = lay_out(plan, c);
-    expectation expected{.root = c.root, .blocks = {}};
-    std::vector<std::int64_t> begins;
-    if (has_blocks(c.what)) expected.blocks = callers_blocks(plan.machine.ranks(), c);
-    for (const range block : expected.blocks) begins.push_back(block.begin);
+    const call_layout layout = lay_out(plan, c);
     std::vector<schedule> programs;
-    for (int r = 0; r < plan.machine.ranks(); ++r)
-        programs.push_back(
-            lower(has_blocks(c.what) ? generate(layout, c.what, r, begins) : generate(layout.c, c.what, r), {}));
-    return find_fault(programs, expected);
+    for (int r = 0; r < plan.machine.ranks(); ++r) programs.push_back(layout.schedule_of(r));
+    return find_fault(programs, {.root = c.root, .blocks = layout.call().blocks});
 }
 
 std::string describe(const plan_data& plan, const claim& c) {

@@ -1,0 +1,57 @@
+#include "schedule/call_schedule.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace terrace::detail {
+
+namespace {
+
+block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, const collective_call& chunk, int rank) {
+    if (has_blocks(chunk.what)) {
+        std::vector<std::int64_t> counts;
+        for (const range block : chunk.blocks) counts.push_back(block.count());
+        return compose_blocks(machine, stages, counts);
+    }
+    const int root = has_root(chunk.what) ? chunk.root : -1;
+    const std::int64_t quantum = quantum_of(chunk.element);
+    return {rank == call_layout::all_ranks ? compose(machine, stages, chunk.count, quantum, root)
+                                           : compose_for(rank, machine, stages, chunk.count, quantum, root),
+            {}};
+}
+
+}  // namespace
+
+call_layout::call_layout(const hierarchy& machine, std::span<const stage> stages, collective_call chunk, int rank)
+    : call_(std::move(chunk)), layout_(lay_out(machine, stages, call_, rank)) {
+    for (const range block : call_.blocks) begins_.push_back(block.begin);
+}
+
+schedule call_layout::generated_for(int rank) const {
+    return has_blocks(call_.what) ? generate(layout_, call_.what, rank, begins_)
+                                  : generate(layout_.c, call_.what, rank);
+}
+
+// Where stages of the transport are in it, the vector is at home where peers reach it: each rank has its own reasons.
+schedule call_layout::schedule_of(int rank, const capabilities& can, buffer home) const {
+    const auto bytes = static_cast<std::size_t>(call_.elements()) * call_.element;
+    const bool fits = can.slot_bytes == 0 || bytes <= can.slot_bytes;
+    if (fits && has_blocks(call_.what)) return lower(generated_for(rank), can);
+    if (fits && runs_natively(layout_.c, rank, can))
+        return lower(generate(layout_.c, call_.what, rank, can, home), can);
+    return lower(generated_for(rank), can.without_memory());
+}
+
+call_schedules schedules_of(const hierarchy& machine, const rule& chosen, const collective_call& call, int rank,
+                            const capabilities& can, buffer home, const chunk_limits& limits) {
+    call_schedules made{.chunks = slice_call(call, chosen, machine.ranks(), limits), .full = {}, .tail = {}};
+    made.lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, made.chunks.chunks));
+    const auto schedule_of = [&](std::int64_t elements) {
+        return call_layout(machine, chosen.stages, call.chunk(elements), rank).schedule_of(rank, can, home);
+    };
+    made.tail = schedule_of(made.chunks.tail);
+    if (made.chunks.chunks > 1) made.full = schedule_of(made.chunks.chunk);
+    return made;
+}
+
+}  // namespace terrace::detail

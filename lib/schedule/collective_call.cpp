@@ -1,0 +1,26 @@
+#include "schedule/collective_call.hpp"
+
+namespace terrace::detail {
+
+std::int64_t collective_call::elements() const noexcept {
+    if (!has_blocks(what)) return count;
+    std::int64_t all = 0;
+    for (const range block : blocks) all += block.count();
+    return all;
+}
+
+collective_call collective_call::chunk(std::int64_t elements) const {
+    collective_call made = *this;
+    if (counts_given) return made;
+    made.count = elements;
+    for (range& block : made.blocks) block.end = block.begin + elements;
+    return made;
+}
+
+std::vector<range> equal_blocks(int ranks, std::int64_t count) {
+    std::vector<range> blocks;
+    for (int r = 0; r < ranks; ++r) blocks.push_back({r * count, (r + 1) * count});
+    return blocks;
+}
+
+}  // namespace terrace::detail

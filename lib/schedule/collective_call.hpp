@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/range.hpp"
+#include "plan/plan_data.hpp"
+
+namespace terrace::detail {
+
+/// A collective call, or one chunk of it, in a plan's numbering of ranks: all that its schedules depend on.
+struct collective_call {
+    collective what = collective::allreduce;
+    std::int64_t count = 0;          ///< elements of the vector, or of each block
+    int root = 0;                    ///< of broadcast and reduce
+    std::size_t element = 4;         ///< bytes of one
+    std::vector<range> blocks = {};  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
+    bool counts_given = false;       ///< the caller gave each block a count of its own, so that `count` is unused
+
+    /// Returns the elements of the vector, or of all blocks together.
+    std::int64_t elements() const noexcept;
+    /// Returns a chunk of `elements` elements of the vector, or of each block. A call with counts of its own is one
+    /// chunk, since blocks of different counts have no common part.
+    collective_call chunk(std::int64_t elements) const;
+};
+
+/// Returns blocks of `count` elements each, one after the other.
+std::vector<range> equal_blocks(int ranks, std::int64_t count);
+
+}  // namespace terrace::detail

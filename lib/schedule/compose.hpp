@@ -6,6 +6,7 @@
 
 #include "plan/plan_data.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/ownership.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::detail {
@@ -25,13 +26,6 @@ struct composed_stage {
 
     /// Those that a rank is a member of, ascending.
     const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
-};
-
-/// A part of the vector and who ends up with its reduced value: one rank, or after replicate several, each all of it.
-struct owned {
-    range part;
-    std::vector<int> owners;
-    int route = 0;  ///< that it took
 };
 
 /// Who meets whom over which part of the vector, stage by stage: the stages of a plan rule, laid out for one count. The

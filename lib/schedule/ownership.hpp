@@ -1,0 +1,48 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/range.hpp"
+
+namespace terrace::detail {
+
+/// A part of the vector and who ends up with its reduced value: one rank, or after replicate several, each all of it.
+struct owned {
+    range part;
+    std::vector<int> owners;
+    int route = 0;  ///< that it took
+};
+
+/// The owned parts of one domain, ascending. They cover the vector, or, the same in all domains, what takes one route.
+using ownership = std::vector<owned>;
+
+/// Appends a part, joined to the last one if that is its neighbour and has the same owners.
+void append(ownership& map, range part, const std::vector<int>& owners);
+
+/// Returns successive parts of a segment, as many equal ones for each as its weight says.
+std::vector<range> weighted(range segment, const std::vector<int>& weights, std::int64_t quantum);
+
+/// Calls f(segment, owners of each sibling) for every segment of the common refinement of the siblings' ownership maps.
+template <class F>
+void for_each_segment(std::span<const ownership* const> siblings, F&& f) {
+    std::vector<std::size_t> piece(siblings.size(), 0);
+    std::vector<const std::vector<int>*> owners(siblings.size());
+    for (std::int64_t begin = 0; piece.front() < siblings.front()->size();) {
+        std::int64_t end = std::numeric_limits<std::int64_t>::max();
+        for (std::size_t s = 0; s < siblings.size(); ++s) {
+            const owned& o = (*siblings[s])[piece[s]];
+            owners[s] = &o.owners;
+            begin = std::max(begin, o.part.begin);
+            end = std::min(end, o.part.end);
+        }
+        f(range{begin, end}, owners);
+        for (std::size_t s = 0; s < siblings.size(); ++s) piece[s] += (*siblings[s])[piece[s]].part.end == end;
+        begin = end;
+    }
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,52 @@
+#include "schedule/route_view.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+std::vector<int> first_stages(int count) {
+    std::vector<int> order(at(count));
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+}
+
+}  // namespace
+
+route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks,
+                       const composition_request& asked)
+    : shape_(std::move(shape)),
+      kinds_(shape_, asked.root),
+      order_(std::move(order)),
+      plan_ranks_(std::move(plan_ranks)),
+      rank_(asked.rank) {
+    if (!asked.for_all() && !plan_ranks_.empty())
+        rank_ = static_cast<int>(std::find(plan_ranks_.begin(), plan_ranks_.end(), asked.rank) - plan_ranks_.begin());
+}
+
+route_view route_view::in_plan_order(tree whole, const composition_request& asked) {
+    std::vector<int> order = first_stages(whole.depth());
+    return {std::move(whole), std::move(order), {}, asked};
+}
+
+route_view route_view::turned(const tree& whole, const std::vector<int>& outer, const composition_request& asked) {
+    std::vector<int> order = first_stages(whole.depth() - static_cast<int>(outer.size()));
+    order.insert(order.end(), outer.begin(), outer.end());
+    std::vector<int> stride(order.size(), 1);  // in the plan, between the ranks of neighbours, by stage
+    for (std::size_t s = 1; s < stride.size(); ++s) stride[s] = stride[s - 1] * whole.children(static_cast<int>(s) - 1, 0);
+    std::vector<int> sizes, plan_ranks{0};
+    for (const int s : order) {
+        sizes.push_back(whole.children(s, 0));
+        const std::size_t inner = plan_ranks.size();
+        for (int i = 1; i < sizes.back(); ++i)
+            for (std::size_t r = 0; r < inner; ++r) plan_ranks.push_back(plan_ranks[r] + i * stride[at(s)]);
+    }
+    return {tree::uniform(sizes), std::move(order), std::move(plan_ranks), asked};
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "machine/likeness.hpp"
+#include "plan/plan_data.hpp"
+
+namespace terrace::detail {
+
+/// The arguments of a composition.
+struct composition_request {
+    static constexpr int all_ranks = -1;
+
+    std::span<const stage> stages;
+    std::int64_t count = 0, quantum = 1;
+    int root = -1;         ///< -1: none
+    int rank = all_ranks;  ///< the one rank whose groups are wanted, or all_ranks
+
+    bool for_all() const noexcept { return rank == all_ranks; }
+};
+
+/// A machine with its stages in the order in which a part of the vector takes them. Ranks are counted in that order: a
+/// rank's neighbours in the first stage come first. Immutable.
+class route_view {
+public:
+    /// Returns the machine with its stages in the order of the plan.
+    static route_view in_plan_order(tree whole, const composition_request& asked);
+    /// Returns it with the last stages in another order. @param whole of even domains   @param outer their numbers
+    static route_view turned(const tree& whole, const std::vector<int>& outer, const composition_request& asked);
+
+    /// Returns a level for each stage.
+    const tree& shape() const noexcept { return shape_; }
+    /// Returns equal numbers for domains of a level that are alike.
+    int kind_of(int level, int domain) const noexcept { return kinds_.of(level, domain); }
+    /// Returns the number of a level's stage in the plan.
+    int stage_of(int level) const noexcept { return order_[static_cast<std::size_t>(level)]; }
+    /// Returns the rank that is asked for, in this order; -1 if all are.
+    int rank() const noexcept { return rank_; }
+    /// Returns the number of a rank in the plan.
+    int plan_rank(int rank) const noexcept {
+        return plan_ranks_.empty() ? rank : plan_ranks_[static_cast<std::size_t>(rank)];
+    }
+    /// Returns the numbers of all ranks in the plan; none if they are the same.
+    const std::vector<int>& plan_ranks() const noexcept { return plan_ranks_; }
+
+private:
+    route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks, const composition_request& asked);
+
+    tree shape_;
+    likeness kinds_;
+    std::vector<int> order_;  // stages, innermost first
+    std::vector<int> plan_ranks_;
+    int rank_;
+};
+
+}  // namespace terrace::detail

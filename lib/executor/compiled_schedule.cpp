@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/lone_stage.hpp"
+
 namespace terrace::detail {
 
 compiled_schedule::compiled_schedule(schedule s) : code(std::move(s)), order(code) {
@@ -10,11 +12,8 @@ compiled_schedule::compiled_schedule(schedule s) : code(std::move(s)), order(cod
         most_sources = std::max(most_sources, i.sources);
         needs_staging |= i.what == action::recv_reduce;
     }
-    brief = order.sends.empty() && order.receives.empty() && order.stages.size() == 1 &&
-            order.successors_of(order.stages.front()).empty();
-    if (!brief || order.locals.size() != 1) return;
-    const instr& only = code.instrs[order.locals.front()];
-    gives_copy = only.what == action::copy && only.src == operand{buffer::send, {0, code.count}};
+    brief = is_lone_stage(order);
+    gives_copy = detail::gives_copy(code, order);
 }
 
 }  // namespace terrace::detail

@@ -13,10 +13,9 @@ struct compiled_schedule {
 
     schedule code;
     lane_code order;
-    /// One stage of the transport, with no message before it and nothing after it. A program runs such a chunk without
-    /// a lane_machine: all that precedes the stage can run in program order.
+    /// is_lone_stage(): a program runs such a chunk without a lane_machine.
     bool brief = false;
-    /// What a stage without sources gives is a copy of all that the caller passed in.
+    /// detail::gives_copy()
     bool gives_copy = false;
     /// Operands of the longest reduction, at least 2.
     std::uint32_t most_sources = 2;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/partition.hpp"
+#include "schedule/lone_stage.hpp"
 
 namespace terrace::detail {
 
@@ -197,16 +198,12 @@ void program::start_stage(lane& l, std::uint32_t n) noexcept {
     const instr& i = instruction(l, n);
     l.stage = n;
     record(l, n, false);
-    // Peers keep taking away the cache lines of a slot, so a rank reads its own part elsewhere where it can.
-    const buffer own = i.sources > 0        ? l.code->code.sources_of(i).front().where
-                       : l.code->gives_copy ? buffer::send
-                                            : i.src.where;
     stage_call& c = l.running;
     c.what = i.what;
     c.by = i.by;
     c.group = &l.code->code.groups[static_cast<std::size_t>(i.peer)];
     c.src = l.memory.first(i.src.where);
-    c.own = l.memory.first(own);
+    c.own = l.memory.first(own_part_of(l.code->code, i, l.code->gives_copy));
     c.dst = l.memory.first(i.dst.where);
     c.sharded = i.sources > 0;
     c.element = shape_.element;

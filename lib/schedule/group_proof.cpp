@@ -180,23 +180,34 @@ composition alone(const composed_stage& s, const group& g) {
     return c;
 }
 
+// The programs of a group alone, as messages and, where a provider runs it, as one stage: for the vector at home in
+// shared memory of Terrace's or in the callers' buffers.
 std::optional<std::string> prove_alone(const composition& c) {
     const composed_stage& s = c.stages.front();
     const group& g = s.groups.front();
-    const auto prove = [&](collective what) {
+    capabilities runs_all;
+    runs_all.stages = ~0u;
+    const auto prove = [&](collective what, const capabilities& can, buffer home) {
         std::vector<std::int64_t> begins;
         for (const range& shard : g.shards()) begins.push_back(shard.begin);
         std::vector<schedule> programs;
         for (int r = 0; r < c.ranks; ++r)
-            programs.push_back(lower(
-                has_blocks(what) ? generate(block_layout{c, g.shards()}, what, r, begins) : generate(c, what, r), {}));
+            programs.push_back(lower(has_blocks(what) ? generate(block_layout{c, g.shards()}, what, r, begins)
+                                                      : generate(c, what, r, can, home),
+                                     can));
         return find_fault(programs, {.root = g.root(), .blocks = has_blocks(what) ? g.shards() : std::vector<range>{}});
     };
     std::vector<collective> parts{collective::allreduce};
     if (s.how == mode::scatter) parts = {collective::reduce_scatter, collective::allgather};
     if (s.how == mode::root) parts = {collective::reduce, collective::broadcast};
     for (const collective what : parts)
-        if (const auto fault = prove(what)) return fmt::format("{}: {}", to_string(what), *fault);
+        if (const auto fault = prove(what, {}, buffer::recv)) return fmt::format("{}: {}", to_string(what), *fault);
+    if (!follows_buffers(s.by->provider)) return {};
+    if (s.how == mode::scatter) parts.push_back(collective::allreduce);
+    for (const collective what : parts)
+        for (const buffer home : {buffer::scratch, buffer::recv})
+            if (const auto fault = prove(what, runs_all, home))
+                return fmt::format("{} in shared memory: {}", to_string(what), *fault);
     return {};
 }
 

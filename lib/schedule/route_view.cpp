@@ -38,7 +38,8 @@ route_view route_view::turned(const tree& whole, const std::vector<int>& outer, 
     std::vector<int> order = first_stages(whole.depth() - static_cast<int>(outer.size()));
     order.insert(order.end(), outer.begin(), outer.end());
     std::vector<int> stride(order.size(), 1);  // in the plan, between the ranks of neighbours, by stage
-    for (std::size_t s = 1; s < stride.size(); ++s) stride[s] = stride[s - 1] * whole.children(static_cast<int>(s) - 1, 0);
+    for (std::size_t s = 1; s < stride.size(); ++s)
+        stride[s] = stride[s - 1] * whole.children(static_cast<int>(s) - 1, 0);
     std::vector<int> sizes, plan_ranks{0};
     for (const int s : order) {
         sizes.push_back(whole.children(s, 0));

@@ -1,6 +1,8 @@
 #include "schedule/verify.hpp"
 
+#include "schedule/verify/expressions.hpp"
 #include "schedule/verify/proof.hpp"
+#include "schedule/verify/stages.hpp"
 
 // Nothing is taken from the builder but the instruction set: what it inferred is derived again.
 
@@ -11,9 +13,17 @@ std::optional<std::string> find_fault(std::span<const schedule> schedules, const
         const proof::contract terms(schedules, of);
         proof::check_form(schedules, terms);
         const proof::network net(schedules);
-        const std::vector<std::size_t> order = proof::completion_order(net);
-        proof::check_races(net, terms);
-        proof::check_result(net, terms, order);
+        proof::stages with(net);
+        std::vector<proof::event> order;
+        proof::expressions sums(static_cast<int>(schedules.size()));
+        bool first = true;
+        for (const proof::buffer_case& now : with.cases()) {
+            with.settle(now);
+            if (first || !with.none()) order = proof::completion_order(net, with);
+            if (first) proof::check_races(net, terms, with);
+            proof::check_result(net, terms, with, now, order, sums);
+            first = false;
+        }
         return {};
     } catch (const proof::fault& f) {
         return f.text;

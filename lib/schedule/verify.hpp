@@ -15,13 +15,15 @@ struct expectation {
     std::vector<range> blocks;  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
 };
 
-/// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered: no stage instructions), for one
-/// chunk, in place and out of place. In place, send and recv are one buffer; with blocks, the buffer of a rank's own
-/// block is that block in the buffer of all. In a broadcast only the root has a `send`, in a reduce only the root has a
-/// `recv`.
+/// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered) for one chunk, in place and out
+/// of place. Stages that providers run by themselves, but for those of MPI, are proved as stage_work has them. In
+/// place, send and recv are one buffer; with blocks, the buffer of a rank's own block is that block in the buffer of
+/// all. In a broadcast only the root has a `send`, in a reduce only the root has a `recv`.
 /// * well-formed: operands inside their buffers, and there inside of what the caller passes in or gets; nothing writes
 ///   `send`, no message is empty, the order graph points forward in program order;
 /// * ends matched: the n-th message from a to b is the n-th that b expects from a, equal in count and step;
+/// * stages: all members of a group run each of its stages, on the same terms; what they use of one another's memory
+///   lies inside the operands, in memory that peers reach; two that use the same elements wait for one another;
 /// * no race: two instructions of a rank whose operands overlap, one of them writing (send and recv are the same memory
 ///   in place), are ordered by waits and messages, the earlier in the program first. An instruction uses its operands
 ///   from its start to its completion;

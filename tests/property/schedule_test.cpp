@@ -11,6 +11,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
@@ -53,21 +54,41 @@ public:
         }
         for (collective what : all_collectives) {
             if (!std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); })) continue;
-            if (has_blocks(what))
+            const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
+            if (has_blocks(what)) {
                 for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks()))
                     prove(test::block_program(machine, stages, what, blocks));
-            else
+                if (in_memory)
+                    prove_stages(machine, stages, {.what = what, .blocks = test::hard_blocks(machine.ranks()).back()});
+            } else {
                 for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{0}) {
                     for (std::int64_t count : test::hard_counts(machine.ranks()))
                         prove(test::vector_program(machine, stages, what, count, 1, root));
                     prove(test::vector_program(machine, stages, what, 40 * machine.ranks() + 3, 16, root));
-                    if (root == (has_root(what) ? machine.ranks() / 2 : 0))
-                        compose_one_by_one(machine, stages, what, 40 * machine.ranks() + 3, 16, root);
+                    if (root != (has_root(what) ? machine.ranks() / 2 : 0)) continue;
+                    compose_one_by_one(machine, stages, what, 40 * machine.ranks() + 3, 16, root);
+                    if (in_memory)
+                        prove_stages(machine, stages,
+                                     {.what = what, .count = 2 * machine.ranks() + 3, .root = root, .element = 64});
                 }
+            }
         }
     }
 
 private:
+    // As shared memory runs it, the vector at home anywhere.
+    void prove_stages(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call) {
+        std::vector<buffer> homes(at(machine.ranks()), buffer::scratch), mixed = homes;
+        for (std::size_t r = 0; r < mixed.size(); r += 2) mixed[r] = buffer::recv;
+        for (const auto& each : {homes, std::vector(homes.size(), buffer::recv), mixed}) {
+            ++cases_;
+            const test::program_of_all p = test::staged_program(machine, stages, call, each);
+            const auto found = find_fault(p.schedules, p.of);
+            ASSERT_FALSE(found) << p.name << ": " << *found;
+            if (has_blocks(call.what)) return;  // these have no choice
+        }
+    }
+
     // As generated, where a transport without stages of its own could run that, and lowered.
     void prove(test::program_of_all p) {
         ++cases_;

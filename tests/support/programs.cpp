@@ -44,6 +44,20 @@ program_of_all block_program(const hierarchy& machine, const std::vector<stage>&
                       stages, {.what = what, .blocks = blocks, .counts_given = true});
 }
 
+program_of_all staged_program(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call,
+                              const std::vector<buffer>& homes) {
+    capabilities can;
+    can.stages = ~0u;
+    const call_layout layout(machine, stages, call);
+    program_of_all result{fmt::format("{} of {}, root {}, stages in shared memory", name_of(machine, stages, call.what),
+                                      call.elements(), call.root),
+                          {},
+                          {.root = call.root, .blocks = call.blocks}};
+    for (int rank = 0; rank < machine.ranks(); ++rank)
+        result.schedules.push_back(layout.schedule_of(rank, can, homes[static_cast<std::size_t>(rank)]));
+    return result;
+}
+
 std::vector<std::int64_t> hard_counts(int ranks) { return {0, 1, ranks - 1, ranks, 2 * ranks + 3}; }
 
 std::vector<std::vector<range>> hard_blocks(int ranks) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/collective_call.hpp"
 #include "schedule/verify.hpp"
 #include "support/dice.hpp"
 #include "support/shapes.hpp"
@@ -23,6 +24,10 @@ program_of_all vector_program(const hierarchy& machine, const std::vector<stage>
 /// A call of the given blocks of the caller's buffer of all.
 program_of_all block_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
                              const std::vector<range>& blocks);
+
+/// A call on a transport that runs all stages of providers by itself, lowered. @param homes of the vector, by rank
+program_of_all staged_program(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call,
+                              const std::vector<buffer>& homes);
 
 /// Counts that are hard on P ranks, and blocks that are.
 std::vector<std::int64_t> hard_counts(int ranks);

@@ -1,6 +1,7 @@
 #include "tools/terrace/proof.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,8 +12,10 @@
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/routes.hpp"
+#include "planner/simulate/rank_schedules.hpp"
 #include "schedule/call_schedule.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/stage_groups.hpp"
 #include "schedule/verify.hpp"
 
 namespace terrace::detail {
@@ -118,9 +121,25 @@ std::optional<std::string> prove_by_groups(const plan_data& plan, const claim& c
 
 std::optional<std::string> prove(const plan_data& plan, const claim& c) {
     const call_layout layout = lay_out(plan, c);
-    std::vector<schedule> programs;
-    for (int r = 0; r < plan.machine.ranks(); ++r) programs.push_back(layout.schedule_of(r));
-    return find_fault(programs, {.root = c.root, .blocks = layout.call().blocks});
+    const auto fault_on = [&](const capabilities& can, const std::function<buffer(int rank)>& home) {
+        std::vector<schedule> programs;
+        for (int r = 0; r < plan.machine.ranks(); ++r) programs.push_back(layout.schedule_of(r, can, home(r)));
+        return find_fault(programs, {.root = c.root, .blocks = layout.call().blocks});
+    };
+    const auto everywhere = [](buffer home) { return [home](int) { return home; }; };
+    if (auto fault = fault_on({}, everywhere(buffer::recv)); fault || !any_follows_buffers(rule_of(plan, c)))
+        return fault;
+    capabilities can{.domain = sim::memory_domains(plan.machine)};
+    if (can.domain.empty()) return {};
+    can.stages = ~0u;
+    std::vector<std::function<buffer(int rank)>> homes{everywhere(buffer::scratch)};
+    if (!has_blocks(c.what)) {
+        homes.emplace_back(everywhere(buffer::recv));
+        homes.emplace_back([](int rank) { return rank % 2 == 0 ? buffer::scratch : buffer::recv; });
+    }
+    for (const auto& home : homes)
+        if (const auto fault = fault_on(can, home)) return "with stages in shared memory: " + *fault;
+    return {};
 }
 
 std::string describe(const plan_data& plan, const claim& c) {

@@ -40,15 +40,31 @@ private:
         const instr& i = s_.instrs[n];
         if (i.what > action::stage_broadcast)
             throw fault{fmt::format("rank {}, instruction {}: no such action", s_.rank, n)};
-        if (is_stage(i.what)) refuse(s_, n, "a stage: lower the schedule first");
+        if (is_stage(i.what)) check_stage(n);
         if (i.phase >= s_.phases.size()) refuse(s_, n, "no such phase");
         if (n > 0 && i.step < s_.instrs[n - 1].step) refuse(s_, n, "steps do not ascend");
         if (is_message(i.what) && (i.peer < 0 || i.peer >= s_.ranks || i.peer == s_.rank))
             refuse(s_, n, fmt::format("no such peer as {}", i.peer));
-        if (i.completes && i.what != action::recv_reduce && i.what != action::reduce)
-            refuse(s_, n, "only a reduction completes");
+        if (i.completes && !reduces(i.what)) refuse(s_, n, "only a reduction completes");
         check_order(n);
         check_operands(n);
+    }
+
+    void check_stage(std::size_t n) {
+        const instr& i = s_.instrs[n];
+        if (!follows_buffers(i.by)) refuse(s_, n, "a stage that runs elsewhere: lower the schedule first");
+        if (i.peer < 0 || at(i.peer) >= s_.groups.size()) refuse(s_, n, "no such group");
+        const group& g = s_.groups[at(i.peer)];
+        const std::vector<int>& members = g.members();
+        const bool has_no_root = i.what == action::stage_reduce_scatter || i.what == action::stage_allgather ||
+                                 i.what == action::stage_allreduce;
+        bool sound = g.size() > 1 && g.shards().size() == members.size() && (g.root() >= 0 || has_no_root) &&
+                     g.root() < g.size() && g.position() == g.position_of(s_.rank);
+        for (int p = 0; sound && p < g.size(); ++p)
+            sound = members[at(p)] >= 0 && members[at(p)] < s_.ranks && g.position_of(members[at(p)]) == p &&
+                    (p == 0 || g.shards()[at(p)].begin == g.shards()[at(p - 1)].end);
+        if (!sound) refuse(s_, n, "its group is none");
+        if (i.sources > 1) refuse(s_, n, "a stage keeps one part to itself at most");
     }
 
     void check_order(std::size_t n) {
@@ -67,6 +83,8 @@ private:
             if (std::uint64_t{i.first_source} + i.sources > s_.sources.size()) refuse(s_, n, "no such sources");
             if (i.sources < 2) refuse(s_, n, "a reduction takes two operands at least");
         }
+        if (is_stage(i.what) && std::uint64_t{i.first_source} + i.sources > s_.sources.size())
+            refuse(s_, n, "no such sources");
         if (writes(i.what)) {
             check_bounds(n, i.dst);
             if (i.dst.where == buffer::send) refuse(s_, n, "writes what the caller passed in");
@@ -74,7 +92,7 @@ private:
         for_each_read(s_, i, [&](const operand& o) {
             check_bounds(n, o);
             if (i.what == action::send && o.part.empty()) refuse(s_, n, "an empty message");
-            if (!writes(i.what)) return;
+            if (!writes(i.what) || is_stage(i.what)) return;  // stages: by what they do
             if (o.part.count() != i.dst.part.count())
                 refuse(s_, n, fmt::format("{} and {} differ in count", text(o), text(i.dst)));
             // Element by element in any order: an operand may be the destination itself, but not a part of it.

@@ -27,11 +27,11 @@ inline bool is_receive(action a) { return a == action::recv || a == action::recv
 inline bool is_message(action a) { return a == action::send || is_receive(a); }
 inline bool writes(action a) { return a != action::send; }
 
-/// Calls f(operand) for all that the instruction reads.
+/// Calls f(operand) for all that the instruction reads, or that peers read while it runs.
 template <class F>
 void for_each_read(const schedule& s, const instr& i, F&& f) {
-    if (i.what == action::send || i.what == action::recv_reduce || i.what == action::copy) f(i.src);
-    if (i.what == action::reduce)
+    if (i.what != action::recv && i.what != action::reduce) f(i.src);
+    if (i.what == action::reduce || is_stage(i.what))
         for (const operand& o : s.sources_of(i)) f(o);
 }
 
@@ -103,14 +103,26 @@ private:
     std::vector<std::size_t> partner_;  // by id, of messages
 };
 
-/// 4. No deadlock. Returns the instructions in an order in which they may complete; a message stands there once, as its
+class stages;
+struct buffer_case;
+class expressions;
+
+/// An instruction, or one round of a stage.
+struct event {
+    std::size_t id = 0;
+    int round = 0;
+};
+
+/// 5. No deadlock. Returns all events in an order in which they may come to pass; a message stands there once, as its
 /// send.
-std::vector<std::size_t> completion_order(const network& net);
+std::vector<event> completion_order(const network& net, const stages& with);
 
-/// 5. No race.
-void check_races(const network& net, const contract& terms);
+/// 6. No race.
+void check_races(const network& net, const contract& terms, const stages& with);
 
-/// 6. The postcondition, in place and out of place, given an order in which everything may complete.
-void check_result(const network& net, const contract& terms, std::span<const std::size_t> order);
+/// 7. The postcondition, given an order in which everything may come to pass.
+/// @param sums what has been computed in other cases
+void check_result(const network& net, const contract& terms, const stages& with, const buffer_case& now,
+                  std::span<const event> order, expressions& sums);
 
 }  // namespace terrace::detail::proof

@@ -5,6 +5,7 @@
 
 #include "schedule/interval_map.hpp"
 #include "schedule/verify/proof.hpp"
+#include "schedule/verify/stages.hpp"
 
 namespace terrace::detail::proof {
 
@@ -53,7 +54,7 @@ private:
 
 // Every access must come after the last write before it in program order, and a write after the reads since then.
 // Chains of these order all pairs that conflict. What conflicts out of place does in place.
-void check_races(const network& net, const schedule& s, const stake& mine) {
+void check_races(const network& net, const schedule& s, const stake& mine, const stages& with) {
     struct accesses {
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
@@ -65,19 +66,26 @@ void check_races(const network& net, const schedule& s, const stake& mine) {
         const instr& i = s.instrs[n];
         const auto me = static_cast<std::int64_t>(n);
         before.clear();
-        for_each_read(s, i, [&](const operand& o) {
+        const auto read = [&](const operand& o) {
             memory[o.where == buffer::scratch].update(mine.place(o), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 if (a.readers.empty() || a.readers.back() != me) a.readers.push_back(me);
             });
-        });
-        if (writes(i.what))
-            memory[i.dst.where == buffer::scratch].update(mine.place(i.dst), [&](accesses& a) {
+        };
+        const auto write = [&](const operand& o) {
+            memory[o.where == buffer::scratch].update(mine.place(o), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 before.insert(before.end(), a.readers.begin(), a.readers.end());
                 a.writer = me;
                 a.readers.clear();
             });
+        };
+        for_each_read(s, i, read);
+        if (is_stage(i.what) && i.sources == 0) read({with.own_part(net.id(s.rank, n)), i.src.part});
+        if (writes(i.what)) write(i.dst);
+        // A result that peers do not reach is put where they read what the rank gives.
+        if (i.what == action::stage_allreduce && i.dst.where != i.src.where && i.src.where == buffer::scratch)
+            write({i.src.where, s.groups[at(i.peer)].own_shard()});
         std::sort(before.begin(), before.end());
         before.erase(std::unique(before.begin(), before.end()), before.end());
         for (std::int64_t b : before)
@@ -88,8 +96,8 @@ void check_races(const network& net, const schedule& s, const stake& mine) {
 
 }  // namespace
 
-void check_races(const network& net, const contract& terms) {
-    for (const schedule& s : net.schedules()) check_races(net, s, terms.of(s.rank));
+void check_races(const network& net, const contract& terms, const stages& with) {
+    for (const schedule& s : net.schedules()) check_races(net, s, terms.of(s.rank), with);
 }
 
 }  // namespace terrace::detail::proof

@@ -1,95 +1,30 @@
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <map>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "schedule/interval_map.hpp"
+#include "schedule/verify/expressions.hpp"
 #include "schedule/verify/proof.hpp"
+#include "schedule/verify/stages.hpp"
 
 namespace terrace::detail::proof {
 
 namespace {
-
-// Sums as they are computed. Equal expressions have equal numbers; two operands may change places, as in IEEE addition.
-class expressions {
-public:
-    explicit expressions(int ranks) : ranks_(ranks), words_((at(ranks) + 63) / 64) {
-        contributors_.resize(at(ranks) * words_, 0);
-        for (int r = 0; r < ranks; ++r) set(r)[at(r) / 64] |= std::uint64_t{1} << r % 64;
-    }
-
-    // What a rank passed in.
-    static int input(int rank) { return rank; }
-
-    // Negative if a rank contributes to two of the terms.
-    int sum(std::vector<int> terms) {
-        if (terms.size() == 2 && terms[0] > terms[1]) std::swap(terms[0], terms[1]);
-        const auto known = numbers_.find(terms);
-        if (known != numbers_.end()) return known->second;
-        std::vector<std::uint64_t> all(words_, 0);
-        for (int term : terms)
-            for (std::size_t w = 0; w < words_; ++w) {
-                if (all[w] & set(term)[w]) return -1;
-                all[w] |= set(term)[w];
-            }
-        const int number = static_cast<int>(contributors_.size() / words_);
-        contributors_.insert(contributors_.end(), all.begin(), all.end());
-        numbers_.emplace(std::move(terms), number);
-        return number;
-    }
-
-    bool complete(int number) {
-        int count = 0;
-        for (std::size_t w = 0; w < words_; ++w) count += std::popcount(set(number)[w]);
-        return count == ranks_;
-    }
-
-private:
-    std::uint64_t* set(int number) { return contributors_.data() + at(number) * words_; }
-
-    int ranks_;
-    std::size_t words_;
-    std::vector<std::uint64_t> contributors_;  // a bit set per expression
-    std::map<std::vector<int>, int> numbers_;
-};
-
-// Some elements of equal history, counted from the beginning of the operand they are part of.
-struct piece {
-    range part;
-    int value = -1;           // an expression; -1: nothing has been written here
-    std::int64_t origin = 0;  // the place where the caller passed the first of them in
-    bool finished = false;    // a reduction that completes wrote it: avg has divided it
-};
-using pieces = std::vector<piece>;
-
-// Calls f(range, column) for the common refinement of the rows; column[i] is row i's piece there, cut to the range.
-template <class F>
-void for_each_column(std::span<const pieces> rows, F&& f) {
-    std::vector<std::size_t> next(rows.size(), 0);
-    pieces column(rows.size());
-    for (std::int64_t begin = 0; next[0] < rows[0].size();) {
-        std::int64_t end = rows[0][next[0]].part.end;
-        for (std::size_t r = 1; r < rows.size(); ++r) end = std::min(end, rows[r][next[r]].part.end);
-        for (std::size_t r = 0; r < rows.size(); ++r) {
-            const piece& p = rows[r][next[r]];
-            column[r] = {{begin, end}, p.value, p.origin + begin - p.part.begin, p.finished};
-            if (p.part.end == end) ++next[r];
-        }
-        f(range{begin, end}, column);
-        begin = end;
-    }
-}
 
 // Executes the schedules on expressions. Since nothing races, every order that respects the waits gives the same
 // result. In place and out of place differ: only the one shows a read of `send` after it was overwritten, only the
 // other a read of `recv` before it was written.
 class execution {
 public:
-    execution(const network& net, const contract& terms, expressions& sums, bool in_place)
-        : net_(net), terms_(terms), sums_(sums), in_place_(in_place), memory_(net.schedules().size()) {
+    execution(const network& net, const contract& terms, const stages& with, const buffer_case& now, expressions& sums)
+        : net_(net),
+          terms_(terms),
+          stages_(with),
+          sums_(sums),
+          in_place_(now.in_place),
+          memory_(net.schedules().size()) {
         for (const schedule& s : net.schedules())
             for (range given : terms.of(s.rank).given)
                 buffer_of(s.rank, buffer::send).update(given, [&](cell& c) {
@@ -97,10 +32,11 @@ public:
                 });
     }
 
-    void run(std::span<const std::size_t> order) {
-        for (std::size_t id : order) {
+    void run(std::span<const event> order) {
+        for (const auto [id, round] : order) {
             const instr& i = net_.instruction(id);
-            if (i.what == action::send) arrive(net_.partner(id), read(id, i.src));
+            if (is_stage(i.what)) run_round(id, round);
+            else if (i.what == action::send) arrive(net_.partner(id), read(id, i.src));
             else if (i.what == action::copy) write(id, read(id, i.src));
             else add(id, read_sources(id));
         }
@@ -135,7 +71,7 @@ private:
             const std::int64_t first = terms_.of(rank).recv_at;
             throw fault{fmt::format("rank {}: {} in {}, {}", rank, what,
                                     text({buffer::recv, {part.begin - first, part.end - first}}),
-                                    in_place_ ? "in place" : "out of place")};
+                                    in_place_[at(rank)] ? "in place" : "out of place")};
         };
         if (mine.value < 0) wrong("nothing is written");
         if (mine.shift != 0) wrong("elements of another place arrive");
@@ -148,7 +84,7 @@ private:
     }
 
     interval_map<cell>& buffer_of(int rank, buffer where) {
-        if (in_place_ && where == buffer::send) where = buffer::recv;
+        if (in_place_[at(rank)] && where == buffer::send) where = buffer::recv;
         return memory_[at(rank)][static_cast<std::size_t>(where)];
     }
 
@@ -162,11 +98,31 @@ private:
         return result;
     }
 
-    pieces read(std::size_t id, const operand& o) {
-        pieces values = look(net_.rank(id), o);
+    pieces read(std::size_t id, const operand& o) { return read_of(id, net_.rank(id), o); }
+
+    // What the instruction reads in the memory of a rank, its own or a peer's.
+    pieces read_of(std::size_t id, int owner, const operand& o) {
+        pieces values = look(owner, o);
         for (const piece& p : values)
-            if (p.value < 0) net_.refuse(id, fmt::format("reads {}, but not all of it has been written", text(o)));
+            if (p.value < 0)
+                net_.refuse(id, fmt::format("reads {}{}, but not all of it has been written", text(o),
+                                            owner == net_.rank(id) ? "" : fmt::format(" of rank {}", owner)));
         return values;
+    }
+
+    void run_round(std::size_t id, int round) {
+        const stage_instance& s = stages_.instance(stages_.number_of(id));
+        const stage_step now = stages_.step(id, round);
+        const auto rank_of = [&](const stage_part& p) { return net_.rank(s.ids[at(p.owner)]); };
+        std::vector<pieces> values;
+        for (const stage_part& p : now.reads) {
+            const bool own = now.adds && p.owner == stages_.position_of(id);
+            values.push_back(read_of(id, rank_of(p), stages_.operand_of(s, p, own)));
+        }
+        if (values.empty()) return;
+        const pieces sum = now.adds ? sum_of(id, values) : pieces{};
+        for (std::size_t k = 0; k < now.writes.size(); ++k)
+            write_to(rank_of(now.writes[k]), stages_.operand_of(s, now.writes[k], false), now.adds ? sum : values[k]);
     }
 
     std::vector<pieces> read_sources(std::size_t id) {
@@ -181,7 +137,9 @@ private:
         else add(id, std::array{read(id, i.src), std::move(message)});
     }
 
-    void add(std::size_t id, std::span<const pieces> terms) {
+    void add(std::size_t id, std::span<const pieces> terms) { write(id, sum_of(id, terms)); }
+
+    pieces sum_of(std::size_t id, std::span<const pieces> terms) {
         const bool completes = net_.instruction(id).completes;
         pieces sum;
         std::vector<int> values(terms.size());
@@ -197,37 +155,35 @@ private:
             if (completes && !sums_.complete(value)) net_.refuse(id, "completes a sum that lacks contributions");
             sum.push_back({part, value, column[0].origin, completes});
         });
-        write(id, sum);
+        return sum;
     }
 
-    void write(std::size_t id, const pieces& values) {
-        const operand& dst = net_.instruction(id).dst;
-        const range place = terms_.of(net_.rank(id)).place(dst);
+    void write(std::size_t id, const pieces& values) { write_to(net_.rank(id), net_.instruction(id).dst, values); }
+
+    void write_to(int rank, const operand& dst, const pieces& values) {
+        const range place = terms_.of(rank).place(dst);
         for (const piece& p : values) {
             const range part{place.begin + p.part.begin, place.begin + p.part.end};
-            buffer_of(net_.rank(id), dst.where).update(part, [&](cell& c) {
-                c = {p.value, p.origin - part.begin, p.finished};
-            });
+            buffer_of(rank, dst.where).update(part, [&](cell& c) { c = {p.value, p.origin - part.begin, p.finished}; });
         }
     }
 
     const network& net_;
     const contract& terms_;
+    const stages& stages_;
     expressions& sums_;
-    bool in_place_;
+    std::vector<bool> in_place_;                             // by rank
     std::vector<std::array<interval_map<cell>, 3>> memory_;  // by rank and buffer; the caller's by place
     interval_map<answer> agreed_;                            // by place
 };
 
 }  // namespace
 
-void check_result(const network& net, const contract& terms, std::span<const std::size_t> order) {
-    expressions sums(static_cast<int>(net.schedules().size()));
-    for (bool in_place : {false, true}) {
-        execution run(net, terms, sums, in_place);
-        run.run(order);
-        run.check_result();
-    }
+void check_result(const network& net, const contract& terms, const stages& with, const buffer_case& now,
+                  std::span<const event> order, expressions& sums) {
+    execution run(net, terms, with, now, sums);
+    run.run(order);
+    run.check_result();
 }
 
 }  // namespace terrace::detail::proof

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/index.hpp"
+#include "base/range.hpp"
+
+// What the elements of a rank's memory are made of.
+
+namespace terrace::detail::proof {
+
+// Sums as they are computed. Equal expressions have equal numbers; two operands may change places, as in IEEE addition.
+class expressions {
+public:
+    explicit expressions(int ranks) : ranks_(ranks), words_((at(ranks) + 63) / 64) {
+        contributors_.resize(at(ranks) * words_, 0);
+        for (int r = 0; r < ranks; ++r) set(r)[at(r) / 64] |= std::uint64_t{1} << r % 64;
+    }
+
+    // What a rank passed in.
+    static int input(int rank) { return rank; }
+
+    // Negative if a rank contributes to two of the terms.
+    int sum(std::vector<int> terms) {
+        if (terms.size() == 2 && terms[0] > terms[1]) std::swap(terms[0], terms[1]);
+        const auto known = numbers_.find(terms);
+        if (known != numbers_.end()) return known->second;
+        std::vector<std::uint64_t> all(words_, 0);
+        for (int term : terms)
+            for (std::size_t w = 0; w < words_; ++w) {
+                if (all[w] & set(term)[w]) return -1;
+                all[w] |= set(term)[w];
+            }
+        const int number = static_cast<int>(contributors_.size() / words_);
+        contributors_.insert(contributors_.end(), all.begin(), all.end());
+        numbers_.emplace(std::move(terms), number);
+        return number;
+    }
+
+    bool complete(int number) {
+        int count = 0;
+        for (std::size_t w = 0; w < words_; ++w) count += std::popcount(set(number)[w]);
+        return count == ranks_;
+    }
+
+private:
+    std::uint64_t* set(int number) { return contributors_.data() + at(number) * words_; }
+
+    int ranks_;
+    std::size_t words_;
+    std::vector<std::uint64_t> contributors_;  // a bit set per expression
+    std::map<std::vector<int>, int> numbers_;
+};
+
+// Some elements of equal history, counted from the beginning of the operand they are part of.
+struct piece {
+    range part;
+    int value = -1;           // an expression; -1: nothing has been written here
+    std::int64_t origin = 0;  // the place where the caller passed the first of them in
+    bool finished = false;    // a reduction that completes wrote it: avg has divided it
+};
+using pieces = std::vector<piece>;
+
+// Calls f(range, column) for the common refinement of the rows; column[i] is row i's piece there, cut to the range.
+template <class F>
+void for_each_column(std::span<const pieces> rows, F&& f) {
+    std::vector<std::size_t> next(rows.size(), 0);
+    pieces column(rows.size());
+    for (std::int64_t begin = 0; next[0] < rows[0].size();) {
+        std::int64_t end = rows[0][next[0]].part.end;
+        for (std::size_t r = 1; r < rows.size(); ++r) end = std::min(end, rows[r][next[r]].part.end);
+        for (std::size_t r = 0; r < rows.size(); ++r) {
+            const piece& p = rows[r][next[r]];
+            column[r] = {{begin, end}, p.value, p.origin + begin - p.part.begin, p.finished};
+            if (p.part.end == end) ++next[r];
+        }
+        f(range{begin, end}, column);
+        begin = end;
+    }
+}
+
+}  // namespace terrace::detail::proof

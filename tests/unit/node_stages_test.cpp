@@ -1,0 +1,296 @@
+// Stages in shared memory, run by node_stages itself: all ranks of a node in one thread, moved along in random order.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "support/dice.hpp"
+#include "transport/shm/node_stages.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+constexpr int ranks = 3, root = 1, slots = 2;
+constexpr std::int64_t elements = 40;  // of each buffer; the group's part lies inside
+constexpr std::size_t buffer_bytes = elements * sizeof(std::int32_t);
+constexpr std::int32_t untouched = -77;
+
+const group whole_group({0, 1, 2}, {{3, 9}, {9, 9}, {9, 33}}, root);
+
+// Memory of all ranks, as shared_region has it.
+shared_region region_of(std::size_t bytes) {
+    const auto lines = (bytes + 63) / 64;
+    struct alignas(64) line {
+        std::array<std::byte, 64> bytes;
+    };
+    const std::shared_ptr<line[]> memory(new line[ranks * lines]());
+    shared_region made{bytes, {}, memory};
+    for (std::size_t r = 0; r < ranks; ++r) made.parts.push_back(memory[r * lines].bytes.data());
+    return made;
+}
+
+// Where a rank has what it gives and what it gets.
+enum class place { slot, slot_to_plain, slot_to_window, window, window_in_place };
+constexpr std::array places{place::slot, place::slot_to_plain, place::slot_to_window, place::window,
+                            place::window_in_place};
+
+struct rank_memory {
+    std::shared_ptr<std::byte> send, recv;  // windows
+    std::vector<std::int32_t> own = std::vector<std::int32_t>(elements), plain = own;
+    std::vector<std::int32_t> input;
+    std::int32_t* given = nullptr;
+    std::int32_t* result = nullptr;
+};
+
+class node {
+public:
+    explicit node(dice& d, bool sleeps = false) : dice_(d) {
+        const shared_region arena = region_of(node_stages::arena_bytes(slots, 4096));
+        const std::array windows{region_of(node_stages::window_bytes(buffer_bytes)),
+                                 region_of(node_stages::window_bytes(buffer_bytes))};
+        for (int r = 0; r < ranks; ++r) {
+            stages.push_back(std::make_unique<node_stages>(r, std::vector{0, 1, 2}, arena, slots, 4096, sleeps));
+            rank_memory& m = memory[at(r)];
+            m.send = stages.back()->add_window(windows[0]);
+            m.recv = stages.back()->add_window(windows[1]);
+        }
+    }
+
+    // A rank's buffers, and what it passes in. Without `keeps` its own shard lies beside what peers read.
+    void put(int rank, place where, int slot, bool keeps_shard) {
+        rank_memory& m = memory[at(rank)];
+        const auto values = [](std::byte* p) { return reinterpret_cast<std::int32_t*>(p); };
+        const bool in_slot = where == place::slot || where == place::slot_to_plain || where == place::slot_to_window;
+        m.given = in_slot ? values(stages[at(rank)]->lane_memory(slot, buffer_bytes)) : values(m.send.get());
+        m.result = where == place::slot_to_plain                              ? m.plain.data()
+                   : where == place::slot_to_window || where == place::window ? values(m.recv.get())
+                                                                              : m.given;
+        m.input.clear();
+        for (std::int64_t i = 0; i < elements; ++i) m.input.push_back(static_cast<std::int32_t>(dice_.below(1 << 20)));
+        std::fill_n(m.result, elements, untouched);
+        std::copy(m.input.begin(), m.input.end(), m.given);
+        m.own = m.input;
+        if (!keeps_shard) return;
+        const range shard = whole_group.shards()[at(rank)];
+        std::fill(m.given + shard.begin, m.given + shard.end, untouched);
+    }
+
+    stage_call call_of(int rank, action what, bool by_shards, int slot) {
+        rank_memory& m = memory[at(rank)];
+        stage_call c;
+        c.what = what;
+        c.group = &groups[at(rank)];
+        c.src = reinterpret_cast<const std::byte*>(m.given);
+        c.own = reinterpret_cast<const std::byte*>(m.own.data());
+        c.dst = reinterpret_cast<std::byte*>(m.result);
+        c.sharded = by_shards;
+        c.element = sizeof(std::int32_t);
+        c.reduce = find_reduce(element_type::int32, reduce_op::sum);
+        c.lane_slot = slot;
+        return c;
+    }
+
+    // Starts the calls, one by rank, and moves all ranks along, in random order. False if some never complete.
+    bool run(const std::vector<stage_call>& calls) {
+        std::array<bool, ranks> started{}, complete{};
+        for (int turn = 0; turn < 10'000; ++turn) {
+            const std::size_t r = dice_.below(ranks);
+            if (!started[r]) {
+                stages[r]->start(0, calls[r]);
+                started[r] = true;
+                continue;
+            }
+            std::vector<int> done;
+            stages[r]->poll(done);
+            complete[r] |= !done.empty();
+            if (std::ranges::all_of(complete, [](bool c) { return c; })) return true;
+        }
+        return false;
+    }
+
+    std::vector<std::unique_ptr<node_stages>> stages;
+    std::array<rank_memory, ranks> memory;
+    std::vector<group> groups{whole_group.seen_from(0), whole_group.seen_from(1), whole_group.seen_from(2)};
+
+private:
+    dice& dice_;
+};
+
+// What a rank gets by the stage's contract, which knows of no memory: the elements, and from which ranks they come.
+struct due {
+    range part;
+    std::optional<int> from;  // one rank; else the sum over all
+};
+
+std::vector<due> due_of(action what, int rank) {
+    const std::vector<range>& shards = whole_group.shards();
+    const range whole = whole_group.whole(), own = shards[at(rank)];
+    switch (what) {
+        case action::stage_reduce_scatter: return {{own, {}}};
+        case action::stage_allgather: return {{shards[0], 0}, {shards[1], 1}, {shards[2], 2}};
+        case action::stage_reduce: return rank == root ? std::vector<due>{{whole, {}}} : std::vector<due>{};
+        case action::stage_broadcast: return {{whole, root}};
+        default: return {{whole, {}}};
+    }
+}
+
+void expect_due(const node& n, action what, int rank) {
+    const auto value = [&](std::int64_t i, int r) { return n.memory[at(r)].input[at(i)]; };
+    const rank_memory& mine = n.memory[at(rank)];
+    for (const auto& [part, from] : due_of(what, rank))
+        for (std::int64_t i = part.begin; i < part.end; ++i)
+            ASSERT_EQ(mine.result[i], from ? value(i, *from) : value(i, 0) + value(i, 1) + value(i, 2))
+                << to_string(what) << ", rank " << rank << ", element " << i;
+    if (mine.result == mine.given) return;
+    const range whole = whole_group.whole();
+    for (std::int64_t i = 0; i < elements; ++i)
+        if (i < whole.begin || i >= whole.end) ASSERT_EQ(mine.result[i], untouched) << to_string(what) << ' ' << i;
+}
+
+constexpr std::array all_stages{action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
+                                action::stage_reduce, action::stage_broadcast};
+
+}  // namespace
+
+// One stage after the other in the same slots: each rank has its buffers where it likes.
+TEST(node_stages, give_every_rank_what_the_stage_promises) {
+    dice d(1);
+    node n(d);
+    for (std::uint64_t turn = 0; turn < 600; ++turn) {
+        const action what = all_stages[d.below(all_stages.size())];
+        const bool by_shards = what == action::stage_allreduce && d.coin();
+        const bool keeps_shard = by_shards || what == action::stage_reduce_scatter;
+        const int slot = static_cast<int>(d.below(slots));
+        std::vector<stage_call> calls;
+        for (int r = 0; r < ranks; ++r) {
+            n.put(r, places[d.below(places.size())], slot, keeps_shard);
+            calls.push_back(n.call_of(r, what, by_shards, slot));
+            calls.back().turn = turn;
+            calls.back().streams = d.coin();
+        }
+        ASSERT_TRUE(n.run(calls)) << to_string(what) << ", turn " << turn;
+        for (int r = 0; r < ranks; ++r) expect_due(n, what, r);
+        if (HasFatalFailure()) return;
+    }
+}
+
+// Stages of one turn follow one another by their channels, without waiting for all ranks in between.
+TEST(node_stages, a_rank_may_be_stages_ahead) {
+    dice d(2);
+    node n(d);
+    for (int r = 0; r < ranks; ++r) n.put(r, place::slot, 0, false);
+    std::array<std::vector<stage_call>, ranks> calls;
+    for (std::size_t r = 0; r < ranks; ++r)
+        for (int channel = 0; channel < 3; ++channel) {
+            const action what = channel == 0 ? action::stage_reduce : action::stage_broadcast;
+            calls[r].push_back(n.call_of(static_cast<int>(r), what, false, 0));
+            calls[r].back().channel = channel;
+        }
+    std::array<std::size_t, ranks> next{};
+    std::array<bool, ranks> runs{};
+    for (int turn = 0; turn < 10'000 && std::ranges::any_of(next, [](std::size_t c) { return c < 3; }); ++turn) {
+        const std::size_t r = d.below(ranks);
+        if (next[r] == 3) continue;
+        if (!runs[r]) n.stages[r]->start(0, calls[r][next[r]]);
+        runs[r] = true;
+        std::vector<int> done;
+        n.stages[r]->poll(done);
+        if (done.empty()) continue;
+        runs[r] = false;
+        ++next[r];
+    }
+    for (int r = 0; r < ranks; ++r) {
+        ASSERT_EQ(next[at(r)], 3u);
+        expect_due(n, action::stage_allreduce, r);
+    }
+}
+
+TEST(node_stages, name_the_ranks_that_they_wait_for) {
+    dice d(3);
+    node n(d);
+    std::vector<stage_call> calls;
+    for (int r = 0; r < ranks; ++r) {
+        n.put(r, place::slot, 0, false);
+        calls.push_back(n.call_of(r, action::stage_broadcast, false, 0));
+    }
+    std::vector<int> done;
+    n.stages[0]->start(5, calls[0]);
+    n.stages[0]->poll(done);
+    EXPECT_TRUE(done.empty());
+    EXPECT_FALSE(n.stages[0]->idle());
+    EXPECT_EQ(n.stages[0]->missing(5), std::vector{root});
+    EXPECT_EQ(n.stages[0]->missing(4), std::vector<int>{});
+    n.stages[1]->start(0, calls[1]);
+    n.stages[0]->poll(done);
+    EXPECT_EQ(done, std::vector{5});
+    EXPECT_TRUE(n.stages[0]->idle());
+    n.stages[1]->poll(done);
+    EXPECT_EQ(n.stages[1]->missing(0), std::vector{2});
+}
+
+// The root of a last stage is through before its peers have read its slot, which must not be written until they have.
+TEST(node_stages, a_slot_is_not_ready_before_peers_have_read_it) {
+    dice d(4);
+    node n(d);
+    std::vector<stage_call> calls;
+    for (int r = 0; r < ranks; ++r) {
+        n.put(r, place::slot, 1, false);
+        calls.push_back(n.call_of(r, action::stage_broadcast, false, 1));
+        calls.back().last = true;
+        calls.back().number = 9;
+    }
+    std::vector<int> done;
+    n.stages[root]->start(0, calls[root]);
+    n.stages[root]->poll(done);
+    EXPECT_EQ(done.size(), 1u);
+    EXPECT_FALSE(n.stages[root]->lane_ready(1));
+    EXPECT_EQ(n.stages[root]->lane_readers(1), (std::vector{0, 2}));
+    EXPECT_TRUE(n.stages[root]->lane_ready(0));
+    for (const std::size_t r : {0u, 2u}) {
+        n.stages[r]->start(0, calls[r]);
+        n.stages[r]->poll(done);
+        EXPECT_EQ(n.stages[root]->lane_ready(1), r == 2);
+    }
+    EXPECT_EQ(done.size(), 3u);
+}
+
+// In a window a stage is over only when nobody reads the caller's memory any more, last or not.
+TEST(node_stages, windows_are_the_callers_again_when_the_stage_is_complete) {
+    dice d(5);
+    node n(d);
+    std::vector<stage_call> calls;
+    for (int r = 0; r < ranks; ++r) {
+        n.put(r, place::window_in_place, 0, false);
+        calls.push_back(n.call_of(r, action::stage_broadcast, false, 0));
+        calls.back().last = true;
+    }
+    std::vector<int> done;
+    n.stages[root]->start(0, calls[root]);
+    n.stages[root]->poll(done);
+    EXPECT_TRUE(done.empty());
+    EXPECT_EQ(n.stages[root]->missing(0), (std::vector{0, 2}));
+}
+
+TEST(node_stages, a_rank_with_work_does_not_sleep) {
+    dice d(6);
+    node n(d, true);
+    std::vector<stage_call> calls;
+    for (int r = 0; r < ranks; ++r) {
+        n.put(r, place::slot, 0, false);
+        calls.push_back(n.call_of(r, action::stage_allgather, false, 0));
+    }
+    n.stages[0]->start(0, calls[0]);
+    EXPECT_TRUE(n.stages[0]->sleep());  // for half a millisecond
+    n.stages[1]->start(0, calls[1]);
+    n.stages[2]->start(0, calls[2]);
+    EXPECT_FALSE(n.stages[0]->sleep());
+}
+
+}  // namespace terrace::detail::test

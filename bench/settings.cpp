@@ -20,6 +20,7 @@
 #include "bench/measure/links.hpp"
 #include "bench/report/figures.hpp"
 #include "tools/common/pages.hpp"
+#include "tools/common/spelling.hpp"
 
 // What command lines say. CLI11 takes seconds to compile, so it is here alone.
 
@@ -39,7 +40,11 @@ template <class Value>
 CLI::Validator one_of(const std::map<std::string, Value>& choices) {
     return CLI::Validator(
         [choices](std::string& text) -> std::string {
-            if (choices.contains(text)) return {};
+            for (const auto& [name, value] : choices)
+                if (plain_letters(name) == plain_letters(text)) {
+                    text = name;
+                    return {};
+                }
             return fmt::format("{} is none of: {}", text, words_of(choices));
         },
         "");
@@ -52,7 +57,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, 
     return app
         .add_option_function<std::string>(
             names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
-        ->check(one_of(choices))
+        ->transform(one_of(choices))
         ->type_name("NAME")
         ->default_str(usual);
 }
@@ -148,7 +153,7 @@ void add_collectives(CLI::App& app, std::vector<collective>& target) {
            },
            "comma-separated list of: " + words_of(choices))
         ->delimiter(',')
-        ->check(one_of(choices))
+        ->transform(one_of(choices))
         ->type_name("NAMES")
         ->default_str("allreduce");
 }

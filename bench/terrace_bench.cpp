@@ -15,9 +15,12 @@
 #include <unistd.h>
 
 #include <terrace/error.hpp>
+#include <terrace/mpi.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/version.hpp>
 
+#include "api/environment.hpp"
+#include "api/over_mpi.hpp"
 #include "base/document.hpp"
 #include "bench/device/device_links.hpp"
 #include "bench/device/gpu.hpp"
@@ -87,8 +90,7 @@ plan load(const world& w, const settings& s) {
                     s.plan_file.string(), 0, 0,
                     fmt::format("the plan has no rules for {0}; plan again, or leave {0} out", to_string(what)));
             if (has_root(what) && s.root >= w.size())
-                throw usage_error(
-                    fmt::format("terrace-bench: --root {}: there are {} ranks, from 0 on", s.root, w.size()));
+                throw usage_error(fmt::format("--root {}: there are {} ranks, from 0 on", s.root, w.size()));
         }
         return p;
     });
@@ -191,8 +193,7 @@ std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hie
     int threads = MPI_THREAD_SINGLE;
     check(MPI_Query_thread(&threads), "MPI_Query_thread");
     if (threads < MPI_THREAD_MULTIPLE)
-        throw usage_error(
-            "terrace-bench: --device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
+        throw usage_error("--device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
     return std::make_unique<gpu>(w, options::from_environment());
 }
 
@@ -285,6 +286,17 @@ int run(const world& w, int argc, char** argv) {
                      [](const world& all, const settings& s) { return compare(all, s); });
 }
 
+// Each of them would measure alone, and print a table of its own.
+bool are_lone_processes(const world& w) {
+    const std::vector<std::string> environment = process_environment();
+    const int launched = launch_of(environment).processes;
+    if (launched <= w.size()) return false;
+    if (is_first_rank(environment))
+        fmt::print(stderr, "terrace-bench: {}\n",
+                   lone_processes(launched, w.size(), world_of(w.comm()).library, w.library()));
+    return true;
+}
+
 // Pages are made where the build runs, which MPI may not.
 bool asks_for_a_page(int argc, char** argv) { return argc > 1 && std::string_view(argv[1]) == "--generate"; }
 
@@ -304,13 +316,14 @@ int main(int argc, char** argv) {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
         if (asks_for_a_page(argc, argv)) return print_page(argc, argv);
         const world w(argc, argv);
+        if (are_lone_processes(w)) return bad_input;
         try {
             return run(w, argc, argv);
         } catch (const refusal& e) {
-            if (w.first()) fmt::print(stderr, "{}\n", e.what());
+            if (w.first()) fmt::print(stderr, "terrace-bench: {}\n", e.what());
             return bad_input;
         } catch (const std::exception& e) {
-            fmt::print(stderr, "terrace-bench: rank {}: {}\n", w.rank(), e.what());
+            fmt::print(stderr, "{}", terrace::detail::error_lines_of("terrace-bench", e.what(), w.comm()));
             w.abort(something_wrong);
         }
     } catch (const std::exception& e) {

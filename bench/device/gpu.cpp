@@ -21,7 +21,7 @@ const gpu_runtime& need_runtime(const options& o, std::string& description) {
     for (const gpu_part& part : {found.cuda, found.nccl})
         if (!part.usable)
             throw usage_error(
-                fmt::format("terrace-bench: --device cuda: {}. `terrace info` says what of GPUs is here; "
+                fmt::format("--device cuda: {}. `terrace info` says what of GPUs is here; "
                             "buffers of the host need none: leave out --device",
                             part.detail));
     description = found.cuda.detail + "; " + found.nccl.detail;

@@ -11,23 +11,12 @@
 #include <terrace/mpi.hpp>
 
 #include "api/over_mpi.hpp"
+#include "transport/agreement.hpp"
 #include "transport/cores.hpp"
 
 namespace terrace::detail::bench {
 
 namespace {
-
-std::string library_name() {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    check(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-    // Open MPI goes on after a comma, MPICH on further lines and with a tab after "Version:".
-    std::string name(text, static_cast<std::size_t>(length));
-    name.resize(std::min(name.find_first_of(",\n"), name.size()));
-    for (char& c : name)
-        if (c == '\t') c = ' ';
-    return name;
-}
 
 std::vector<int> lowest_on_host(int rank, int size) {
     MPI_Comm host = MPI_COMM_NULL;
@@ -67,7 +56,7 @@ world::world(int& argc, char**& argv) {
     check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
-    library_ = library_name();
+    library_ = name_in(version_of_mpi());
     hosts_ = lowest_on_host(rank_, size_);
 }
 
@@ -105,12 +94,16 @@ void world::abort(int code) const {
 }
 
 void world::agree(bool fine, const std::string& message) const {
-    int speaker = fine ? size_ : rank_;
-    check(MPI_Allreduce(MPI_IN_PLACE, &speaker, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");
-    if (speaker == size_) return;
-    // Where the first rank fails, all most likely do, and the rank is of no interest.
-    std::string text = speaker == 0 ? message : fmt::format("rank {}: {}", speaker, message);
-    throw refusal(text_from(speaker, std::move(text)));
+    std::vector<int> failed(static_cast<std::size_t>(size_));
+    const int mine = !fine;
+    check(MPI_Allgather(&mine, 1, MPI_INT, failed.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
+    std::vector<std::size_t> who;
+    for (std::size_t r = 0; r < failed.size(); ++r)
+        if (failed[r]) who.push_back(r);
+    if (who.empty()) return;
+    // Where the first rank fails, all most likely do, or it is the only one that tried: the rank is of no interest.
+    std::string text = who.front() == 0 ? message : fmt::format("{}: {}", ranks_named(who), message);
+    throw refusal(text_from(static_cast<int>(who.front()), std::move(text)));
 }
 
 }  // namespace terrace::detail::bench

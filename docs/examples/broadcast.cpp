@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     try {
         spread_parameters(argc > 1 ? argv[1] : "plan.yaml");
     } catch (const terrace::error& e) {
-        std::fprintf(stderr, "%s\n", e.what());
+        std::fputs(terrace::mpi::error_lines(MPI_COMM_WORLD, e).c_str(), stderr);  // once, with the ranks
         MPI_Abort(MPI_COMM_WORLD, 1);  // other ranks may still wait for this one
     }
     MPI_Finalize();

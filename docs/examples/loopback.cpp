@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     try {
         try_plan(argc > 1 ? argv[1] : "plan.yaml");
     } catch (const terrace::error& e) {
-        std::fprintf(stderr, "%s\n", e.what());
+        std::fprintf(stderr, "terrace: %s\n", e.what());
         return 1;
     }
 }

@@ -4,15 +4,39 @@
 
 #include <mpi.h>
 
+#include <exception>
+#include <string>
+
 #include <terrace/communicator.hpp>
+#include <terrace/mpi_error.hpp>
+#include <terrace/mpi_modules.hpp>
 #include <terrace/mpi_world.hpp>
 
 #if !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION)
 #    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's"
+#elif defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_OPENMPI
+#    error \
+        "<terrace/mpi.hpp>: this <mpi.h> is Open MPI's, which Terrace was built without: use mpicxx.mpich, or build Terrace with Open MPI"
+#elif !defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_MPICH
+#    error \
+        "<terrace/mpi.hpp>: this <mpi.h> is MPICH's, which Terrace was built without: use mpicxx.openmpi, or build Terrace with MPICH"
 #endif
 
 // The library is linked to no MPI. What follows is compiled by the program, with the MPI that the program has.
 namespace terrace::detail {
+
+inline std::string version_of_mpi() {
+    char text[16384] = "";  // no MPI has a longer one; the constant of <mpi.h> may be another MPI's
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    return text;
+}
+
+inline int mpi_processes() {
+    int size = 0;
+    if (mpi_is_up()) MPI_Comm_size(MPI_COMM_WORLD, &size);
+    return size;
+}
 
 inline bool on_all_ranks_of(const void* comm, bool mine) {
     int all = mine;
@@ -27,7 +51,8 @@ inline mpi_world world_of(const MPI_Comm& world) {
 #else
     const char* library = "mpich";
 #endif
-    return {library, &world, reinterpret_cast<void (*)()>(&MPI_Comm_rank), &on_all_ranks_of};
+    return {library,        &world,           &version_of_mpi,
+            &mpi_processes, &on_all_ranks_of, reinterpret_cast<void (*)()>(&MPI_Comm_rank)};
 }
 
 }  // namespace terrace::detail
@@ -43,8 +68,10 @@ namespace terrace::mpi {
 /// both values, or the host
 /// @throws input_error if the plan's file names an unknown algorithm, or one that does not support its mode, with line
 /// and column
-/// @throws usage_error on every rank if a rank cannot begin the trace or start its progress thread, naming the rank
-/// @throws transport_error if MPI reports an error; on every rank if the module for MPI is missing on one
+/// @throws usage_error before MPI_Init; on every rank if a rank cannot begin the trace or start its progress thread,
+/// naming the rank
+/// @throws transport_error if MPI reports an error, or is another than the program was compiled with; on every rank if
+/// the module for MPI is missing on one
 inline communicator create(MPI_Comm world, const plan& p, const options& o = {}) {
     return detail::create_over_mpi(detail::world_of(world), p, o);
 }

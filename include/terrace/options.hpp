@@ -13,7 +13,7 @@ namespace terrace {
 enum class log_level { warn, info, debug };
 
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `dump_file` and `gpu_module`.
+/// `plan_file`, `dump_file`, the modules and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
     /// written. Called by the thread that uses the communicator, or by its progress thread.
@@ -58,6 +58,11 @@ struct TERRACE_API options {
     /// The module for the program's MPI. Empty: terrace-openmpi.so or terrace-mpich.so beside the library or the
     /// program, or where it is installed.
     std::filesystem::path mpi_module;
+
+    /// How many processes the launcher has started; 0: unknown. mpi::create warns if MPI has fewer: the launcher is
+    /// then another MPI's than the program's, and each process is a job of its own. from_environment() reads it from
+    /// what mpirun and srun set, in the first process of the job alone, so that one process warns.
+    int launched_processes = 0;
 
     /// The module for device buffers. Empty: terrace-nccl.so beside the library or the program, or where it is
     /// installed.

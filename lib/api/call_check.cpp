@@ -29,10 +29,11 @@ struct testimony {
 
 }  // namespace
 
-call_check::call_check(endpoint& net, std::vector<int> callers_rank, options::checking level,
+call_check::call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
                        std::function<void()> progress, std::function<void()> watch)
     : net_(net),
       callers_rank_(std::move(callers_rank)),
+      chain_(chain),
       level_(level),
       progress_(std::move(progress)),
       watch_(std::move(watch)) {}
@@ -130,7 +131,8 @@ void call_check::add_waits(waiting& all) {
 }
 
 void call_check::take_notes() {
-    while (const std::optional<note> n = net_.wire().take_note()) heard_.push_back(*n);
+    while (const std::optional<note> n = net_.wire().take_note())
+        if (!chain_.take(*n)) heard_.push_back(*n);
 }
 
 std::string call_check::said(std::uint64_t call) {

@@ -12,6 +12,7 @@
 #include <terrace/options.hpp>
 
 #include "api/signature.hpp"
+#include "api/wait_chain.hpp"
 #include "executor/engine.hpp"
 
 namespace terrace::detail {
@@ -28,10 +29,11 @@ namespace terrace::detail {
 class call_check {
 public:
     /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
+    /// @param chain takes the notes that are no comparison's
     /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
     /// @param watch what whoever waits does where nothing moves, which may throw to end it
-    call_check(endpoint& net, std::vector<int> callers_rank, options::checking level, std::function<void()> progress,
-               std::function<void()> watch);
+    call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
+               std::function<void()> progress, std::function<void()> watch);
 
     /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and
     /// what `watch` does
@@ -47,6 +49,8 @@ public:
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
     /// How long the comparison that is under way has taken; 0 where there is none.
     std::chrono::duration<double> age() const noexcept;
+    /// Takes the notes that have arrived.
+    void take_notes();
     /// What that one waits for.
     void add_waits(waiting& all);
 
@@ -64,12 +68,12 @@ private:
     bool hears_of_a_comparison() const noexcept;
     void exchange(std::uint64_t low, std::uint64_t high);
     note wait_for_round(std::uint64_t round);
-    void take_notes();
     std::string said(std::uint64_t call);
     [[noreturn]] void report(std::uint64_t call);
 
     endpoint& net_;
     std::vector<int> callers_rank_;
+    wait_chain& chain_;
     options::checking level_;
     std::function<void()> progress_, watch_;
 

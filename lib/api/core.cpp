@@ -31,10 +31,11 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     const int lanes = most_lanes(data_of(plan_));
     engine_ = std::make_unique<engine>(*net_, lanes, events_);
     gather_callers_ranks();
+    chain_ = std::make_unique<wait_chain>(*net_, options_.timeout);
     check_ = std::make_unique<call_check>(
-        *net_, callers_rank_, options_.check, [this] { engine_->progress(); }, [this] { monitor_->watch(); });
-    monitor_ = std::make_unique<wait_monitor>(wait_monitor::subject{*check_, *engine_, events_, callers_rank_, rank_},
-                                              options_);
+        *net_, callers_rank_, *chain_, options_.check, [this] { engine_->progress(); }, [this] { monitor_->watch(); });
+    monitor_ = std::make_unique<wait_monitor>(
+        wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_, rank_}, options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
         if (options_.progress_thread) thread_ = make_thread();  // first: all ranks tell each other where they are
@@ -47,7 +48,8 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
 communicator_core::~communicator_core() {
     thread_.reset();
     device_calls_.reset();
-    if ((failure_.failed() || !engine_->idle()) && !net_->abandon()) programs_.keep_for_ever();
+    const bool is_quiet = engine_->idle() && !chain_->is_open();
+    if ((failure_.failed() || !is_quiet) && !net_->abandon()) programs_.keep_for_ever();
     if (options_.trace_file.empty()) return;
     try {
         events_.write_trace(options_.trace_file, plan_.name());

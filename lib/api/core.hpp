@@ -89,6 +89,7 @@ private:
     std::unique_ptr<endpoint> net_;
     recorder events_;
     std::unique_ptr<engine> engine_;
+    std::unique_ptr<wait_chain> chain_;
     std::unique_ptr<call_check> check_;
     std::unique_ptr<wait_monitor> monitor_;
     std::optional<device_setting> device_;

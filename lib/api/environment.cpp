@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 
 #include <fmt/format.h>
@@ -167,7 +168,23 @@ plan load_plan(const options& o) {
     return plan::load(o.plan_file);
 }
 
+// Launchers may run inside one another. Open MPI and Slurm: MPI's own knows better how many ranks there are. Open MPI
+// and MPICH: a program of Open MPI that MPICH has started says of itself that it is rank 0 of 1.
+launch launch_of(std::span<const std::string> environment) noexcept {
+    const auto number = [&](std::string_view name) {
+        const char* text = value_in(environment, name);
+        int n = 0;
+        if (text != nullptr) std::from_chars(text, text + std::strlen(text), n);
+        return n;
+    };
+    const launch open{number("OMPI_COMM_WORLD_SIZE"), number("OMPI_COMM_WORLD_RANK")};
+    const launch hydra{number("PMI_SIZE"), number("PMI_RANK")};
+    const launch& by_mpi = open.processes >= hydra.processes ? open : hydra;
+    return by_mpi.processes > 0 ? by_mpi : launch{number("SLURM_STEP_NUM_TASKS"), number("SLURM_PROCID")};
+}
+
 bool is_first_rank(std::span<const std::string> environment) noexcept {
+    if (const launch by = launch_of(environment); by.processes > 0) return by.rank == 0;
     for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
         if (const char* rank = value_in(environment, name)) return std::string_view(rank) == "0";
     return true;
@@ -190,9 +207,10 @@ options options::from_environment() {
     const std::vector<std::string> environment = process_environment();
     options o = options_from(environment, warnings);
     // All ranks of a job share their variables: one of them says what is wrong.
-    if (is_first_rank(environment))
-        for (const std::string& warning : warnings)
-            if (o.log) o.log(log_level::warn, warning);
+    if (!is_first_rank(environment)) return o;
+    o.launched_processes = launch_of(environment).processes;
+    for (const std::string& warning : warnings)
+        if (o.log) o.log(log_level::warn, warning);
     return o;
 }
 

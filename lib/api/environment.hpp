@@ -37,6 +37,13 @@ plan load_plan(const options& o);
 /// rank than 0 of its job.
 bool is_first_rank(std::span<const std::string> environment) noexcept;
 
+/// What the launcher's variables (of Open MPI, PMI, Slurm's steps) say of the job and of this process.
+struct launch {
+    int processes = 0;  ///< 0: no launcher says it
+    int rank = 0;
+};
+launch launch_of(std::span<const std::string> environment) noexcept;
+
 /// Returns the environment of this process as "NAME=value".
 std::vector<std::string> process_environment();
 /// Returns the value of a variable in a list of "NAME=value"; null if it is not set or empty.

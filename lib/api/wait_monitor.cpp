@@ -1,6 +1,7 @@
 #include "api/wait_monitor.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -26,7 +27,22 @@ void wait_monitor::watch() {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
-    if (options_.timeout.count() > 0 && std::max(of_.check.age(), of_.calls.age()) > options_.timeout) time_out();
+    const std::chrono::duration<double> waited = std::max(of_.check.age(), of_.calls.age());
+    if (of_.chain.has_work(waited)) {
+        of_.check.take_notes();
+        if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
+    }
+    if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
+}
+
+int wait_monitor::plan_rank_of_first(const waiting& all) const {
+    const auto found = std::find(of_.callers_rank.begin(), of_.callers_rank.end(), *all.ranks.begin());
+    return static_cast<int>(found - of_.callers_rank.begin());
+}
+
+int wait_monitor::end_of_chain() const {
+    const std::optional<int> last = of_.chain.end();
+    return last ? of_.callers_rank[static_cast<std::size_t>(*last)] : -1;
 }
 
 waiting wait_monitor::waits() const {
@@ -38,24 +54,33 @@ waiting wait_monitor::waits() const {
 
 void wait_monitor::time_out() const {
     if (!options_.dump_file.empty()) dump();
-    throw timeout_error(timeout_message(options_.timeout.count(), waits()));
+    const waiting all = waits();
+    if (!all.ranks.empty()) of_.chain.give_up(plan_rank_of_first(all));
+    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain()));
 }
 
 void wait_monitor::dump() const {
     try {
-        write_dump(options_.dump_file, of_.rank, of_.events.dump(waits().lines));
+        std::vector<std::string> lines = waits().lines;
+        if (const int end = end_of_chain(); end >= 0)
+            lines.push_back(fmt::format("in the end: rank {}, which does not answer", end));
+        write_dump(options_.dump_file, of_.rank, of_.events.dump(lines));
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
 }
 
-std::string timeout_message(double seconds, const waiting& for_what) {
+std::string timeout_message(double seconds, const waiting& for_what, int end) {
     constexpr std::size_t most_lines = 3;
     const auto& [lines, ranks] = for_what;
     const std::span shown = std::span(lines).first(std::min(lines.size(), most_lines));
     const std::size_t more = lines.size() - shown.size();
-    return fmt::format("timed out after {} s (options::timeout), waiting for {} {}: {}{}", seconds,
-                       ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), fmt::join(shown, "; "),
+    const bool only = ranks == std::set{end};
+    const std::string last = end < 0 ? ""
+                             : only  ? ", which does not answer"
+                                     : fmt::format(", in the end for rank {}, which does not answer", end);
+    return fmt::format("timed out after {} s (options::timeout), waiting for {} {}{}: {}{}", seconds,
+                       ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), last, fmt::join(shown, "; "),
                        more > 0 ? fmt::format("; and {} more", more) : "");
 }
 

@@ -19,6 +19,7 @@ public:
     struct subject {
         call_check& check;
         engine& calls;
+        wait_chain& chain;
         const recorder& events;
         const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
         int rank;                              ///< of this process, in the caller's numbering
@@ -35,6 +36,8 @@ public:
 
 private:
     waiting waits() const;
+    int plan_rank_of_first(const waiting& all) const;
+    int end_of_chain() const;
     [[noreturn]] void time_out() const;
     void dump() const;
 
@@ -43,8 +46,10 @@ private:
     unsigned dumps_seen_ = 0;
 };
 
-/// "timed out after 2 s (options::timeout), waiting for rank 3: call 12: stage 1 up, step 4, chunk 7: recv rank 3"
-/// @param seconds options::timeout
-std::string timeout_message(double seconds, const waiting& for_what);
+/// "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer: call 12:
+/// stage 1 up, step 4, chunk 7: recv rank 3"
+/// @param seconds options::timeout   @param end the rank that all wait for in the end, in the caller's numbering; -1:
+/// unknown
+std::string timeout_message(double seconds, const waiting& for_what, int end);
 
 }  // namespace terrace::detail

@@ -27,6 +27,7 @@
 #include <terrace/version.hpp>
 
 #include "base/edit_distance.hpp"
+#include "base/file_like.hpp"
 #include "base/letters.hpp"
 #include "base/units.hpp"
 
@@ -130,6 +131,12 @@ std::string_view advice_on(std::string_view message) {
 void check_text(std::string_view text, const std::string& file) {
     if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
         throw input_error(file, 1, 1, "the text is UTF-16; save the file as plain UTF-8 text");
+    for (const auto& [magic, program] : {std::pair("\x1f\x8b", "gunzip"),
+                                         {"\x28\xb5\x2f\xfd", "unzstd"},
+                                         {"\xfd\x37zXZ", "unxz"},
+                                         {"PK\x03\x04", "unzip"}})
+        if (text.starts_with(magic))
+            throw input_error(file, 0, 0, fmt::format("is compressed; unpack it first: {}", program));
     for (std::size_t i = 0; i < text.size();) {
         const std::size_t length = utf8_length(text.substr(i));
         if (length > 0 && !is_control(text[i])) {
@@ -422,7 +429,10 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) 
     expect_regular(file);
     errno = 0;
     std::ifstream in(file, std::ios::binary);
-    if (!in) fail_with_errno(file, "cannot be opened");
+    if (!in) {
+        const std::string why = std::strerror(errno);
+        throw input_error(file.string(), 0, 0, fmt::format("cannot be opened: {}{}", why, file_like(file)));
+    }
     std::string text;
     std::string block(64 << 10, '\0');
     while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {

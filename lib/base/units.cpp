@@ -119,7 +119,7 @@ std::string format_duration(double seconds) {
 }
 
 std::string format_bytes(std::int64_t bytes) {
-    for (const auto& [shift, unit] : {std::pair{30, "GiB"}, {20, "MiB"}, {10, "KiB"}}) {
+    for (const auto& [shift, unit] : {std::pair{40, "TiB"}, {30, "GiB"}, {20, "MiB"}, {10, "KiB"}}) {
         const std::int64_t factor = std::int64_t{1} << shift;
         if (bytes >= factor && bytes % factor == 0) return fmt::format("{} {}", bytes / factor, unit);
     }

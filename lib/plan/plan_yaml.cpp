@@ -77,7 +77,7 @@ std::string write_rule(const hierarchy& machine, const rule& r) {
 
 void check_version(const document& map) {
     if (map.is_map() && map.has("terrace_topology") && !map.has("terrace_plan"))
-        map.fail(fmt::format("{0} is a cluster file; make a plan of it first: terrace plan {0}", map.file()));
+        map.fail(fmt::format("this is a cluster file; make a plan of it first: terrace plan {}", map.file()));
     const document version = map.at("terrace_plan");
     expect_format(version, plan_format, "update Terrace, or plan again with this version");
     if (version.integer(1, plan_format) < plan_format)

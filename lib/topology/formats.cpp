@@ -10,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/file_like.hpp"
 #include "base/letters.hpp"
 #include "topology/nodes.hpp"
 
@@ -33,8 +34,10 @@ std::string beginning(const std::string& file) {
     std::ifstream in(file, std::ios::binary);
     std::string text(64 << 10, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    if (in.bad() || (!in && in.gcount() == 0 && errno != 0))
-        throw input_error(file, 0, 0, fmt::format("cannot be read: {}", std::strerror(errno)));
+    if (in.bad() || (!in && in.gcount() == 0 && errno != 0)) {
+        const std::string why = std::strerror(errno);
+        throw input_error(file, 0, 0, fmt::format("cannot be read: {}{}", why, file_like(file)));
+    }
     text.resize(static_cast<std::size_t>(in.gcount()));
     return text;
 }

@@ -16,10 +16,7 @@
 
 namespace terrace::detail {
 
-namespace {
-
-// "0-2, 5"
-std::string rank_list(const std::vector<std::size_t>& ranks) {
+std::string ranks_named(std::span<const std::size_t> ranks) {
     std::string text;
     for (std::size_t i = 0; i < ranks.size();) {
         std::size_t last = i;
@@ -28,10 +25,8 @@ std::string rank_list(const std::vector<std::size_t>& ranks) {
         text += last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]);
         i = last + 1;
     }
-    return text;
+    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
 }
-
-}  // namespace
 
 std::string differences(std::span<const std::string> all) {
     std::map<std::string, std::vector<std::size_t>> ranks;
@@ -42,8 +37,8 @@ std::string differences(std::span<const std::string> all) {
                      [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
     std::string text;
     for (const auto& [value, who] : groups)
-        text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", who.size() == 1 ? "rank" : "ranks",
-                            rank_list(who), who.size() == 1 ? "has" : "have", value);
+        text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", ranks_named(who), who.size() == 1 ? "has" : "have",
+                            value);
     return text;
 }
 

@@ -5,6 +5,7 @@ usage: bench_test.py TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
 import csv
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -141,22 +142,22 @@ class Bench(Scratch):
         (self.directory / "one.yaml").write_text(re.sub(r"(?s)\nreduce_scatter:.*", "\n", text))
         self.bench("-b", "8", "-e", "8", "-n", "1", "--algorithms", "hierarchical", plan="one.yaml")
         self.assertEqual(self.bench("--collective", "allreduce,reduce", plan="one.yaml", status=2),
-                         "one.yaml: the plan has no rules for reduce; plan again, or leave reduce out\n")
+                         "terrace-bench: one.yaml: the plan has no rules for reduce; plan again, or leave reduce out\n")
 
     def test_a_bad_plan_is_refused_as_by_terrace(self):
         for old, new in [("algorithm: ring", "algorithm: rong"), ("group: 2", "group: 3"),
                          ("mode: scatter", "mode: skip"), ("rules:", "rulers:")]:
             ours, theirs = self.refused_plan(old, new)
-            self.assertEqual(ours, theirs)
-            self.assertRegex(ours, r"^bad\.yaml:\d+:\d+: ")
-        self.assertRegex(self.bench(plan="none.yaml", status=2), r"^none\.yaml: ")
+            self.assertEqual(ours, f"terrace-bench: {theirs}")
+            self.assertRegex(theirs, r"^bad\.yaml:\d+:\d+: ")
+        self.assertRegex(self.bench(plan="none.yaml", status=2), r"^terrace-bench: none\.yaml: ")
 
     def test_a_plan_for_other_ranks(self):
         (self.directory / "large.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3"))
         subprocess.run([TERRACE, "plan", "large.yaml", "-o", "large.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
         said = self.bench(plan="large.plan.yaml", status=2)
-        self.assertRegex(said, r"^large\.plan\.yaml: .*(9.*4|4.*9)")
+        self.assertRegex(said, r"^terrace-bench: large\.plan\.yaml: .*(9.*4|4.*9)")
         self.assertEqual(said.count("large.plan.yaml"), 1)
 
     # The cluster file of the test, with what this machine has in its place.
@@ -205,11 +206,23 @@ class Bench(Scratch):
         self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^bad.yaml:4:[0-9]+: ")
         self.assertIn("cannot be written", self.bench(*links, "cluster.yaml", "-o", "no/x", plan=None, status=2))
 
+    def test_ranks_that_another_launcher_leaves_alone_are_refused_once(self):
+        said = []
+        for rank in ["0", "1"]:
+            done = subprocess.run([BENCH, "--plan", "plan.yaml"], cwd=self.directory, text=True, capture_output=True,
+                                  timeout=120, stdin=subprocess.DEVNULL,
+                                  env=dict(os.environ, SLURM_STEP_NUM_TASKS="2", SLURM_PROCID=rank))
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            said.append(done.stderr)
+        self.assertRegex(said[0], r"^terrace-bench: the launcher started 2 processes, but .* finds 1: each runs alone\.")
+        self.assertEqual(said[1], "")
+
     def test_usage(self):
         self.assertIn("Examples:", self.bench("--help", plan=None))
         self.assertRegex(self.bench("--version", plan=None), r"^terrace-bench \d+\.\d+\.\d+\n$")
         message = self.bench("--collective", "scan", status=2)
         self.assertEqual(message.count("terrace-bench: --collective: scan is none of"), 1)  # not once per rank
+        self.bench("--collective", "All-Reduce", "-b", "8", "-e", "8", "-n", "1", "--algorithms", "hierarchical")
         self.assertIn("--root 4: there are 4 ranks", self.bench("-r", "4", "--collective", "reduce", status=2))
         self.assertRegex(self.bench("--lnks", status=2), "^terrace-bench: there is no option --lnks; did you mean --links")
         with open("/dev/full", "w") as full:

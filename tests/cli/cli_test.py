@@ -85,7 +85,7 @@ class Usage(Command):
     def test_a_plan_and_a_cluster_are_not_each_other(self):
         self.terrace("plan", "cluster.yaml")
         for command in [["explain"], ["simulate"], ["verify"], ["export", "--json"], ["diff", "cluster.plan.yaml"]]:
-            self.assertIn("cluster.yaml is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
+            self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
                           self.terrace(*command, "cluster.yaml", status=2))
         for command in ["plan", "topo"]:
             self.assertIn("cluster.plan.yaml is a plan already; to see what it does: terrace explain cluster.plan.yaml\n",
@@ -121,9 +121,42 @@ class Usage(Command):
             if "--node-file" not in line:  # plain hwloc XML, which may be anybody's
                 self.terrace(*line.split(), "mine")  # replaces its own
 
+    def test_a_file_with_nearly_that_name_is_named(self):
+        self.terrace("plan", "cluster.yaml")
+        for line, near in [("topo cluster.yml", "cluster.yaml"), ("explain ./cluster.plan.yml", "./cluster.plan.yaml")]:
+            self.assertIn(f"No such file or directory; did you mean {near}?\n", self.terrace(*line.split(), status=2))
+        self.assertIn("No such file or directory\n", self.terrace("topo", "nothing.like.it", status=2))
+        self.assertIn("No such file or directory\n", self.terrace("topo", "no/cluster.yaml", status=2))
+
+    def test_a_compressed_file_is_unpacked_by_its_reader(self):
+        for magic, program in [(b"\x1f\x8b\x08", "gunzip"), (b"\x28\xb5\x2f\xfd", "unzstd"), (b"\xfd7zXZ\0", "unxz"),
+                               (b"PK\x03\x04", "unzip")]:
+            (self.directory / "packed").write_bytes(magic + bytes(20))
+            for command in ["topo", "explain"]:
+                self.assertIn(f"packed: is compressed; unpack it first: {program}\n",
+                              self.terrace(command, "packed", status=2))
+
+    def test_collectives_may_be_spelled_as_elsewhere(self):
+        self.terrace("plan", "cluster.yaml")
+        for name in ["all-reduce", "AllReduce", "ReduceScatter"]:
+            text = self.terrace("explain", "cluster.plan.yaml", "--collective", name)
+            self.assertRegex(text, r"^cluster: (allreduce|reduce_scatter) of ")
+        self.assertIn("all_gatherer not in {allreduce,", self.terrace("explain", "cluster.plan.yaml", "--collective",
+                                                                     "all_gatherer", status=2))
+
+    def test_one_rank_is_not_ranks(self):
+        self.write("one.yaml", ONE_RANK)
+        self.assertRegex(self.terrace("plan", "one.yaml"), r"^one: 1 rank \(1\)\n")
+        for command in ["explain", "simulate"]:
+            self.assertRegex(self.terrace(command, "one.plan.yaml", "--bytes", "1M"), "^one: allreduce of 1 MiB over 1 rank ")
+
+    def test_hosts_at_the_wrong_place(self):
+        self.write("hosts.yaml", self.CLUSTER + "hosts: n[0-1]\n")
+        self.assertIn("hosts are named at the level whose domains are nodes", self.terrace("topo", "hosts.yaml", status=2))
+
     def test_sizes(self):
         self.terrace("plan", "cluster.yaml")
-        self.assertIn("of 1 TiB over", self.terrace("explain", "cluster.plan.yaml", "--bytes", "1T").replace("1024 GiB", "1 TiB"))
+        self.assertIn("of 1 TiB over", self.terrace("explain", "cluster.plan.yaml", "--bytes", "1T"))
         self.assertIn("K, M, G or T", self.terrace("explain", "cluster.plan.yaml", "--bytes", "12Q", status=2))
 
     def test_completion(self):
@@ -189,6 +222,7 @@ class Plan(Command):
         self.write("topology.conf", conf + "SwitchName=s Switches=a,b LinkSpeed=3200\n")
         text = self.terrace("plan", "topology.conf")
         self.assertRegex(text, r"spine +infiniband +400 GB/s \*")
+        self.assertIn("* assumed: the file does not say it, or not its unit;", text)
         self.assertIn("note: LinkSpeed has no unit in Slurm; the whole file is read in Gbit/s", text)
         self.assertIn("note: every node is one rank", text)
         text = self.terrace("plan", "topology.conf", "--link-unit", "mbit")
@@ -567,6 +601,19 @@ class Doctor(Command):
             if line.startswith(("note", "FIX")):
                 self.assertRegex(after, "^       .")
         self.assertEqual(done.returncode, 1 if "FIX " in done.stdout else 0)
+
+    def test_names_the_launcher_that_started_it(self):
+        alone = {name: value for name, value in os.environ.items() if not re.match("OMPI|PMI|SLURM", name)}
+        for variables, said in [({}, "ok   launcher: not started by mpirun or srun"),
+                                ({"SLURM_STEP_NUM_TASKS": "8"}, "ok   launcher: srun, 8 tasks"),
+                                ({"OMPI_COMM_WORLD_SIZE": "4"}, "launcher: mpirun of Open MPI, 4 ranks"),
+                                ({"PMI_SIZE": "4"}, "launcher: mpirun of MPICH, 4 ranks")]:
+            done = subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**alone, **variables})
+            self.assertIn(said, done.stdout)
+        both = [subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**alone, name: "4"}).stdout
+                for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")]
+        # One of them is not what this was built with.
+        self.assertEqual(sum(bool(re.search("FIX  launcher: .*\n +terrace-bench and programs built with", out)) for out in both), 1)
 
     def test_finds_few_files_and_another_mpi(self):
         self.assertRegex(self.doctor(files=64).stdout, "FIX  open files: 64 at a time\n +every peer.*ulimit -n")

@@ -100,14 +100,14 @@ class Installed(unittest.TestCase):
         self.assertRegex(run(programs / "loopback", plan), r"^4 ranks: 4 by socket.*\n$")
         # What the library throws, the program catches.
         for program in [[*MPIRUN, "-np", "1", programs / "allreduce"], [programs / "loopback"]]:
-            with self.assertRaisesRegex(AssertionError, r"(?s): 1\n(.*\n)?missing\.yaml: cannot be opened: No such file"):
+            with self.assertRaisesRegex(AssertionError, r"(?s): 1\n(.*\n)?terrace: missing\.yaml: cannot be opened: No such file"):
                 run(*program, "missing.yaml", env=self.environment)
 
 
 class Files(Installed):
     def test_installs_everything_and_removes_it_again(self):
         own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").iterdir() if p.suffix in (".hpp", ".def")}
-        self.assertEqual(self.files("include"), own | {"terrace/version.hpp"})
+        self.assertEqual(self.files("include"), own | {"terrace/version.hpp", "terrace/mpi_modules.hpp"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1",
@@ -141,7 +141,7 @@ class Files(Installed):
 
     def test_headers_stand_alone_and_define_no_macros_but_their_own(self):
         for header in sorted((self.prefix / "include/terrace").glob("*.hpp")):
-            if header.name not in ("mpi.hpp", "nccl.hpp"):  # which need MPI's headers
+            if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp"):  # which need MPI's headers
                 self.assertEqual(self.compile(f"#include <terrace/{header.name}>\n", "-std=c++20", "-Wall", "-Werror"), "")
         macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp", "-I", self.prefix / "include",
                      "-x", "c++", "/dev/null")
@@ -153,6 +153,16 @@ class Files(Installed):
             said = self.compile(f"#include <terrace/{header}.hpp>\n", "-std=c++17")
             first = next(line for line in said.splitlines() if "error" in line)
             self.assertIn("Terrace needs C++20: compile with -std=c++20", first)
+
+    def test_refuses_an_mpi_that_it_has_no_module_for(self):
+        for macro, name, other in [("OPENMPI", "Open MPI's", "mpicxx.mpich"), ("MPICH", "MPICH's", "mpicxx.openmpi")]:
+            (self.directory / "mpi.h").write_text("#define OMPI_MAJOR_VERSION 4\n" if macro == "OPENMPI" else
+                                                  '#define MPICH_VERSION "4"\n')
+            modules = self.prefix / "include/terrace/mpi_modules.hpp"
+            self.assertRegex(modules.read_text(), rf"#define TERRACE_HAS_{macro} [01]\n")
+            modules.write_text(re.sub(rf"(HAS_{macro}) [01]", r"\1 0", modules.read_text()))
+            said = self.compile("#include <terrace/mpi.hpp>\n", "-std=c++20", "-I", self.directory)
+            self.assertIn(f"this <mpi.h> is {name}, which Terrace was built without: use {other}", said)
 
     def test_internals_are_out_of_reach(self):
         for words in ["(void)&terrace::communicator::inside;", "(void)&terrace::plan::get;",

@@ -164,8 +164,9 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     std::atomic<bool> moved{false};
     const auto rank_main = [&](int rank) {
         endpoint net(world.join(rank), 1);
+        wait_chain chain(net, {});
         call_check check(
-            net, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
+            net, {0, 1}, chain, options::checking::every, [&] { moved = true; }, [] {});
         while (rank == 1 && !moved) std::this_thread::yield();
         const call_shape call{.count = 1, .counts = {}};
         check.begin(call, signature_of(call));

@@ -173,6 +173,64 @@ TEST(mpi_create, refuses_a_module_for_another_mpi) {
     EXPECT_TRUE(mentions(why, "than the program; build Terrace with the program's")) << why;
 }
 
+// Its handles would mean something else there: nothing is called that takes one.
+TEST(mpi_create, refuses_a_program_that_runs_with_another_mpi_than_it_was_compiled_with) {
+    mpi_world other = world_of(MPI_COMM_WORLD);
+    const bool open = std::string_view(other.library) == "openmpi";
+    other.version = open ? +[] { return std::string("MPICH Version:\t4.0.2\nmore"); }
+                         : +[] { return std::string("Open MPI v4.1.4, package"); };
+    other.processes = [] { return ADD_FAILURE(), 0; };
+    std::string why;
+    try {
+        create_over_mpi(other, anywhere());
+    } catch (const transport_error& e) {
+        why = e.what();
+    }
+    EXPECT_TRUE(mentions(why, open ? "compiled with the mpi.h of Open MPI, but runs with MPICH Version: 4.0.2;"
+                                   : "compiled with the mpi.h of MPICH, but runs with Open MPI v4.1.4;"))
+        << why;
+}
+
+TEST(mpi_create, refuses_an_mpi_that_does_not_run) {
+    mpi_world other = world_of(MPI_COMM_WORLD);
+    other.processes = [] { return 0; };
+    EXPECT_THROW(create_over_mpi(other, anywhere()), usage_error);
+}
+
+TEST(mpi_create, warns_where_the_launcher_started_more_processes_than_mpi_knows_of) {
+    options o = anywhere();
+    std::vector<std::string> warnings;
+    o.log = [&](log_level level, std::string_view line) {
+        if (level == log_level::warn) warnings.emplace_back(line);
+    };
+    for (const int launched : {0, 1, ranks(), ranks() + 1}) {
+        o.launched_processes = launched;
+        mpi::create(MPI_COMM_WORLD, plan_for(ranks()), o);
+    }
+    ASSERT_EQ(warnings.size(), 1U);
+    EXPECT_TRUE(mentions(warnings.front(), fmt::format("the launcher started {} processes, but ", ranks() + 1)) &&
+                mentions(warnings.front(), fmt::format(" finds {}: each runs alone", ranks())))
+        << warnings.front();
+}
+
+// Rank 0 speaks for the others; a rank that it does not hear in time speaks for itself.
+TEST(mpi_errors, are_said_once_with_the_ranks_that_they_occurred_on) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const std::string same = mpi::error_lines(MPI_COMM_WORLD, usage_error("no"));
+    const std::string all = ranks() == 1 ? "terrace: no\n" : fmt::format("terrace: ranks 0-{}: no\n", ranks() - 1);
+    EXPECT_EQ(same, rank() == 0 ? all : "");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (ranks() == 1) return;
+    std::string own;
+    if (rank() == 1) own = mpi::error_lines(MPI_COMM_WORLD, usage_error("alone"));
+    EXPECT_EQ(own, rank() == 1 ? "terrace: rank 1: alone\n" : "");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank() == 0) {  // which has been told, and was not listening
+        char text[16];
+        MPI_Recv(text, sizeof text, MPI_CHAR, 1, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 TEST(mpi_create, plans_by_itself_where_no_plan_is_given) {
     options o;
     std::vector<std::string> lines;

@@ -54,6 +54,27 @@ TEST(environment, without_variables_it_says_what_options_say_by_themselves) {
     }
 }
 
+TEST(environment, launchers_say_how_many_processes_they_start) {
+    const auto processes = [](const std::vector<std::string>& variables) { return launch_of(variables).processes; };
+    EXPECT_EQ(processes({"HOME=/", "SLURM_NTASKS=8"}), 0);  // of the job, not of this program
+    EXPECT_EQ(processes({"OMPI_COMM_WORLD_SIZE=4"}), 4);
+    EXPECT_EQ(processes({"PMI_SIZE=4", "PMI_RANK=2"}), 4);
+    EXPECT_EQ(processes({"SLURM_STEP_NUM_TASKS=6"}), 6);
+    // mpirun starts a daemon on each node by srun.
+    EXPECT_EQ(processes({"SLURM_STEP_NUM_TASKS=2", "OMPI_COMM_WORLD_SIZE=32"}), 32);
+    EXPECT_EQ(processes({"PMI_SIZE=many"}), 0);
+}
+
+// Open MPI sets its own variables where MPICH's mpirun has started the program.
+TEST(environment, the_first_rank_is_that_of_the_launcher_with_most_processes) {
+    for (const int rank : {0, 1}) {
+        const std::vector<std::string> variables{"OMPI_COMM_WORLD_SIZE=1", "OMPI_COMM_WORLD_RANK=0", "PMI_SIZE=4",
+                                                 fmt::format("PMI_RANK={}", rank)};
+        EXPECT_EQ(launch_of(variables).processes, 4);
+        EXPECT_EQ(is_first_rank(variables), rank == 0);
+    }
+}
+
 TEST(environment, values) {
     EXPECT_EQ(parsed({"TERRACE_PLAN=a b.yaml"}).plan_file, "a b.yaml");
     EXPECT_EQ(parsed({"TERRACE_TIMEOUT=2.5"}).timeout, std::chrono::milliseconds(2500));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <terrace/error.hpp>
+#include <terrace/mpi_world.hpp>
 
 #include "api/failure_state.hpp"
 #include "transport/loopback/loopback_transport.hpp"
@@ -60,6 +61,13 @@ TEST(failure_state, all_ranks_throw_where_one_fails_at_creation) {
         rank_main(0);
     }
     EXPECT_EQ(said, std::vector<std::string>(3, "rank 4: no room"));
+}
+
+TEST(failure_state, an_error_of_many_ranks_is_one_line_with_the_ranks) {
+    EXPECT_EQ(error_lines("terrace", {{0, "no plan"}}, 1), "terrace: no plan\n");
+    EXPECT_EQ(error_lines("terrace", {{3, "no"}, {0, "no"}, {1, "no"}, {2, "no"}}, 4), "terrace: ranks 0-3: no\n");
+    EXPECT_EQ(error_lines("terrace-bench", {{1, "no file"}, {0, "rank 1 has none"}, {2, "rank 1 has none"}}, 4),
+              "terrace-bench: ranks 0, 2: rank 1 has none\nterrace-bench: rank 1: no file\n");
 }
 
 }  // namespace terrace::detail::test

@@ -27,13 +27,14 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     engine calls(net, 1, events);
     const std::vector<int> callers_rank{7, 8};
     std::unique_ptr<wait_monitor> monitor;
+    wait_chain chain(net, o.timeout);
     call_check check(
-        net, callers_rank, options::checking::first, [] {},
+        net, callers_rank, chain, options::checking::first, [] {},
         [&] {
             meanwhile();
             monitor->watch();
         });
-    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{check, calls, events, callers_rank, 7}, o);
+    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{check, calls, chain, events, callers_rank, 7}, o);
     try {
         check.begin(one_float, signature_of(one_float));
     } catch (const timeout_error& e) {
@@ -49,8 +50,8 @@ TEST(wait_monitor, gives_up_at_the_deadline_and_says_what_it_waits_for) {
     o.timeout = std::chrono::milliseconds(20);
     const std::string said = wait_for_rank_1(o, [] {});
     EXPECT_TRUE(
-        said.starts_with("timed out after 0.02 s (options::timeout), waiting for rank 8: allreduce of 1 "
-                         "float32, sum (call 1): rank 8 has not made this call"))
+        said.starts_with("timed out after 0.02 s (options::timeout), waiting for rank 8, which does not "
+                         "answer: allreduce of 1 float32, sum (call 1): rank 8 has not made this call"))
         << said;
 }
 
@@ -68,9 +69,17 @@ TEST(wait_monitor, writes_a_dump_when_sigusr1_asks_for_one) {
 }
 
 TEST(wait_monitor, a_message_names_all_ranks_and_the_first_operations) {
-    EXPECT_EQ(timeout_message(2, {{"a"}, {3}}), "timed out after 2 s (options::timeout), waiting for rank 3: a");
-    EXPECT_EQ(timeout_message(0.5, {{"a", "b", "c", "d", "e"}, {3, 5}}),
+    EXPECT_EQ(timeout_message(2, {{"a"}, {3}}, -1), "timed out after 2 s (options::timeout), waiting for rank 3: a");
+    EXPECT_EQ(timeout_message(0.5, {{"a", "b", "c", "d", "e"}, {3, 5}}, -1),
               "timed out after 0.5 s (options::timeout), waiting for ranks 3, 5: a; b; c; and 2 more");
+}
+
+TEST(wait_monitor, a_message_names_the_rank_that_does_not_answer) {
+    EXPECT_EQ(timeout_message(2, {{"a"}, {3}}, 3),
+              "timed out after 2 s (options::timeout), waiting for rank 3, which does not answer: a");
+    EXPECT_EQ(timeout_message(2, {{"a"}, {3}}, 0),
+              "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not "
+              "answer: a");
 }
 
 }  // namespace terrace::detail::test

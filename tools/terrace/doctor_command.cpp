@@ -180,6 +180,22 @@ finding launcher() {
     return good("MPI", fmt::format("{}; built against {}", line, built));
 }
 
+// What starts this process would start ranks likewise.
+finding started_by() {
+    const std::vector<std::string> environment = process_environment();
+    const int ranks = launch_of(environment).processes;
+    if (ranks == 0) return good("launcher", "not started by mpirun or srun");
+    const bool is_open_mpi = value_in(environment, "OMPI_COMM_WORLD_SIZE") != nullptr;
+    const bool is_hydra = !is_open_mpi && value_in(environment, "PMI_SIZE") != nullptr;
+    if (!is_open_mpi && !is_hydra) return good("launcher", fmt::format("srun, {} tasks", ranks));
+    const std::string by =
+        fmt::format("mpirun of {}, {} rank{}", is_open_mpi ? "Open MPI" : "MPICH", ranks, ranks == 1 ? "" : "s");
+    if (is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI")) return good("launcher", by);
+    return bad("launcher", by,
+               "terrace-bench and programs built with " TERRACE_MPI_NAME
+               " would each be alone: start those by " TERRACE_MPI_NAME "'s own mpirun");
+}
+
 finding user() {
     if (geteuid() != 0) return good("user", "not root");
     return noted("user", "root", "Open MPI starts nothing as root unless told to: mpirun --allow-run-as-root");
@@ -223,8 +239,8 @@ std::vector<finding> variables() {
 
 int doctor_command::run() const {
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),  host_address(),
-                             launcher(),      user(),       usable_cores(),  gpu_driver()};
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),     host_address(),
+                             launcher(),      started_by(), user(),          usable_cores(), gpu_driver()};
     for (finding& f : variables()) all.push_back(std::move(f));
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};

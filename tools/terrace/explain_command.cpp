@@ -158,7 +158,7 @@ int explain_command::run() const {
         say_text(svg ? draw_svg(drawn) : draw_dot(drawn));
         return 0;
     }
-    say("{}: {} of {} over {} ranks ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), plan.machine.ranks(),
+    say("{}: {} of {} over {} ({})\n{}\n", plan.name, call.collective, format_bytes(bytes), ranks_text(plan.machine),
         shape_text(plan.machine.shape), rates_text(plan.machine));
     say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
     say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time), format_duration(at_size.limit),

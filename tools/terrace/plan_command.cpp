@@ -95,7 +95,7 @@ void print_others(const plan_data& plan) {
 }
 
 void print_summary(const plan_data& plan) {
-    say("{}: {} ranks ({})\n{}\n", plan.name, plan.machine.ranks(), shape_text(plan.machine.shape),
+    say("{}: {} ({})\n{}\n", plan.name, ranks_text(plan.machine), shape_text(plan.machine.shape),
         rates_text(plan.machine));
     print_allreduce(plan);
     print_others(plan);

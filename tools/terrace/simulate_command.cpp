@@ -152,7 +152,7 @@ std::string json_text(const plan_data& plan, const simulate_command& a, const ru
 void print_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
                 const prediction& p) {
     const hierarchy& machine = plan.machine;
-    say("{}: {} of {} over {} ranks ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()), machine.ranks(),
+    say("{}: {} of {} over {} ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()), ranks_text(machine),
         shape_text(machine.shape));
     say("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
         s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);

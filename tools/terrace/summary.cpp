@@ -35,6 +35,10 @@ std::string stage_text(const hierarchy& machine, const stage& s) {
     return fmt::format("{} {}", level_names(machine, s), describe(s));
 }
 
+std::string ranks_text(const hierarchy& machine) {
+    return fmt::format("{} {}", machine.ranks(), machine.ranks() == 1 ? "rank" : "ranks");
+}
+
 std::string bandwidth_text(const level& l) {
     if (l.rates.empty()) return format_bandwidth(l.bandwidth);
     return fmt::format("{} to {}", format_bandwidth(*std::min_element(l.rates.begin(), l.rates.end())),
@@ -60,8 +64,8 @@ std::string rates_text(const hierarchy& machine) {
             any |= text.find('*') != std::string::npos;
         }
     return rows.text() + devices +
-           (any ? "  * assumed: the file does not say it; docs/reference/topology-files.md has the table of "
-                  "assumptions\n"
+           (any ? "  * assumed: the file does not say it, or not its unit; docs/reference/topology-files.md has the "
+                  "table of assumptions\n"
                 : "");
 }
 

@@ -21,6 +21,9 @@ std::string lanes_text(const rule& r);
 /// "node+rack scatter ring"
 std::string stage_text(const hierarchy& machine, const stage& s);
 
+/// "8 ranks", "1 rank"
+std::string ranks_text(const hierarchy& machine);
+
 /// "1 Gbit/s", or "500 Mbit/s to 1 Gbit/s" where links into the level differ.
 std::string bandwidth_text(const level& l);
 

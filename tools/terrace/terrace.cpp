@@ -20,6 +20,7 @@
 #include "tools/common/answer.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/pages.hpp"
+#include "tools/common/spelling.hpp"
 #include "tools/terrace/detect_command.hpp"
 #include "tools/terrace/diff_command.hpp"
 #include "tools/terrace/doctor_command.hpp"
@@ -129,7 +130,7 @@ void add_call_options(CLI::App& command, call_options& o) {
     command.add_option("--bytes", o.bytes, "message size, that of all blocks together; K M G T are binary")
         ->capture_default_str();
     command.add_option("--collective", o.collective, "which collective")
-        ->check(CLI::IsMember(collective_names()))
+        ->transform(CLI::IsMember(collective_names(), [](std::string word) { return plain_letters(word); }))
         ->capture_default_str();
 }
 

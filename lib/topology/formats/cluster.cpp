@@ -247,6 +247,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
     check_version(map);
+    if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
                     "reduction", "cores"});
     const std::string name = read_name(map);

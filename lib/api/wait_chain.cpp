@@ -1,0 +1,96 @@
+#include "api/wait_chain.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace terrace::detail {
+
+namespace {
+
+// The first word of a note, far above the number of any comparison. The second one is a rank.
+enum : std::uint64_t { question = std::uint64_t{1} << 63, reply, last_reply };
+
+constexpr int most_rounds = 4;  // after 1/2, 3/4, 7/8 and 15/16 of the timeout
+constexpr double patience = 1.0 / 64;
+
+}  // namespace
+
+wait_chain::wait_chain(endpoint& net, std::chrono::duration<double> timeout) : net_(net), timeout_(timeout) {}
+
+bool wait_chain::take(const note& n) {
+    const int who = static_cast<int>(n.words[1]);
+    switch (n.words[0]) {
+    case question:
+        askers_.insert(n.from);
+        unanswered_.insert(n.from);
+        return true;
+    case last_reply: gone_[n.from] = who; [[fallthrough]];
+    case reply:
+        waits_for_[n.from] = who;
+        open_.erase(n.from);
+        return true;
+    default: return false;
+    }
+}
+
+bool wait_chain::has_work(std::chrono::duration<double> waited) const noexcept {
+    return !unanswered_.empty() || (timeout_.count() > 0 && waited > timeout_ / 2);
+}
+
+// The end of the chain as far as it is known; nothing where it leads back to this rank or turns in a circle.
+std::optional<int> wait_chain::reached() const {
+    int last = awaited_;
+    for (std::size_t steps = 0; steps <= waits_for_.size(); ++steps) {
+        if (last < 0 || last == net_.rank()) return {};
+        const auto next = waits_for_.find(last);
+        if (next == waits_for_.end()) return last;
+        last = next->second;
+    }
+    return {};
+}
+
+void wait_chain::begin_round() {
+    found_ = end();
+    waits_for_ = gone_;
+    asked_.clear();
+    ++rounds_;
+}
+
+void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
+    if (awaited != awaited_) {
+        awaited_ = awaited;
+        rounds_ = 0;
+        waits_for_ = gone_;
+        asked_.clear();
+        found_.reset();
+    }
+    for (const int peer : unanswered_) answer(peer, reply, awaited);
+    unanswered_.clear();
+    if (timeout_.count() <= 0 || waited <= timeout_ / 2) return;
+    if (rounds_ < most_rounds && waited > timeout_ * (1 - std::ldexp(1, -rounds_ - 1))) begin_round();
+    const std::optional<int> next = reached();
+    if (!next || !asked_.try_emplace(*next, clock::now()).second) return;
+    open_.insert(*next);
+    net_.wire().send_note(*next, {0, {question}});
+}
+
+// As far along the chain as this rank knows it: so all need few questions.
+void wait_chain::answer(int peer, std::uint64_t kind, int awaited) {
+    const std::optional<int> far = reached();
+    const int who = far && *far != peer ? *far : awaited;
+    net_.wire().send_note(peer, {0, {kind, static_cast<std::uint64_t>(who)}});
+}
+
+std::optional<int> wait_chain::end() const {
+    const std::optional<int> last = reached();
+    if (!last) return {};
+    const auto asked = asked_.find(*last);
+    if (asked != asked_.end() && clock::now() - asked->second > timeout_ * patience) return last;
+    return found_;
+}
+
+void wait_chain::give_up(int awaited) {
+    for (const int peer : askers_) answer(peer, last_reply, end().value_or(awaited));
+}
+
+}  // namespace terrace::detail

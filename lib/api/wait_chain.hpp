@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "executor/endpoint.hpp"
+
+namespace terrace::detail {
+
+/// Finds the rank that a stuck job waits for in the end. A rank that has waited for half of its timeout asks the rank
+/// that it waits for whom that one waits for, asks that one in turn, and so on. Ranks answer while they wait, so that
+/// the chain ends at one that makes no call. Questions and answers are notes. The search is made anew several times
+/// before the deadline, as the job may move on meanwhile. Ranks are those of the plan.
+class wait_chain {
+public:
+    /// @param net must outlive this   @param timeout options::timeout; 0: nobody asks
+    wait_chain(endpoint& net, std::chrono::duration<double> timeout);
+
+    /// Takes a question or an answer. Returns false for any other note.
+    bool take(const note& n);
+    /// Whether another rank waits for an answer, or it is time to ask.
+    bool has_work(std::chrono::duration<double> waited) const noexcept;
+    /// Answers, and asks. @param awaited a rank that this rank waits for
+    void look(std::chrono::duration<double> waited, int awaited);
+    /// Returns the rank that has not answered, once it has had time to.
+    std::optional<int> end() const;
+    /// Tells those who have asked, since this rank will answer no more. @param awaited as above
+    void give_up(int awaited);
+    /// Whether a note of this search may still be under way to a rank that does not read it.
+    bool is_open() const noexcept { return !open_.empty(); }
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    std::optional<int> reached() const;
+    void begin_round();
+    void answer(int peer, std::uint64_t kind, int awaited);
+
+    endpoint& net_;
+    std::chrono::duration<double> timeout_;
+    int awaited_ = -1;                        // by this rank itself
+    int rounds_ = 0;                          // begun since that changed
+    std::map<int, int> waits_for_;            // what others have answered in this round
+    std::map<int, int> gone_;                 // what those have answered who have given up
+    std::map<int, clock::time_point> asked_;  // in this round
+    std::optional<int> found_;                // in the round before
+    std::set<int> open_;                      // who have never answered a question
+    std::set<int> askers_, unanswered_;       // who have asked this rank
+};
+
+}  // namespace terrace::detail

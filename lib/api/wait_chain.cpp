@@ -18,19 +18,17 @@ constexpr double patience = 1.0 / 64;
 wait_chain::wait_chain(endpoint& net, std::chrono::duration<double> timeout) : net_(net), timeout_(timeout) {}
 
 bool wait_chain::take(const note& n) {
-    const int who = static_cast<int>(n.words[1]);
-    switch (n.words[0]) {
-    case question:
+    const std::uint64_t kind = n.words[0];
+    if (kind < question) return false;
+    if (kind == question) {
         askers_.insert(n.from);
         unanswered_.insert(n.from);
         return true;
-    case last_reply: gone_[n.from] = who; [[fallthrough]];
-    case reply:
-        waits_for_[n.from] = who;
-        open_.erase(n.from);
-        return true;
-    default: return false;
     }
+    waits_for_[n.from] = static_cast<int>(n.words[1]);
+    if (kind == last_reply) gone_[n.from] = waits_for_[n.from];
+    open_.erase(n.from);
+    return true;
 }
 
 bool wait_chain::has_work(std::chrono::duration<double> waited) const noexcept {

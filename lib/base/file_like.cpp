@@ -1,5 +1,6 @@
 #include "base/file_like.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <system_error>
 
@@ -10,8 +11,8 @@
 namespace terrace::detail {
 
 std::string file_like(const std::filesystem::path& missing) {
-    constexpr std::size_t most_letters = 2;
     constexpr int most_files = 1000;  // that are looked at
+    const std::size_t most_letters = std::clamp<std::size_t>(missing.filename().native().size() / 6, 1, 2);
     const std::filesystem::path folder = missing.parent_path();
     std::error_code trouble;
     if (std::filesystem::exists(missing, trouble)) return "";

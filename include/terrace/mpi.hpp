@@ -25,13 +25,6 @@
 // The library is linked to no MPI. What follows is compiled by the program, with the MPI that the program has.
 namespace terrace::detail {
 
-inline std::string version_of_mpi() {
-    char text[16384] = "";  // no MPI has a longer one; the constant of <mpi.h> may be another MPI's
-    int length = 0;
-    MPI_Get_library_version(text, &length);
-    return text;
-}
-
 inline int mpi_processes() {
     int size = 0;
     if (mpi_is_up()) MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -68,10 +61,9 @@ namespace terrace::mpi {
 /// both values, or the host
 /// @throws input_error if the plan's file names an unknown algorithm, or one that does not support its mode, with line
 /// and column
-/// @throws usage_error before MPI_Init; on every rank if a rank cannot begin the trace or start its progress thread,
-/// naming the rank
-/// @throws transport_error if MPI reports an error, or is another than the program was compiled with; on every rank if
-/// the module for MPI is missing on one
+/// @throws usage_error before MPI_Init, and with another MPI than the program was compiled with; on every rank if a
+/// rank cannot begin the trace or start its progress thread, naming the rank
+/// @throws transport_error if MPI reports an error; on every rank if the module for MPI is missing on one
 inline communicator create(MPI_Comm world, const plan& p, const options& o = {}) {
     return detail::create_over_mpi(detail::world_of(world), p, o);
 }

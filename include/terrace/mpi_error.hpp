@@ -17,6 +17,22 @@
 
 namespace terrace::detail {
 
+inline std::string version_of_mpi() {
+    char text[16384] = "";  // no MPI has a longer one; the constant of <mpi.h> may be another MPI's
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    return text;
+}
+
+// True where the program runs with another MPI than it was compiled with, whose handles mean something else.
+inline bool is_another_mpi() {
+#ifdef OMPI_MAJOR_VERSION
+    return version_of_mpi().find("MPICH") != std::string::npos;
+#else
+    return version_of_mpi().find("Open MPI") != std::string::npos;
+#endif
+}
+
 inline bool mpi_is_up() {
     int begun = 0, over = 0;
     MPI_Initialized(&begun);
@@ -70,7 +86,7 @@ inline std::string tell_error(std::string_view program, const std::string& what,
 }
 
 inline std::string error_lines_of(std::string_view program, const std::string& what, MPI_Comm world) {
-    if (!mpi_is_up()) return error_lines(program, {{0, what}}, 1);
+    if (is_another_mpi() || !mpi_is_up()) return error_lines(program, {{0, what}}, 1);
     int rank = 0, size = 1;
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);

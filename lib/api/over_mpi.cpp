@@ -22,10 +22,10 @@ constexpr std::string_view openmpi = "openmpi";
 void expect_one_mpi(const mpi_world& world, std::string_view running) {
     const std::string_view other = world.library == openmpi ? "MPICH" : "Open MPI";
     if (running.find(other) == running.npos) return;
-    throw transport_error("mpi", "MPI_Get_library_version", 1,
-                          fmt::format("the program was compiled with the mpi.h of {}, but runs with {}; compile and "
-                                      "link it with one mpicxx",
-                                      name_of_mpi(world.library), running));
+    throw usage_error(
+        fmt::format("mpi::create: the program was compiled with the mpi.h of {}, but runs with {}; compile "
+                    "and link it with one mpicxx",
+                    name_of_mpi(world.library), running));
 }
 
 void warn_of_lone_processes(const mpi_world& world, int processes, std::string_view running, const options& o) {

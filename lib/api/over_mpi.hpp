@@ -11,9 +11,8 @@ namespace terrace::detail {
 
 /// Returns all ranks of `world` and what connects them: MPI, by the module for it, and shared memory. Collective. Logs
 /// a warning if the launcher started more processes than MPI knows of.
-/// @throws transport_error on all ranks if one cannot load the module, with what to do; if MPI reports an error; if the
-/// MPI that is linked is not the one that the program was compiled with
-/// @throws usage_error if MPI does not run
+/// @throws transport_error on all ranks if one cannot load the module, with what to do; if MPI reports an error
+/// @throws usage_error if MPI does not run, or is not the one that the program was compiled with
 connection over_mpi(const mpi_world& world, const options& o);
 
 /// "Open MPI v4.1.4": the MPI and its version, of what MPI_Get_library_version says.

@@ -22,8 +22,10 @@ std::string file_like(const std::filesystem::path& missing) {
     for (int i = 0; i < most_files && !trouble && file != std::filesystem::directory_iterator(); ++i) {
         const std::filesystem::path name = file->path().filename();
         const std::size_t distance = edit_distance(missing.filename().string(), name.string());
-        if (distance < least) nearest = folder / name;
-        if (distance < least) least = distance;
+        if (distance > 0 && distance < least) {
+            nearest = folder / name;
+            least = distance;
+        }
         file.increment(trouble);
     }
     return nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest.string());

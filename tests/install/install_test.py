@@ -289,6 +289,20 @@ class Mpis(Installed):
         self.assertEqual([n for n in needs(self.directory / "loopback") if "mpi" in n], [])
         self.assertRegex(run(self.directory / "loopback", plan, env=self.environment), r"^4 ranks: 4 by socket.*\n$")
 
+    def test_a_program_of_one_mpi_that_runs_with_the_other_is_told(self):
+        """With Open MPI's mpi.h it could not be linked with MPICH."""
+        if any(shutil.which(f"mpicxx.{library}") is None or not (self.libraries / f"terrace-{library}.so").exists()
+               for library in LAUNCHERS):
+            self.skipTest("takes both MPIs")
+        here = dict(self.environment, OMPI_CXX=shlex.join(COMPILER), MPICH_CXX=shlex.join(COMPILER))
+        flags = run("pkg-config", "--cflags", "--libs", "terrace", env=here).split()
+        run("mpicxx.mpich", "-std=c++20", "-DMPICH_SKIP_MPICXX", *[f for f in flags if f.startswith("-I")], "-c",
+            self.examples / "allreduce.cpp", "-o", self.directory / "mixed.o", env=here)
+        run("mpicxx.openmpi", self.directory / "mixed.o", "-o", self.directory / "mixed",
+            *[f for f in flags if not f.startswith("-I")], f"-Wl,-rpath,{self.libraries}", env=here)
+        done = subprocess.run([self.directory / "mixed"], text=True, capture_output=True, timeout=240, env=here)
+        self.assertIn("terrace: mpi::create: the program was compiled with the mpi.h of MPICH, but runs with Open MPI", done.stderr)
+
     def test_a_missing_module_says_what_to_install(self):
         self.compile(self.examples / "allreduce.cpp", self.directory / "allreduce", WRAPPER)
         for module in self.libraries.glob("terrace-*mpi*.so"):

@@ -183,7 +183,7 @@ TEST(mpi_create, refuses_a_program_that_runs_with_another_mpi_than_it_was_compil
     std::string why;
     try {
         create_over_mpi(other, anywhere());
-    } catch (const transport_error& e) {
+    } catch (const usage_error& e) {
         why = e.what();
     }
     EXPECT_TRUE(mentions(why, open ? "compiled with the mpi.h of Open MPI, but runs with MPICH Version: 4.0.2;"

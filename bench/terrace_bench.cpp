@@ -286,6 +286,12 @@ int run(const world& w, int argc, char** argv) {
                      [](const world& all, const settings& s) { return compare(all, s); });
 }
 
+// What writes to standard output names the program by itself.
+std::string with_name(const std::string& what) {
+    constexpr std::string_view name = "terrace-bench: ";
+    return what.starts_with(name) ? what : std::string(name) + what;
+}
+
 // Each of them would measure alone, and print a table of its own.
 bool are_lone_processes(const world& w) {
     const std::vector<std::string> environment = process_environment();
@@ -320,7 +326,7 @@ int main(int argc, char** argv) {
         try {
             return run(w, argc, argv);
         } catch (const refusal& e) {
-            if (w.first()) fmt::print(stderr, "terrace-bench: {}\n", e.what());
+            if (w.first()) fmt::print(stderr, "{}\n", with_name(e.what()));
             return bad_input;
         } catch (const std::exception& e) {
             fmt::print(stderr, "{}", terrace::detail::error_lines_of("terrace-bench", e.what(), w.comm()));

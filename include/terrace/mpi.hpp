@@ -4,13 +4,7 @@
 
 #include <mpi.h>
 
-#include <exception>
-#include <string>
-
-#include <terrace/communicator.hpp>
-#include <terrace/mpi_error.hpp>
 #include <terrace/mpi_modules.hpp>
-#include <terrace/mpi_world.hpp>
 
 #if !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION)
 #    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's"
@@ -21,6 +15,13 @@
 #    error \
         "<terrace/mpi.hpp>: this <mpi.h> is MPICH's, which Terrace was built without: use mpicxx.openmpi, or build Terrace with MPICH"
 #endif
+
+#include <exception>
+#include <string>
+
+#include <terrace/communicator.hpp>
+#include <terrace/mpi_error.hpp>
+#include <terrace/mpi_world.hpp>
 
 // The library is linked to no MPI. What follows is compiled by the program, with the MPI that the program has.
 namespace terrace::detail {

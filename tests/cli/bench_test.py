@@ -199,11 +199,11 @@ class Bench(Scratch):
         links = ["--links", "--topology"]
         self.assertIn("Examples:", self.bench("--links", "--help", plan=None))
         self.assertRegex(self.bench(*links, "cluster.yaml", plan=None, status=2),
-                         "^cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
+                         "^terrace-bench: cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
         (self.directory / "six.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3", 1))
-        self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2), "^six.yaml: 6 ranks, but 4 run; ")
+        self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2), "^terrace-bench: six.yaml: 6 ranks, but 4 run; ")
         (self.directory / "bad.yaml").write_text(self.CLUSTER.replace("shm", "shn"))
-        self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^bad.yaml:4:[0-9]+: ")
+        self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^terrace-bench: bad.yaml:4:[0-9]+: ")
         self.assertIn("cannot be written", self.bench(*links, "cluster.yaml", "-o", "no/x", plan=None, status=2))
 
     def test_ranks_that_another_launcher_leaves_alone_are_refused_once(self):

@@ -133,7 +133,7 @@ levels:
         links = ["--links", "--device", "cuda", "--anywhere", "--topology"]
         self.assertRegex(self.bench(*links, "gpus.yaml", module="/nowhere/terrace-nccl.so", status=2),
                          r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
-        self.assertRegex(self.bench(*links, "cluster.yaml", status=2), "^cluster.yaml: .* nvlink or pcie, .* is shm; ")
+        self.assertRegex(self.bench(*links, "cluster.yaml", status=2), "^terrace-bench: cluster.yaml: .* nvlink or pcie, .* is shm; ")
         self.assertIn("gpu is none of: cuda, host", self.bench("--links", "--device", "gpu", status=2))
 
     def test_without_a_gpu_it_says_what_to_do(self):

@@ -9,11 +9,9 @@
 #if !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION)
 #    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's"
 #elif defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_OPENMPI
-#    error \
-        "<terrace/mpi.hpp>: this <mpi.h> is Open MPI's, which Terrace was built without: use mpicxx.mpich, or build Terrace with Open MPI"
+#    error "<terrace/mpi.hpp>: this <mpi.h> is Open MPI's, which Terrace has no module for: compile with mpicxx.mpich"
 #elif !defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_MPICH
-#    error \
-        "<terrace/mpi.hpp>: this <mpi.h> is MPICH's, which Terrace was built without: use mpicxx.openmpi, or build Terrace with MPICH"
+#    error "<terrace/mpi.hpp>: this <mpi.h> is MPICH's, which Terrace has no module for: compile with mpicxx.openmpi"
 #endif
 
 #include <exception>

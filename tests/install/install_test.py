@@ -162,7 +162,7 @@ class Files(Installed):
             self.assertRegex(modules.read_text(), rf"#define TERRACE_HAS_{macro} [01]\n")
             modules.write_text(re.sub(rf"(HAS_{macro}) [01]", r"\1 0", modules.read_text()))
             said = self.compile("#include <terrace/mpi.hpp>\n", "-std=c++20", "-I", self.directory)
-            self.assertIn(f"this <mpi.h> is {name}, which Terrace was built without: use {other}", said)
+            self.assertIn(f"this <mpi.h> is {name}, which Terrace has no module for: compile with {other}", said)
 
     def test_internals_are_out_of_reach(self):
         for words in ["(void)&terrace::communicator::inside;", "(void)&terrace::plan::get;",

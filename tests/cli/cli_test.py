@@ -125,7 +125,7 @@ class Usage(Command):
         self.terrace("plan", "cluster.yaml")
         for line, near in [("topo cluster.yml", "cluster.yaml"), ("explain ./cluster.plan.yml", "./cluster.plan.yaml")]:
             self.assertIn(f"No such file or directory; did you mean {near}?\n", self.terrace(*line.split(), status=2))
-        for far in ["nothing.like.it", "cluster", "cloister.yaml"]:
+        for far in ["nothing.like.it", "cluster", "closest.yaml"]:
             self.assertIn("No such file or directory\n", self.terrace("topo", far, status=2))
         self.assertIn("No such file or directory\n", self.terrace("topo", "no/cluster.yaml", status=2))
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace terrace {
@@ -13,7 +14,7 @@ namespace terrace {
 enum class log_level { warn, info, debug };
 
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `dump_file`, the modules and `launched_processes`.
+/// `plan_file`, `dump_file`, `rank`, the modules and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
     /// written. Called by the thread that uses the communicator, or by its progress thread.
@@ -54,6 +55,12 @@ struct TERRACE_API options {
     /// name): when a call times out, and while it waits if the process receives SIGUSR1. Empty: no dumps, and the
     /// process's handler of SIGUSR1 stays as it is.
     std::filesystem::path dump_file;
+
+    /// Without MPI, where ranks find one another (docs/guides/without-mpi.md): "pmix", whose launcher numbers the
+    /// ranks, or "file:DIRECTORY", which all ranks see. Empty: pmix.
+    std::string bootstrap;
+    /// With a directory: this rank, 0 ... size - 1, and how many there are.
+    int rank = -1, size = 0;
 
     /// The module for the program's MPI. Empty: terrace-openmpi.so or terrace-mpich.so beside the library or the
     /// program, or where it is installed.

@@ -91,22 +91,29 @@ void call_check::exchange(std::uint64_t low, std::uint64_t high) {
         low = std::min(low, n.words[of_low]);
         high = std::max(high, n.words[of_high]);
     }
+    await([&] { return net_.wire().settled(); });  // whoever waits for this rank's last note may wait for long
     awaited_ = -1;
     ++comparisons_;
     if (low != high) report(call);
 }
 
 note call_check::wait_for_round(std::uint64_t round) {
-    for (waiter w;;) {
+    auto found = heard_.end();
+    await([&] {
         take_notes();
-        const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
+        found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
             return n.words[of_comparison] == comparisons_ && n.words[of_round] == round;
         });
-        if (found != heard_.end()) {
-            const note n = *found;
-            heard_.erase(found);
-            return n;
-        }
+        return found != heard_.end();
+    });
+    const note n = *found;
+    heard_.erase(found);
+    return n;
+}
+
+template <class Done>
+void call_check::await(Done done) {
+    for (waiter w; !done();) {
         progress_();
         check_fault(net_);
         if (!w.should_yield(false, net_.spin_limit())) continue;

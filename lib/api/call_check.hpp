@@ -68,6 +68,8 @@ private:
     bool hears_of_a_comparison() const noexcept;
     void exchange(std::uint64_t low, std::uint64_t high);
     note wait_for_round(std::uint64_t round);
+    template <class Done>
+    void await(Done done);
     std::string said(std::uint64_t call);
     [[noreturn]] void report(std::uint64_t call);
 

@@ -89,6 +89,19 @@ bool set_timeout(options& o, std::string_view value) {
     return true;
 }
 
+bool set_bootstrap(options& o, std::string_view value) {
+    o.bootstrap = value;
+    return value == "pmix" || (value.starts_with("file:") && value.size() > 5);
+}
+
+bool set_number(int& number, std::string_view value, int least) {
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    return problem == std::errc{} && end == value.data() + value.size() && number >= least;
+}
+
+bool set_rank(options& o, std::string_view value) { return set_number(o.rank, value, 0); }
+bool set_size(options& o, std::string_view value) { return set_number(o.size, value, 1); }
+
 bool set_check(options& o, std::string_view value) {
     const std::optional<int> level = index_in(check_names, value);
     if (level) o.check = static_cast<options::checking>(*level);
@@ -102,6 +115,8 @@ bool set_placement(options& o, std::string_view value) {
 }
 
 constexpr std::array variables{
+    variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",
+             "where ranks find one another without MPI; not set: pmix", set_bootstrap},
     variable{"TERRACE_CHECK", "first", "off, first or every",
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
@@ -115,6 +130,8 @@ constexpr std::array variables{
              "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
     variable{"TERRACE_PLAN", "", "a plan file",
              "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
+    variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
+    variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
@@ -184,6 +201,7 @@ launch launch_of(std::span<const std::string> environment) noexcept {
 }
 
 bool is_first_rank(std::span<const std::string> environment) noexcept {
+    if (const char* rank = value_in(environment, "TERRACE_RANK")) return std::string_view(rank) == "0";
     if (const launch by = launch_of(environment); by.processes > 0) return by.rank == 0;
     for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"})
         if (const char* rank = value_in(environment, name)) return std::string_view(rank) == "0";

@@ -67,6 +67,9 @@ public:
         sched_yield();
     }
 
+    /// True once everything that has been accepted leaves without further calls: the caller may compute now. Optional.
+    virtual bool settled() noexcept { return true; }
+
     /// The first failure, if any.
     const std::optional<transport_fault>& fault() const noexcept { return fault_; }
 

@@ -52,6 +52,24 @@ module_kind module_for_mpi(std::string_view library) {
                               name_of_mpi(library))};
 }
 
+module_kind module_for_ucx() {
+    return {.file = "terrace-ucx.so",
+            .folder = "lib/transport/ucx",
+            .symbol = "terrace_ucx_module",
+            .absent = "this Terrace was built without UCX; install it (on Debian libucx-dev) and build again",
+            .broken = "it requires the UCX that it was built with: install it (on Debian libucx0)"};
+}
+
+module_kind module_for_pmix() {
+    return {.file = "terrace-pmix.so",
+            .folder = "lib/transport/pmix",
+            .symbol = "terrace_pmix_module",
+            .absent =
+                "this Terrace was built without PMIx; install it (on Debian libpmix-dev) and build again, or let "
+                "ranks meet in a directory (TERRACE_BOOTSTRAP=file:DIR)",
+            .broken = "it requires the PMIx that it was built with: install it (on Debian libpmix2)"};
+}
+
 std::string_view name_of_mpi(std::string_view library) { return library == "openmpi" ? "Open MPI" : "MPICH"; }
 
 fs::path find_module(const module_kind& kind) {

@@ -34,6 +34,10 @@ struct loaded_module {
 module_kind module_for_mpi(std::string_view library);
 std::string_view name_of_mpi(std::string_view library);
 
+/// The modules for UCX, and for PMIx.
+module_kind module_for_ucx();
+module_kind module_for_pmix();
+
 /// Returns where the module is: beside the library or the program that this function is in, in the library directory
 /// beside the program's, in the tree of a build, or where Terrace is installed. If there is none, the last of these.
 std::filesystem::path find_module(const module_kind& kind);

@@ -596,7 +596,7 @@ class Doctor(Command):
     def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
         done = self.doctor()
         lines = done.stdout.splitlines()
-        for what in ["shared memory", "open files", "network", "host name", "MPI", "GPU driver", "variables"]:
+        for what in ["shared memory", "open files", "network", "host name", "MPI", "ranks without MPI", "GPU driver", "variables"]:
             self.assertTrue(any(re.match(f"(ok  |note|FIX ) {what}: .", line) for line in lines), done.stdout)
         for line, after in zip(lines, [*lines[1:], ""]):
             if line.startswith(("note", "FIX")):
@@ -697,7 +697,7 @@ class Verify(Command):
 class Info(Command):
     def test_says_what_there_is_and_why_not(self):
         text = self.terrace("info")
-        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  shm +yes ",
+        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +yes +\S.* \d+\.\d+", r"^  shm +yes ", r"^  ucx +(yes|no) +\S", r"^  pmix +(yes|no) +\S",
                         r"^  loopback +yes ",
                         r"^  cuda +(yes|no) +\S", r"^  nccl +(yes|no) +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
                         r"^  TERRACE_PLAN +- +default ", r"^  TERRACE_CHECK +first +default "]:
@@ -713,6 +713,14 @@ class Info(Command):
         for back_end in ["cuda", "nccl"]:
             self.assertFalse(gpus()[back_end]["available"])
         self.assertRegex(gpus()["cuda"]["detail"], rf"{self.directory}/terrace-nccl\.so: .*LD_LIBRARY_PATH")
+
+    def test_says_which_package_is_missing_for_ranks_without_mpi(self):
+        alone = self.directory / "terrace"
+        shutil.copy(TERRACE, alone)
+        info = json.loads(subprocess.run([alone, "info", "--json"], text=True, capture_output=True, check=True).stdout)
+        for back_end in info["backends"]:
+            if back_end["name"] in ("ucx", "pmix") and not back_end["available"]:
+                self.assertIn(f"lib{back_end['name']}-dev", back_end["detail"])
 
     def test_says_where_a_value_comes_from(self):
         text = self.terrace("info", environment={"TERRACE_TIMEOUT": "2.5", "TERRACE_LOG": ""})

@@ -98,6 +98,10 @@ class Installed(unittest.TestCase):
                 out = run(*MPIRUN, "-np", "4", programs / name, plan, env=self.environment)
                 self.assertEqual(sorted(out.splitlines()), lines)
         self.assertRegex(run(programs / "loopback", plan), r"^4 ranks: 4 by socket.*\n$")
+        if (self.libraries / "terrace-ucx.so").exists():
+            meeting = dict(self.environment, TERRACE_BOOTSTRAP=f"file:{self.directory}/meeting", TERRACE_RANK="0",
+                           TERRACE_SIZE="1")
+            self.assertEqual(run(programs / "without_mpi", env=meeting), "1 ranks: 1\n")
         # What the library throws, the program catches.
         for program in [[*MPIRUN, "-np", "1", programs / "allreduce"], [programs / "loopback"]]:
             with self.assertRaisesRegex(AssertionError, r"(?s): 1\n(.*\n)?terrace: missing\.yaml: cannot be opened: No such file"):
@@ -263,7 +267,7 @@ class Pages(Installed):
 class PkgConfig(Installed):
     def test_examples_build_and_run(self):
         for source in sorted((self.prefix / "share/doc/terrace/docs/examples").glob("*.cpp")):
-            self.compile(source, self.directory / source.stem, None if source.stem == "loopback" else WRAPPER)
+            self.compile(source, self.directory / source.stem, None if source.stem in ("loopback", "without_mpi") else WRAPPER)
         self.run_examples(self.directory)
 
 

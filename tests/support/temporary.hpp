@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -24,5 +25,25 @@ inline std::filesystem::path temporary(const std::string& name) {
     return *used.paths.insert(std::filesystem::path(::testing::TempDir()) / (std::to_string(::getpid()) + "-" + name))
                 .first;
 }
+
+/// A directory with such a name, which is removed with all that is in it.
+class temporary_directory {
+public:
+    temporary_directory() : path_(std::filesystem::path(::testing::TempDir()) / "terrace-XXXXXX") {
+        std::string name = path_.string();
+        if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no directory " << name;
+        path_ = name;
+    }
+    temporary_directory(const temporary_directory&) = delete;
+    temporary_directory& operator=(const temporary_directory&) = delete;
+    ~temporary_directory() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
+    const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
 
 }  // namespace terrace::detail

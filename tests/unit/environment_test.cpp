@@ -82,6 +82,14 @@ TEST(environment, values) {
     EXPECT_EQ(parsed({"TERRACE_CHECK=off"}).check, options::checking::off);
     EXPECT_EQ(parsed({"TERRACE_CHECK=every"}).check, options::checking::every);
     EXPECT_FALSE(parsed({"TERRACE_LOG=off"}).log);
+    const options in_directory = parsed({"TERRACE_BOOTSTRAP=file:/shared/x", "TERRACE_RANK=3", "TERRACE_SIZE=12"});
+    EXPECT_EQ(in_directory.bootstrap, "file:/shared/x");
+    EXPECT_EQ(in_directory.rank, 3);
+    EXPECT_EQ(in_directory.size, 12);
+    EXPECT_EQ(parsed({"TERRACE_BOOTSTRAP=pmix"}).bootstrap, "pmix");
+    for (const char* wrong :
+         {"TERRACE_BOOTSTRAP=file:", "TERRACE_BOOTSTRAP=tcp", "TERRACE_RANK=-1", "TERRACE_RANK=two", "TERRACE_SIZE=0"})
+        EXPECT_TRUE(says(refusal(wrong), {"allowed:"})) << wrong;
     EXPECT_EQ(parsed({"TERRACE_PLACEMENT=anywhere"}).place, options::placement::anywhere);
     EXPECT_EQ(parsed({"TERRACE_PLACEMENT=by-node"}).place, options::placement::by_node);
 }

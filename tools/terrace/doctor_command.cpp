@@ -29,6 +29,7 @@
 #include "base/units.hpp"
 #include "tools/build_config.hpp"
 #include "tools/common/output.hpp"
+#include "transport/module.hpp"
 
 namespace terrace::detail {
 
@@ -196,6 +197,18 @@ finding started_by() {
                " would each be alone: start those by " TERRACE_MPI_NAME "'s own mpirun");
 }
 
+// Only a program without MPI requires them.
+finding without_mpi() {
+    std::vector<std::string> there, missing;
+    for (const module_kind& kind : {module_for_ucx(), module_for_pmix()})
+        (fs::exists(find_module(kind)) ? there : missing).push_back(kind.file);
+    const std::string text = fmt::format("{}", fmt::join(there, " and "));
+    if (missing.empty()) return good("ranks without MPI", text);
+    return noted("ranks without MPI",
+                 there.empty() ? "no terrace-ucx.so" : fmt::format("{}, no {}", text, missing.front()),
+                 "apt-get install libucx-dev libpmix-dev, and build again");
+}
+
 finding user() {
     if (geteuid() != 0) return good("user", "not root");
     return noted("user", "root", "Open MPI starts nothing as root unless told to: mpirun --allow-run-as-root");
@@ -239,8 +252,9 @@ std::vector<finding> variables() {
 
 int doctor_command::run() const {
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),     host_address(),
-                             launcher(),      started_by(), user(),          usable_cores(), gpu_driver()};
+    std::vector<finding> all{shared_memory(), open_files(),   locked_memory(), networks(),
+                             host_address(),  launcher(),     started_by(),    without_mpi(),
+                             user(),          usable_cores(), gpu_driver()};
     for (finding& f : variables()) all.push_back(std::move(f));
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};

@@ -41,14 +41,27 @@ backend mpi_backend() {
                         fmt::join(found, " and "))};
 }
 
+// A module is there or not; it is loaded by nobody here.
+backend module_backend(std::string_view name, const module_kind& kind, std::string_view detail) {
+    const std::filesystem::path file = find_module(kind);
+    const bool is_there = std::filesystem::exists(file);
+    return {name, is_there, is_there ? std::string(detail) : kind.absent};
+}
+
 std::vector<backend> backends_by(std::span<const std::string> environment) {
     const char* module = value_in(environment, "TERRACE_GPU_MODULE");
     const gpu_info gpus = look_for_gpus(module != nullptr ? module : "");
-    return {mpi_backend(),
-            {"shm", true, "ranks of one node reduce in POSIX shared memory"},
-            {"loopback", true, "ranks are threads of one process"},
-            {"cuda", gpus.cuda.usable, gpus.cuda.detail},
-            {"nccl", gpus.nccl.usable, gpus.nccl.detail}};
+    return {
+        mpi_backend(),
+        module_backend("ucx", module_for_ucx(),
+                       "messages without MPI, over TCP, InfiniBand or RoCE; built against UCX " TERRACE_UCX_VERSION),
+        module_backend(
+            "pmix", module_for_pmix(),
+            "ranks without MPI find one another by their launcher; built against PMIx " TERRACE_PMIX_VERSION),
+        {"shm", true, "ranks of one node reduce in POSIX shared memory"},
+        {"loopback", true, "ranks are threads of one process"},
+        {"cuda", gpus.cuda.usable, gpus.cuda.detail},
+        {"nccl", gpus.nccl.usable, gpus.nccl.detail}};
 }
 
 struct library {

@@ -269,11 +269,14 @@ loopback_world::loopback_world(std::span<const int> node_sizes, bool device_memo
 }
 loopback_world::~loopback_world() = default;
 
+std::shared_ptr<bootstrap> loopback_world::boot(int rank) const {
+    return std::make_shared<loopback_bootstrap>(state_, rank);
+}
+
 connection loopback_world::join(int rank) {
     return {.net = std::make_shared<loopback_network>(state_),
             .memory = std::make_shared<thread_regions>(),
-            .ranks =
-                team(std::make_shared<loopback_bootstrap>(state_, rank), rank, static_cast<int>(state_->nodes.size()))};
+            .ranks = team(boot(rank), rank, static_cast<int>(state_->nodes.size()))};
 }
 
 void loopback_world::fail(const std::string& why) {

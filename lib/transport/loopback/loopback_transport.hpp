@@ -21,6 +21,8 @@ public:
 
     /// Returns one rank's connection, for one thread.
     connection join(int rank);
+    /// Returns the bootstrap of one rank alone.
+    std::shared_ptr<bootstrap> boot(int rank) const;
     /// Makes all ranks' messages and set-up fail from now on. Any thread.
     void fail(const std::string& why);
 

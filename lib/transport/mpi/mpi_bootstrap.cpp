@@ -1,48 +1,19 @@
 #include "transport/mpi/mpi_bootstrap.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
 #include <mpi.h>
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
+#include "transport/packed.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 constexpr int tag = 0;
-
-// Values one behind the other, each behind its length.
-class packed {
-public:
-    packed() = default;
-    void add(std::string_view value) {
-        const std::uint64_t length = value.size();
-        bytes_.append(reinterpret_cast<const char*>(&length), sizeof length).append(value);
-        ends_.push_back(bytes_.size());
-    }
-    void add_all(std::string_view bytes) {
-        for (std::size_t at = 0; at < bytes.size();) {
-            std::uint64_t length = 0;
-            std::memcpy(&length, bytes.data() + at, sizeof length);
-            add(bytes.substr(at + sizeof length, length));
-            at += sizeof length + length;
-        }
-    }
-    std::string_view first(int values) const { return std::string_view(bytes_).substr(0, ends_[at(values - 1)]); }
-    std::string_view value(int i) const {
-        const std::size_t begin = (i == 0 ? 0 : ends_[at(i - 1)]) + sizeof(std::uint64_t);
-        return std::string_view(bytes_).substr(begin, ends_[at(i)] - begin);
-    }
-
-private:
-    std::string bytes_;
-    std::vector<std::size_t> ends_;
-};
 
 // Sends to one rank and returns what comes from another.
 std::string exchange(MPI_Comm comm, int to, std::string_view bytes, int from) {

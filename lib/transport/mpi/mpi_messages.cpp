@@ -102,6 +102,11 @@ void mpi_messages::look() noexcept {
     if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.get(), &flag, MPI_STATUS_IGNORE);
 }
 
+bool mpi_messages::settled() noexcept {
+    forget_sent_notes();
+    return notes_.empty();
+}
+
 void mpi_messages::send_note(int peer, const note& n) noexcept {
     forget_sent_notes();
     sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});

@@ -29,6 +29,7 @@ public:
     std::optional<note> take_note() noexcept override;
     bool abandon() noexcept override;
     void look() noexcept override;
+    bool settled() noexcept override;
 
 protected:
     struct posted {

@@ -1,0 +1,112 @@
+#include <terrace/ucx.hpp>
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/connect.hpp"
+#include "api/core.hpp"
+#include "api/environment.hpp"
+#include "plan/plan_access.hpp"
+#include "transport/pmix/pmix_module.hpp"
+#include "transport/store_bootstrap.hpp"
+#include "transport/ucx/ucx_module.hpp"
+
+namespace terrace::ucx {
+
+using namespace detail;
+
+namespace {
+
+template <class Module>
+const Module& load(const module_kind& kind, const char* library) {
+    const loaded_module m = load_module(kind, {}, sizeof(Module));
+    if (m.table == nullptr) throw transport_error(library, "dlopen", 1, m.trouble);
+    return *reinterpret_cast<const Module*>(m.table);
+}
+
+team meet(const store& in, std::string where, const options& o) {
+    return team(std::make_shared<store_bootstrap>(in, std::move(where), o.timeout), in.rank, in.size);
+}
+
+team meet(const options& o) {
+    constexpr std::string_view file = "file:";
+    if (o.bootstrap.starts_with(file)) {
+        const std::string directory = o.bootstrap.substr(file.size());
+        if (o.rank < 0 || o.size < 1)
+            throw usage_error(
+                "options::rank and options::size are not set: ranks that meet in a directory are numbered by whoever "
+                "starts them (TERRACE_RANK and TERRACE_SIZE)");
+        return meet(file_store(directory, o.rank, o.size), directory, o);
+    }
+    if (!o.bootstrap.empty() && o.bootstrap != "pmix")
+        throw usage_error(fmt::format("options::bootstrap is \"{}\"; allowed: pmix, file:DIRECTORY", o.bootstrap));
+    launched_ranks all = load<pmix_module>(module_for_pmix(), "pmix").join(o.timeout);
+    return team(std::move(all.boot), all.rank, all.size);
+}
+
+// Interfaces that lead to other machines.
+std::set<std::string> interfaces() {
+    std::set<std::string> names;
+    ifaddrs* all = nullptr;
+    if (getifaddrs(&all) != 0) return names;
+    constexpr unsigned wanted = IFF_UP | IFF_RUNNING;
+    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next)
+        if ((i->ifa_flags & (wanted | IFF_LOOPBACK)) == wanted && i->ifa_addr != nullptr) names.insert(i->ifa_name);
+    freeifaddrs(all);
+    return names;
+}
+
+// Where UCX listens: on loopback if all ranks are on one node, on the interfaces of IP where the plan's nodes meet over
+// Ethernet, else where it likes to.
+std::string devices_for(const plan& p, team& ranks) {
+    const std::vector<int> nodes = ranks.nodes();
+    if (std::all_of(nodes.begin(), nodes.end(), [](int node) { return node == 0; })) return "lo";
+    const std::vector<level>& levels = data_of(p).machine.levels;
+    const bool ethernet =
+        std::none_of(levels.begin(), levels.end(), [](const level& l) { return l.medium == fabric::infiniband; });
+    const std::set<std::string> names = interfaces();
+    return ethernet ? fmt::format("{}", fmt::join(names, ",")) : "";
+}
+
+// What Terrace prefers, unless the user has said otherwise in UCX's own variables.
+void prefer(ucx_settings& settings, const std::vector<std::string>& environment, const char* variable, const char* name,
+            const std::string& value) {
+    if (!value.empty() && value_in(environment, variable) == nullptr) settings.emplace_back(name, value);
+}
+
+template <class... Plan>
+communicator create_by(team all, const options& o, const Plan&... p) {
+    const auto settings = std::make_shared<ucx_settings>();
+    std::shared_ptr<network> net =
+        or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
+    const int rank = all.rank();
+    planned with = connect({std::move(net), std::make_shared<posix_regions>(), std::move(all)}, p..., o);
+    const std::vector<std::string> environment = process_environment();
+    prefer(*settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices_for(with.by, with.net.ranks));
+    prefer(*settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
+    prefer(*settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
+    return make_communicator(with.by, std::move(with.net), rank, o);
+}
+
+constexpr const char* callers_store = "the store";
+
+}  // namespace
+
+communicator create(const plan& p, const options& o) { return create_by(meet(o), o, p); }
+communicator create(const options& o) { return create_by(meet(o), o); }
+communicator create(const store& in, const plan& p, const options& o) {
+    return create_by(meet(in, callers_store, o), o, p);
+}
+communicator create(const store& in, const options& o) { return create_by(meet(in, callers_store, o), o); }
+
+}  // namespace terrace::ucx

@@ -1,0 +1,152 @@
+// The module: ranks find one another by PMIx, which their launcher serves.
+
+#include "transport/pmix/pmix_module.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pmix.h>
+
+#include <terrace/error.hpp>
+#include <terrace/version.hpp>
+
+namespace terrace::detail {
+
+namespace {
+
+void check(pmix_status_t status, const char* call, const char* advice = "") {
+    if (status != PMIX_SUCCESS)
+        throw transport_error("pmix", call, status, std::string(PMIx_Error_string(status)) + advice);
+}
+
+pmix_proc_t rank_of(const pmix_proc_t& like, int rank) {
+    pmix_proc_t p = like;
+    p.rank = static_cast<pmix_rank_t>(rank);
+    return p;
+}
+
+// This process's connection to its launcher, until the process ends.
+struct session {
+    pmix_proc_t self{};
+
+    session() {
+        check(
+            PMIx_Init(&self, nullptr, 0), "PMIx_Init",
+            ": no launcher with PMIx has started this process; use mpirun, prterun or srun --mpi=pmix, or a directory "
+            "(TERRACE_BOOTSTRAP=file:DIR)");
+    }
+    session(const session&) = delete;
+    session& operator=(const session&) = delete;
+    ~session() { PMIx_Finalize(nullptr, 0); }
+
+    int size() const {
+        pmix_proc_t job = self;
+        job.rank = PMIX_RANK_WILDCARD;
+        pmix_value_t* value = nullptr;
+        check(PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get");
+        const int size = static_cast<int>(value->data.uint32);
+        PMIX_VALUE_RELEASE(value);
+        return size;
+    }
+};
+
+// A fence that has not ended when nobody waits for it any more.
+struct fence_state {
+    std::mutex guard;
+    std::condition_variable changed;
+    std::optional<pmix_status_t> result;
+};
+
+class pmix_bootstrap final : public bootstrap {
+public:
+    pmix_bootstrap(const session& by, std::chrono::duration<double> timeout)
+        : bootstrap(this_node()), self_(by.self), timeout_(timeout) {
+        static std::atomic<unsigned> made{0};
+        generation_ = made++;
+    }
+
+    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
+        const std::string name = name_of(key);
+        std::string text = fmt::format("={}", value);  // not all launchers keep empty ones
+        pmix_value_t own{};
+        own.type = PMIX_BYTE_OBJECT;
+        own.data.bo = {text.data(), text.size()};
+        check(PMIx_Put(PMIX_GLOBAL, name.c_str(), &own), "PMIx_Put");
+        check(PMIx_Commit(), "PMIx_Commit");
+        std::vector<pmix_proc_t> procs;
+        for (const int r : ranks) procs.push_back(rank_of(self_, r));
+        std::sort(procs.begin(), procs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+        fence(procs);
+    }
+
+    std::string get(int rank, std::string_view key) override {
+        const pmix_proc_t from = rank_of(self_, rank);
+        pmix_value_t* value = nullptr;
+        check(PMIx_Get(&from, name_of(key).c_str(), nullptr, 0, &value), "PMIx_Get");
+        std::string text(value->data.bo.bytes + 1, value->data.bo.size - 1);
+        PMIX_VALUE_RELEASE(value);
+        return text;
+    }
+
+    void forget(std::string_view) noexcept override {}  // the launcher keeps all values
+
+private:
+    std::string name_of(std::string_view key) const { return fmt::format("terrace.{}.{}", generation_, key); }
+
+    void fence(const std::vector<pmix_proc_t>& procs) const {
+        if (procs.size() == 1) return;
+        bool collect = true;
+        pmix_info_t how;
+        PMIX_INFO_LOAD(&how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
+        auto* shared = new std::shared_ptr<fence_state>(std::make_shared<fence_state>());
+        const std::shared_ptr<fence_state> state = *shared;
+        const auto ended = [](pmix_status_t status, void* data) {
+            const std::unique_ptr<std::shared_ptr<fence_state>> owned(static_cast<std::shared_ptr<fence_state>*>(data));
+            const std::lock_guard lock((*owned)->guard);
+            (*owned)->result = status;
+            (*owned)->changed.notify_all();
+        };
+        const pmix_status_t begun = PMIx_Fence_nb(procs.data(), procs.size(), &how, 1, ended, shared);
+        if (begun == PMIX_OPERATION_SUCCEEDED || begun != PMIX_SUCCESS) delete shared;
+        if (begun == PMIX_OPERATION_SUCCEEDED) return;
+        check(begun, "PMIx_Fence_nb");
+        std::unique_lock lock(state->guard);
+        const auto is_over = [&] { return state->result.has_value(); };
+        if (timeout_.count() <= 0) state->changed.wait(lock, is_over);
+        else if (!state->changed.wait_for(lock, timeout_, is_over))
+            throw timeout_error(fmt::format(
+                "timed out after {:g} s (options::timeout), waiting for all {} ranks at a fence of PMIx, which does "
+                "not say who is missing",
+                timeout_.count(), procs.size()));
+        check(*state->result, "PMIx_Fence_nb");
+    }
+
+    const pmix_proc_t self_;
+    const std::chrono::duration<double> timeout_;
+    unsigned generation_ = 0;  // communicators that this process has created before
+};
+
+launched_ranks join(std::chrono::duration<double> timeout) {
+    static const session once;
+    return {std::make_shared<pmix_bootstrap>(once, timeout), static_cast<int>(once.self.rank), once.size()};
+}
+
+}  // namespace
+
+}  // namespace terrace::detail
+
+using namespace terrace;
+using namespace terrace::detail;
+
+extern "C" __attribute__((visibility("default"))) const pmix_module terrace_pmix_module{
+    .head = {.version = header_version, .bytes = sizeof(pmix_module)},
+    .library_version = PMIx_Get_version,
+    .join = detail::join,
+};

@@ -1,0 +1,175 @@
+#include "transport/store_bootstrap.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+
+#include "transport/packed.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+std::string hello_of(int rank) { return fmt::format("hello/{}", rank); }
+std::string seen_by(std::string_view meeting, int rank) { return fmt::format("seen/{}/{}", meeting, rank); }
+std::string open_of(std::string_view meeting) { return fmt::format("open/{}", meeting); }
+constexpr const char* list_key = "list";
+
+}  // namespace
+
+std::string random_text() {
+    std::array<std::uint64_t, 2> numbers{};
+    if (::getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers)
+        throw transport_error("bootstrap", "getrandom", errno, "no random numbers");
+    return fmt::format("{:016x}{:016x}", numbers[0], numbers[1]);
+}
+
+store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout)
+    : bootstrap(this_node()), in_(std::move(in)), where_(std::move(where)), timeout_(timeout) {
+    if (in_.rank < 0 || in_.rank >= in_.size)
+        throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
+                                      in_.rank, in_.size));
+    if (in_.rank == 0) welcome_all();
+    else say_hello();
+}
+
+// Each rank says hello with a number of its own, at random. Rank 0 lists all numbers under the meeting's name. Who sees
+// its own there says so; when all have, the meeting is open. What a former run has left is in no list, or is never
+// seen: then rank 0 finds another number, and lists again.
+void store_bootstrap::welcome_all() {
+    std::vector<std::string> hello(at(in_.size));
+    std::vector<bool> seen(at(in_.size), false);
+    seen[0] = true;
+    const auto missing = [&] {
+        std::vector<int> ranks;
+        for (int r = 1; r < in_.size; ++r)
+            if (!seen[at(r)]) ranks.push_back(r);
+        return ranks;
+    };
+    const bool all_here = wait([&] {
+        bool changed = meeting_.empty();
+        for (const int r : missing()) {
+            const std::optional<std::string> said = in_.get(hello_of(r));
+            changed |= said && *said != hello[at(r)];
+            hello[at(r)] = said.value_or("");
+        }
+        if (std::any_of(hello.begin() + 1, hello.end(), [](const std::string& h) { return h.empty(); })) return false;
+        if (changed) {
+            meeting_ = random_text();
+            std::fill(seen.begin() + 1, seen.end(), false);
+            packed list;
+            list.add(meeting_);
+            for (const std::string& h : hello) list.add(h);
+            in_.put(list_key, list.bytes());
+        }
+        for (const int r : missing()) seen[at(r)] = in_.get(seen_by(meeting_, r)).has_value();
+        return missing().empty();
+    });
+    if (!all_here) {
+        std::vector<int> silent = missing();
+        const auto has_come = [&](int r) { return !hello[at(r)].empty(); };
+        if (!std::all_of(silent.begin(), silent.end(), has_come)) std::erase_if(silent, has_come);
+        time_out(silent);
+    }
+    in_.put(open_of(meeting_), "");
+}
+
+// A later meeting may have begun when this rank looks: its own is open then, since that comes before.
+void store_bootstrap::say_hello() {
+    const std::string number = random_text();
+    in_.put(hello_of(in_.rank), number);
+    const bool is_open = wait([&] {
+        const packed list(in_.get(list_key).value_or(""));
+        if (!meeting_.empty() && in_.get(open_of(meeting_))) return true;
+        if (list.size() != in_.size + 1 || list.value(in_.rank + 1) != number || list.value(0) == meeting_)
+            return false;
+        meeting_ = list.value(0);
+        in_.put(seen_by(meeting_, in_.rank), "");
+        return false;
+    });
+    if (is_open) return;
+    std::vector<int> missing{0};
+    for (int r = 1; r < in_.size; ++r)
+        if (!in_.get(hello_of(r))) missing.push_back(r);
+    time_out(missing);
+}
+
+// Who has all values of an exchange knows that all have read those of the one before.
+void store_bootstrap::put(std::span<const int> ranks, std::string_view key, std::string_view value) {
+    std::map<int, std::string>& all = values_[std::string(key)];
+    if (ranks.size() == 1) {
+        all[in_.rank] = value;
+        return;
+    }
+    const std::string prefix = fmt::format("{}{}", meeting_, key), everything = prefix + "/all";
+    const auto key_of = [&](int rank) { return fmt::format("{}/{}", prefix, rank); };
+    if (ranks.front() != in_.rank) {
+        in_.put(key_of(in_.rank), std::string(value));
+        std::optional<std::string> got;
+        const auto look = [&] { return (got = in_.get(everything)).has_value(); };
+        if (!wait(look)) {
+            std::vector<int> missing{ranks.front()};
+            for (const int r : ranks.subspan(1))
+                if (!in_.get(key_of(r))) missing.push_back(r);
+            time_out(missing);
+        }
+        const packed values(*got);
+        for (std::size_t i = 0; i < ranks.size(); ++i) all[ranks[i]] = values.value(static_cast<int>(i));
+        return;
+    }
+    all[in_.rank] = value;
+    std::vector<int> missing(ranks.begin() + 1, ranks.end());
+    const auto look = [&] {
+        std::erase_if(missing, [&](int r) {
+            std::optional<std::string> got = in_.get(key_of(r));
+            if (got) all[r] = std::move(*got);
+            return got.has_value();
+        });
+        return missing.empty();
+    };
+    if (!wait(look)) time_out(missing);
+    packed values;
+    std::vector<std::string> used{everything};
+    for (const int r : ranks) {
+        values.add(all[r]);
+        if (r != in_.rank) used.push_back(key_of(r));
+    }
+    in_.put(everything, values.bytes());
+    std::vector<std::string>& before = last_[std::string(key.substr(0, key.rfind('/')))];
+    if (in_.remove)
+        for (const std::string& old : before) in_.remove(old);
+    before = std::move(used);
+}
+
+std::string store_bootstrap::get(int rank, std::string_view key) { return values_.find(key)->second.at(rank); }
+
+void store_bootstrap::forget(std::string_view key) noexcept { values_.erase(values_.find(key)); }
+
+bool store_bootstrap::wait(const found& done) const {
+    using namespace std::chrono_literals;
+    const auto begin = std::chrono::steady_clock::now();
+    for (auto pause = 50us; !done(); pause = std::min<std::chrono::microseconds>(2 * pause, 5ms)) {
+        if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_) return false;
+        std::this_thread::sleep_for(pause);
+    }
+    return true;
+}
+
+void store_bootstrap::time_out(const std::vector<int>& missing) const {
+    throw timeout_error(fmt::format(
+        "timed out after {:g} s (options::timeout), waiting for rank{} {} in {}: start all {} ranks, each with its own "
+        "rank and in sight of the same {}",
+        timeout_.count(), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), where_, in_.size, where_));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include <ucp/api/ucp.h>
+
+#include "transport/messages.hpp"
+#include "transport/team.hpp"
+#include "transport/ucx/ucx_network.hpp"
+
+namespace terrace::detail {
+
+/// Messages by a UCX worker of their own. A peer is connected when it is first used. Both ends then show the job key in
+/// a hello, and nothing else leaves before the peer's has come.
+class ucx_messages final : public messages {
+public:
+    /// @throws transport_error
+    ucx_messages(const network_traits& traits, ucx_context context, const team& ranks, int slots);
+    ~ucx_messages() override;
+
+    /// Exchanges addresses and the job key, which rank 0 makes up. Collective, once. @throws transport_error
+    void introduce(team& ranks);
+
+    void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
+    void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
+    std::span<const int> poll() noexcept override;
+    void send_note(int peer, const note& n) noexcept override;
+    std::optional<note> take_note() noexcept override;
+    bool abandon() noexcept override;
+    void look() noexcept override { progress(); }
+    bool settled() noexcept override;
+
+private:
+    using words = std::array<std::uint64_t, 5>;
+    enum class kind : std::uint32_t { none, note, hello, bye };
+    struct control {
+        kind what = kind::none;
+        std::uint32_t from = 0;
+        words payload{};
+    };
+
+    struct waiting_send {
+        int slot, tag;
+        const void* from;
+        std::size_t bytes;
+    };
+    struct peer_state {
+        ucx_messages* owner = nullptr;
+        ucp_ep_h ep = nullptr;
+        bool accepted = false;              // its hello has come
+        bool left = false;                  // it has closed its messages, which is no failure
+        ucs_status_t error = UCS_OK;        // of its endpoint
+        std::vector<waiting_send> waiting;  // until it is accepted
+    };
+    struct slot_state {
+        ucx_messages* owner = nullptr;
+        void* request = nullptr;  // UCX's, while a message is in flight
+        int peer = -1;            // of a receive in flight
+        std::size_t bytes = 0;
+        bool busy = false;
+    };
+    // Hellos, byes and notes on their way: a peer need not expect them.
+    struct sent_control {
+        int peer;
+        control said;
+        void* request = nullptr;
+        bool posted = false;
+    };
+
+    static void on_sent(void* request, ucs_status_t status, void* slot);
+    static void on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* slot);
+    static void on_control(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* self);
+    static void on_broken(void* peer, ucp_ep_h ep, ucs_status_t status);
+
+    bool open(int peer) noexcept;
+    void post_send(int peer, const waiting_send& m) noexcept;
+    void sent(slot_state& s, ucs_status_t status) noexcept;
+    void received(slot_state& s, ucs_status_t status, std::size_t bytes) noexcept;
+    void say(int peer, kind what, const words& payload) noexcept;
+    void post_controls() noexcept;
+    void listen() noexcept;
+    void hear() noexcept;
+    void progress() noexcept;
+    void look_for_broken() noexcept;
+    bool flushed() noexcept;
+    template <class Done>
+    bool wait(Done done) noexcept;
+    void close() noexcept;
+    void latch(const char* call, ucs_status_t status, int peer = -1) noexcept;
+
+    ucp_tag_t tag_of(int from, int tag) const noexcept;
+    int number_of(const slot_state& s) const noexcept { return static_cast<int>(&s - slots_.data()); }
+
+    const ucx_context context_;
+    const int rank_;
+    ucp_worker_h worker_ = nullptr;
+    std::array<std::uint64_t, 2> key_{};
+    std::vector<std::string> addresses_;  // by rank
+    std::vector<peer_state> peers_;       // by rank
+    std::vector<slot_state> slots_;
+    std::vector<int> done_, reported_;  // slots
+    int sending_ = 0;                   // sends that UCX has not accepted wholly
+    int held_ = -1;                     // slot of the last one, until all bytes have left
+    void* flush_ = nullptr;
+    control heard_;      // what arrives, by this request
+    void* listening_ = nullptr;
+    bool arrived_ = false;
+    std::deque<sent_control> controls_;
+    std::deque<note> notes_;
+    bool any_broken_ = false, closed_ = false;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,157 @@
+// UCX's messages by themselves. Threads are the ranks.
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/index.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+#include "transport/ucx/ucx_module.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A store in which one rank sees another job key than the others.
+class wrong_key final : public bootstrap {
+public:
+    explicit wrong_key(std::shared_ptr<bootstrap> real) : bootstrap(real->node()), real_(std::move(real)) {}
+    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
+        real_->put(ranks, key, value);
+    }
+    std::string get(int rank, std::string_view key) override {
+        std::string value = real_->get(rank, key);
+        if (rank == 0 && !value.empty()) value[0] = static_cast<char>(value[0] ^ 1);
+        return value;
+    }
+    void forget(std::string_view key) noexcept override { real_->forget(key); }
+
+private:
+    const std::shared_ptr<bootstrap> real_;
+};
+
+std::shared_ptr<network> make_network() {
+    const loaded_module m = load_module(module_for_ucx(), {}, sizeof(ucx_module));
+    EXPECT_NE(m.table, nullptr) << m.trouble;
+    const auto settings =
+        std::make_shared<const ucx_settings>(ucx_settings{{"NET_DEVICES", "lo"}, {"TLS", "tcp,self"}});
+    return reinterpret_cast<const ucx_module*>(m.table)->make(settings);
+}
+
+using rank_body = std::function<void(int rank, messages& wire)>;
+
+// @param stranger the rank that has another key; -1: none
+void on_all(int size, const rank_body& body, int stranger = -1) {
+    const std::vector<int> one_node{size};
+    loopback_world world(one_node);
+    std::vector<std::jthread> ranks;
+    for (int r = 0; r < size; ++r)
+        ranks.emplace_back([&, r] {
+            // Only a team knows its bootstrap: a stranger's goes around the world's.
+            team all = world.join(r).ranks;
+            if (r == stranger) all = team(std::make_shared<wrong_key>(world.boot(r)), r, size);
+            const std::unique_ptr<messages> wire = make_network()->connect(all, 8);
+            body(r, *wire);
+            all.exchange("done");
+        });
+}
+
+// Polls until `slots` slots have completed, or time is up. Returns how many have.
+int wait_for(messages& wire, int slots, std::chrono::milliseconds limit) {
+    const auto begin = std::chrono::steady_clock::now();
+    int done = 0;
+    while (done < slots && !wire.fault() && std::chrono::steady_clock::now() - begin < limit) {
+        done += static_cast<int>(wire.poll().size());
+        wire.idle();
+    }
+    return done;
+}
+
+}  // namespace
+
+TEST(ucx_messages, pass_between_ranks_in_the_order_sent) {
+    on_all(3, [](int rank, messages& wire) {
+        const int to = (rank + 1) % 3, from = (rank + 2) % 3;
+        const std::array<int, 2> sent{rank, rank + 10};
+        std::array<int, 2> got{};
+        for (int n = 0; n < 2; ++n) {
+            wire.recv(n, from, 5, &got[at(n)], sizeof(int));
+            wire.send(2 + n, to, 5, &sent[at(n)], sizeof(int));
+        }
+        EXPECT_EQ(wait_for(wire, 4, 60s), 4);
+        EXPECT_EQ(got, (std::array<int, 2>{from, from + 10}));
+    });
+}
+
+TEST(ucx_messages, a_note_leaves_before_it_is_settled) {
+    on_all(2, [](int rank, messages& wire) {
+        if (rank == 0) {
+            wire.send_note(1, {0, {1, 2, 3, 4, 5}});
+            while (!wire.settled()) wire.idle();
+            return;
+        }
+        std::optional<note> got;
+        while (!(got = wire.take_note())) wire.idle();
+        EXPECT_EQ(got->from, 0);
+        EXPECT_EQ(got->words[4], 5u);
+    });
+}
+
+TEST(ucx_messages, whoever_has_another_job_key_is_not_heard_and_disturbs_nobody) {
+    on_all(
+        3,
+        [](int rank, messages& wire) {
+            int sent = rank, got = -1;
+            if (rank == 2) {
+                wire.send(0, 0, 7, &sent, sizeof sent);
+                wire.send_note(1, {});
+                EXPECT_EQ(wait_for(wire, 1, 300ms), 0);
+                EXPECT_FALSE(wire.settled());
+            } else {
+                int of_stranger = -1;
+                wire.recv(2, 2, 7, &of_stranger, sizeof of_stranger);
+                wire.recv(0, 1 - rank, 7, &got, sizeof got);
+                wire.send(1, 1 - rank, 7, &sent, sizeof sent);
+                EXPECT_EQ(wait_for(wire, 3, 400ms), 2);
+                EXPECT_EQ(got, 1 - rank);
+                EXPECT_EQ(of_stranger, -1);
+                EXPECT_FALSE(wire.take_note());
+            }
+            EXPECT_FALSE(wire.fault()) << wire.fault()->message;
+            wire.abandon();
+        },
+        2);
+}
+
+TEST(ucx_messages, a_peer_that_closes_is_no_failure_unless_something_is_expected_of_it) {
+    on_all(2, [](int rank, messages& wire) {
+        int word = 7;
+        if (rank == 0) {
+            wire.send(0, 1, 1, &word, sizeof word);
+            EXPECT_EQ(wait_for(wire, 1, 60s), 1);
+            return;  // closes
+        }
+        wire.recv(0, 0, 1, &word, sizeof word);
+        EXPECT_EQ(wait_for(wire, 1, 60s), 1);
+        for (int n = 0; n < 100; ++n) wire.idle();
+    });
+}
+
+TEST(ucx_messages, a_message_of_another_length_is_a_failure) {
+    on_all(2, [](int rank, messages& wire) {
+        std::array<char, 16> text{};
+        if (rank == 0) wire.send(0, 1, 1, text.data(), 8);
+        else wire.recv(0, 0, 1, text.data(), 16);
+        wait_for(wire, 1, 60s);
+        EXPECT_EQ(wire.fault().has_value(), rank == 1);
+    });
+}
+
+}  // namespace terrace::detail::test

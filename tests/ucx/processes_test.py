@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Ranks without MPI: processes that meet in a directory or by PMIx, and what outsiders can do to them.
+
+usage: processes_test.py PROGRAM [MPIRUN ...]       PROGRAM is tests/ucx/loop.cpp
+"""
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, MPIRUN = sys.argv[1], sys.argv[2:]
+del sys.argv[1:]
+PROBES = int(os.environ.get("TERRACE_TEST_PROBES") or (10_000 if os.environ.get("TERRACE_TEST_ALL") else 500))
+
+
+def listening_ports(pid):
+    """Ports of 127.0.0.1 at which a process listens."""
+    own = set()
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            own.update(re.findall(r"socket:\[(\d+)\]", os.readlink(fd)))
+        except OSError:  # closed meanwhile
+            pass
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    rows = [line.split() for line in lines]
+    return {int(row[1].split(":")[1], 16): row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in own}
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name) / "meeting"
+
+    def start(self, rank, size, *words, **variables):
+        environment = {**os.environ, "TERRACE_BOOTSTRAP": f"file:{self.directory}", "TERRACE_RANK": str(rank),
+                       "TERRACE_SIZE": str(size), "TERRACE_LOG": "off", **variables}
+        child = subprocess.Popen([PROGRAM, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env={k: v for k, v in environment.items() if v is not None})
+        self.addCleanup(lambda: (child.kill(), child.communicate()))
+        return child
+
+    def finish(self, child, status=0):
+        out, err = child.communicate(timeout=120)
+        self.assertEqual(child.returncode, status, out + err)
+        return out, err
+
+    def test_processes_meet_in_a_directory_and_again(self):
+        for words in (["3", "20000"], ["3", "1000", "shm"]):
+            for child in [self.start(rank, 4, *words) for rank in range(4)]:
+                self.assertRegex(self.finish(child)[0], r"of 4: 3 right, 1 listening, \d+ connected")
+
+    def test_processes_of_a_launcher_meet_by_pmix(self):
+        if not MPIRUN:
+            self.skipTest("no launcher with PMIx")
+        done = subprocess.run([*MPIRUN, "-np", "3", PROGRAM, "2", "5000"], text=True, capture_output=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(len(re.findall(r"rank \d of 3: 2 right", done.stdout)), 3, done.stdout)
+
+    def test_what_is_not_set_is_named(self):
+        self.assertRegex(self.finish(self.start(0, 2, TERRACE_RANK=None), 1)[1], "TERRACE_RANK and TERRACE_SIZE")
+        self.assertRegex(self.finish(self.start(0, 2, TERRACE_BOOTSTRAP=None), 1)[1], "pmix|PMIx")
+        self.assertRegex(self.finish(self.start(5, 2), 1)[1], "rank 5 of 2")
+
+    def test_ranks_that_do_not_come_are_named(self):
+        for child in [self.start(rank, 4, TERRACE_TIMEOUT="1") for rank in (0, 1)]:
+            self.assertRegex(self.finish(child, 1)[1], r"timed out after 1 s .* ranks (0, )?2, 3 in .*meeting")
+
+    def test_a_rank_that_dies_is_named_at_once(self):
+        children = [self.start(rank, 3, "1000000", "2000") for rank in range(3)]
+        for child in children:
+            self.assertRegex(child.stdout.readline(), "runs")
+        children[1].send_signal(signal.SIGKILL)
+        messages = [self.finish(child, 1)[1] for child in (children[0], children[2])]
+        self.assertRegex(messages[0] + messages[1], "rank 1 of the plan")
+
+    def test_garbage_and_port_scans_disturb_nobody(self):
+        children = [self.start(rank, 2, "1000000", "2000") for rank in range(2)]
+        for child in children:
+            self.assertRegex(child.stdout.readline(), "runs")
+        dice, tries = random.Random(7), 0
+        ports = [port for child in children for port in listening_ports(child.pid)]
+        self.assertEqual(len(ports), 2)
+        while tries < PROBES:
+            for port in ports:
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as probe:
+                    try:
+                        kind = tries % 4
+                        if kind == 1:
+                            probe.sendall(dice.randbytes(dice.randrange(1, 5000)))
+                        elif kind == 2:
+                            probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                        elif kind == 3:
+                            probe.sendall(bytes(dice.randrange(1, 64)))
+                    except (BrokenPipeError, ConnectionResetError):
+                        pass  # refused while it speaks
+                tries += 1
+        time.sleep(0.2)
+        for child in children:
+            self.assertIsNone(child.poll(), "ended")
+        # Both still work: they end together when one is told to.
+        children[0].send_signal(signal.SIGKILL)
+        self.assertRegex(self.finish(children[1], 1)[1], "rank 0 of the plan")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -189,6 +189,7 @@ void check_together(const settings& s) {
         if (given && !s.device) bad(fmt::format("{} is for buffers on GPUs: --device cuda", option));
     if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
     if (s.graph && s.warmup == 0) bad("--graph needs -w: what a graph replays is captured while warming up");
+    if (s.device && s.ucx) bad("--transport ucx: carries buffers of the host; leave it out, or --device");
     if (s.device && s.windows) bad("--buffers window: is memory of the host; leave it out, or --device");
     if (!s.reference.empty() && !takes_part(s, s.reference))
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
@@ -373,6 +374,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     add_choice<placement>(app, "--placement", s.place, "by-node",
                           {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
         ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
+    add_choice<bool>(app, "--transport", s.ucx, "mpi", {{"mpi", false}, {"ucx", true}})
+        ->description("ucx: Terrace's messages go over UCX; the algorithm mpi takes part only if it is named");
     add_choice<bool>(app, "--buffers", s.windows, "user", {{"user", false}, {"window", true}})
         ->description("window: memory that ranks of a node share, where an algorithm has it (communicator::allocate)");
     add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
@@ -397,7 +400,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
 
     app.callback([&] {
         for (const backend_kind& kind : backend_kinds())
-            if (listed->empty() && suits(s, kind)) s.algorithms.emplace_back(kind.name);
+            if (listed->empty() && suits(s, kind) && !(s.ucx && kind.name == "mpi"))
+                s.algorithms.emplace_back(kind.name);
         check_together(s);
     });
     app.get_formatter()->label("SUBCOMMAND", "MODE");

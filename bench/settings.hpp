@@ -41,6 +41,7 @@ struct settings {
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
     options::placement place = options::placement::by_node;
+    bool ucx = false;        ///< Terrace's messages go over UCX, not MPI
     bool device = false;     ///< buffers are on a GPU
     bool staging = false;    ///< and go through memory of the host
     bool graph = false;      ///< calls on them are captured, and replayed

@@ -102,7 +102,8 @@ std::vector<runner::named_backend> make_backends(const conditions& under, collec
     const settings& s = under.asked;
     options how = options::from_environment();
     how.place = s.place;
-    const setting in{w, under.chosen, how, {what, s.type, s.op, s.root}, s.windows, under.device, s.staging, s.graph};
+    const setting in{w,         under.chosen, how, {what, s.type, s.op, s.root}, s.ucx, s.windows, under.device,
+                     s.staging, s.graph};
     std::vector<runner::named_backend> all;
     for (const std::string& name : s.algorithms) {
         const auto make = [&]() -> std::unique_ptr<backend> {

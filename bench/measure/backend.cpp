@@ -7,6 +7,7 @@
 
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
+#include <terrace/ucx.hpp>
 
 #include "bench/device/device_backend.hpp"
 #include "bench/measure/plans.hpp"
@@ -19,7 +20,10 @@ namespace {
 class planned final : public backend {
 public:
     planned(const setting& s, plan p)
-        : plan_(std::move(p)), comm_(mpi::create(s.ranks.comm(), plan_, s.how)), of_(s.of), windows_(s.windows) {}
+        : plan_(std::move(p)),
+          comm_(s.ucx ? ucx::create(plan_, s.how) : mpi::create(s.ranks.comm(), plan_, s.how)),
+          of_(s.of),
+          windows_(s.windows) {}
 
     bool in_place() const noexcept override { return true; }
 

@@ -64,6 +64,7 @@ struct setting {
     const plan& chosen;  ///< the plan file
     options how;
     subject of;
+    bool ucx = false;             ///< messages go over UCX, not MPI
     bool windows = false;         ///< buffers that peers on the node reach, where a backend can make them
     const gpu* device = nullptr;  ///< that has the buffers; null: the host has
     bool staging = false;         ///< device buffers go through memory of the host

@@ -113,6 +113,7 @@ std::string header_text(const conditions& c) {
                          ? ", placed anywhere: this may not be the machine of the plan"
                          : ""));
     line("mpi", c.ranks.library());
+    if (c.asked.ucx) line("transport", "Terrace's messages go over UCX");
     if (c.device != nullptr) line("device", device_text(c));
     line("method",
          fmt::format(

@@ -47,6 +47,17 @@ class Bench(Scratch):
         self.assertEqual(done.returncode, 2)
         return self.bench(plan="bad.yaml", status=2), done.stderr
 
+    def test_runs_over_ucx_without_rows_of_mpi(self):
+        info = json.loads(subprocess.run([TERRACE, "info", "--json"], text=True, capture_output=True, check=True).stdout)
+        there = {b["name"]: b["available"] for b in info["backends"]}
+        if not there["ucx"] or not there["pmix"] or "openmpi" not in MPIRUN[0]:
+            self.skipTest("no UCX, or no launcher with PMIx")
+        text, found = self.measure("--transport", "ucx", "-b", "1K", "-e", "64K")
+        self.assertIn("all results are exact", text)
+        self.assertEqual(found["transport"], "ucx")
+        self.assertNotIn("mpi", {row["algorithm"] for row in found["results"]})
+        self.assertIn("hierarchical", {row["algorithm"] for row in found["results"]})
+
     def test_all_collectives(self):
         text, found = self.measure("--collective", "all", "-b", "1K", "-e", "4K")
         for what in COLLECTIVES:

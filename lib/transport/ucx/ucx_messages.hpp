@@ -60,6 +60,7 @@ private:
         ucx_messages* owner = nullptr;
         void* request = nullptr;  // UCX's, while a message is in flight
         int peer = -1;            // of a receive in flight
+        int to = -1;              // of the last send
         std::size_t bytes = 0;
         bool busy = false;
     };
@@ -106,7 +107,7 @@ private:
     int sending_ = 0;                   // sends that UCX has not accepted wholly
     int held_ = -1;                     // slot of the last one, until all bytes have left
     void* flush_ = nullptr;
-    control heard_;      // what arrives, by this request
+    control heard_;  // what arrives, by this request
     void* listening_ = nullptr;
     bool arrived_ = false;
     std::deque<sent_control> controls_;

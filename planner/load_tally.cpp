@@ -75,7 +75,7 @@ void load_tally::add_message(std::size_t sample, bool sends, double part, int le
     load.memory += part * p.share * steps * setting_.copy_time(level);
 }
 
-// Of what a rank holds, about so many blocks end up with each position.
+// Returns about how many blocks of what a rank holds end up with each position.
 double load_tally::owners_of(const sample_place& p) const {
     return std::max(1.0, p.share * setting_.machine.ranks() / p.positions);
 }

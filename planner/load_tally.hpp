@@ -87,7 +87,7 @@ private:
     std::vector<rank_load> ranks_;  // by sample
     phase_load made_;
     double longest_path_ = 0;
-    // Of the domain at hand.
+    // For the domain at hand.
     std::span<const std::size_t> here_;
     double inside_ = 0;
     std::vector<double> inside_of_;  // by sample

@@ -44,7 +44,7 @@ public:
     }
 
 private:
-    // What a vector takes inside each position: the longest there is, where links do not differ.
+    // Finds the time that a vector takes inside each position: the longest there is, where links do not differ.
     void find_inside() {
         inside_.assign(at(size_), tally_.inside());
         const auto differ = [](const level& l) { return !l.rates.empty(); };
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    // Of the step, which it ends [s/B].
+    // Returns the time on the busiest link of the step, which it ends [s/B].
     double busiest_link(int times) {
         double busiest = 0;
         const double held = tally_.any_place().below.back();
@@ -154,7 +154,7 @@ private:
         return busiest;
     }
 
-    // Of the positions that take part in a step, which it ends.
+    // Occupies the lanes of the positions that take part in a step, which it ends.
     void hold_lanes(const exchange& e, double startups, double wire) {
         for (const exchange::message& m : e.messages)
             for (const int position : {m.from, m.to}) {

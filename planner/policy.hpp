@@ -97,8 +97,8 @@ struct planner_policy {
     /// Predictions within this factor are equal: closed forms and measurements agree no better
     /// (docs/measurements/predictions.md).
     double equal = 1.02;
-    /// Of equally fast candidates those are preferred that occupy processors at most this many times as long as the one
-    /// that does it least.
+    /// Among equally fast candidates those are preferred that occupy processors at most this many times as long as the
+    /// one that does it least.
     double similar_effort = 1.25;
     /// Times that differ by less than this part are the same number, rounded.
     double rounding = 1e-9;
@@ -129,7 +129,7 @@ struct planner_policy {
 
     /// All ranks of machines up to this size are samples.
     int sampled_whole = 64;
-    /// Of machines with more samples than this, all but the first domain of each shape have one sample.
+    /// On machines with more samples than this, all but the first domain of each shape have one sample.
     std::size_t many_samples = 100;
     /// Positions with unequally many ranks are told apart in groups up to this size.
     int unequal_positions = 256;

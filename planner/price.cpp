@@ -61,7 +61,7 @@ void price::find_largest_message() {
     if (largest_part > 0) shrink_ = 1 / (crosses_network_ ? network_part : largest_part);
 }
 
-// Those at the sizes of rules: between two of them the busiest rank differs too little to matter.
+// Finds them at the sizes of rules: between two of them the busiest rank differs too little to matter.
 void price::find_busiest_ranks(const sampler& samples) {
     std::set<std::vector<int>> kinds;
     for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
@@ -82,7 +82,7 @@ void price::find_busiest_ranks(const sampler& samples) {
     }
 }
 
-// Of the rank that has the most to do in all phases together, or of cores that all ranks share.
+// Returns the time of the rank that has the most to do in all phases together, or of cores that all ranks share.
 double price::busiest_processor_time(double bytes) const {
     double most = 0;
     for (const std::vector<int>& kind : busiest_) {
@@ -146,8 +146,9 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     return p;
 }
 
-// Of one chunk: the longest route, and the processor time of the others, which run beside it on the same processors.
-// All routes' long messages wait for the same request slots, so that more than the longest route's wires may show.
+// The time of one chunk: the longest route, and the processor time of the others, which run beside it on the same
+// processors. All routes' long messages wait for the same request slots, so that more than the longest route's wires
+// may show.
 double price::chunk_time(double bytes, int longest) const {
     double sum = 0, in_turn = 0, wires_of_longest = 0;
     for (const leg& each : legs_)

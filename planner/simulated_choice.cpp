@@ -49,8 +49,8 @@ std::vector<choice> alternatives(const screen& s, const std::vector<std::size_t>
     return result;
 }
 
-// What makes lanes of a candidate wait for one another: stages whose algorithm does, and then stages that share a level
-// with the one before, which meet on its links.
+// Counts what makes lanes of a candidate wait for one another: stages whose algorithm does, and then stages that share
+// a level with the one before, which meet on its links.
 std::pair<int, int> hindrances(const screen& s, std::size_t i) {
     const std::vector<stage>& stages = s[i].what.stages;
     std::pair<int, int> found;

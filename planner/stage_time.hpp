@@ -34,10 +34,10 @@ struct processor_load {
     std::vector<message_load> sent, received;  ///< sorted
     float memory = 0;                          ///< adds up what arrives, and copies inside a node [s/B]
 
-    /// Of a core of its own: max(sent, received) + memory N [s]. Sending and receiving go hand in hand, so that an
-    /// exchange of one message each way costs o once.
+    /// Returns the time on a core of its own: max(sent, received) + memory N [s]. Sending and receiving go hand in
+    /// hand, so that an exchange of one message each way costs o once.
     double time(double bytes) const;
-    /// Of a core that other ranks want too: sent + received + memory N [s]. There nothing goes hand in hand.
+    /// Returns the time on a core that other ranks want too: sent + received + memory N [s], one after the other.
     double work(double bytes) const;
 
     friend auto operator<=>(const processor_load&, const processor_load&) = default;
@@ -108,24 +108,24 @@ double shared_cores_time(const phase_load& p, double bytes);
 /// other. A chain occupies no rank for long, but what its ranks do adds up along it.
 double rank_time(const phase_load& p, double bytes);
 
-/// Of processors: max(rank_time, shared_cores_time).
+/// Returns the time of processors: max(rank_time, shared_cores_time).
 double processor_time(const phase_load& p, double bytes);
 
-/// Of wires: max(wire N, in_turn N - overlap). Long messages take all request slots of a lane and go one after the
-/// other, even over different links of a torus.
+/// Returns the time on wires: max(wire N, in_turn N - overlap). Long messages take all request slots of a lane and go
+/// one after the other, even over different links of a torus.
 double wire_time(const phase_load& p, double bytes);
 
-/// Of steps that all ranks do together: startups + max(wire and processor, shared_cores_time). Wire and processor add
+/// Steps that all ranks do together: startups + max(wire and processor, shared_cores_time). Wire and processor add
 /// up, or overlap where processors move the data themselves. Shared cores are busy with some ranks while others wait.
 double step_time(const phase_load& p, double bytes);
 
-/// Of a part around a ring over several levels: sum over hops of latency, wire, o and memory. Over some hops in a row,
+/// One part around a ring over several levels: sum over hops of latency, wire, o and memory. Over some hops in a row,
 /// those inside the longest domain of a height, a part may as well wait in line before a slower hop; the longest of
 /// these counts. 0 without such a ring. (Around a ring, in the cost model.)
 double lap_time(const phase_load& p, double bytes);
 
-/// Of the phase: max(step_time, lap_time). Either the busiest link passes all parts, or one part is under way the
-/// longest.
+/// Returns the time of the phase: max(step_time, lap_time). Either the busiest link passes all parts, or one part is
+/// under way the longest.
 double phase_time(const phase_load& p, double bytes);
 
 /// Latencies of the phase that wait for one another: of its steps, or of a lap around a ring if that is longer.

@@ -26,8 +26,8 @@ std::vector<double> busy_links(const hierarchy& machine, const stage_price& s, c
     return busy;
 }
 
-// What a share of the vector occupies, by the dimension that it goes through first: the busiest link of each level, and
-// then each route, as far as these count [s/B].
+// The time that a share of the vector occupies, by the dimension that it goes through first: the busiest link of each
+// level, and then each route, as far as these count [s/B].
 std::vector<std::vector<double>> occupied_by_order(const hierarchy& machine, collective what,
                                                    std::span<const stage> stages,
                                                    std::span<const std::shared_ptr<const stage_price>> costs,

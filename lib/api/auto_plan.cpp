@@ -42,7 +42,7 @@ plan plan_of_first(team& ranks, const std::string& what, Make make) {
     return to_plan(parse_plan(std::string_view(text).substr(1), what));
 }
 
-// What the first rank of a node finds there; to all ranks of it their places.
+// Describes the node, on its first rank alone, and tells each of its ranks its place.
 std::string describe_node(team& node, int& place) {
     const auto n = static_cast<std::size_t>(node.size());
     const affinity own = own_affinity();

@@ -15,7 +15,7 @@ struct binding {
     int rank;                              ///< of the plan
     const std::vector<int>& callers_rank;  ///< by rank of the plan
 
-    /// Of all blocks together, where there are blocks.
+    /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
     const rule& rule_of(const call_shape& call) const;
     /// Returns the call in the plan's numbering of ranks.

@@ -16,12 +16,12 @@ namespace terrace::detail {
 
 namespace {
 
-// What the words of a note are.
+// The words of a note.
 enum : std::size_t { of_comparison, of_round, of_call, of_low, of_high };
 
 constexpr std::size_t remembered_shapes = 4096;
 
-// What ranks gather where they differ.
+// A rank's call in words, which ranks gather where their calls differ.
 struct testimony {
     std::array<char, 256> text{};
     std::uint64_t before = 0;

@@ -51,7 +51,7 @@ public:
     std::chrono::duration<double> age() const noexcept;
     /// Takes the notes that have arrived.
     void take_notes();
-    /// What that one waits for.
+    /// Adds what the comparison under way waits for.
     void add_waits(waiting& all);
 
 private:

@@ -39,7 +39,7 @@ public:
     /// A stream for callers that have none.
     CUstream_st* own_stream() const noexcept { return net_->own_stream(); }
 
-    /// What signature_of says of the call, where it has been made before.
+    /// Returns signature_of the call, where it has been made before.
     std::optional<std::uint64_t> signature_of_known(const call_shape& call) const noexcept;
     /// Why a call cannot go behind what is in the stream, with what to do; else empty.
     std::string objection_to(const call_shape& call, CUstream_st* stream) const;

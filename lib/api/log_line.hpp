@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// What a communicator is, in one line: version, plan, shape, transports, allreduce by size, and how many rules the
+/// Describes a communicator in one line: version, plan, shape, transports, allreduce by size, and how many rules the
 /// other collectives have.
 std::string log_line(const plan_data& plan, std::string_view transports);
 

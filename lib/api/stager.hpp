@@ -35,7 +35,7 @@ private:
         gpu_event came = nullptr, left = nullptr;
         request under_way;
     };
-    /// What a call copies of each chunk: so many blocks in and out, none where it has no such buffer.
+    /// Blocks of each chunk that a call copies in and out; none where it has no such buffer.
     struct traffic {
         int in = 1, out = 1;
         bool in_place = false;  ///< in the slot

@@ -37,7 +37,7 @@ std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options
     auto made = std::make_unique<endpoint>(std::move(by), engine::request_slots(most_lanes(p)));
     connection& on = made->by();
     if (const std::vector<std::vector<int>> groups = mpi_groups(p); !groups.empty())
-        made->add(on.net->library_stages(on.ranks, groups, lane_slots(p)));
+        made->add(on.net->own_collectives(on.ranks, groups, lane_slots(p)));
     if (o.shared_memory && on.memory)
         made->add(make_shm_stages(on, lane_slots(p), static_cast<std::size_t>(slot_bytes(p))));
     return made;

@@ -448,7 +448,7 @@ std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) 
 
 namespace {
 
-// What symbolic links lead to, which need not be there yet.
+// Follows symbolic links to a file that need not be there yet.
 std::filesystem::path end_of_links(const std::filesystem::path& file) {
     constexpr int most = 40;  // as Linux has it
     std::filesystem::path end = file;

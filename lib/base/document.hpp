@@ -75,7 +75,7 @@ std::string yaml_scalar(std::string_view text);
 /// @throws input_error if `file` is there but is no regular file: to read a pipe or a terminal may take for ever.
 void expect_regular(const std::filesystem::path& file);
 
-/// What some editors begin a text in UTF-8 with.
+/// Some editors begin a text in UTF-8 with it.
 inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 /// The text of `file`, a regular one, behind its byte order mark. @throws input_error if it cannot be read or holds

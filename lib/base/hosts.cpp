@@ -190,7 +190,7 @@ host_index::host_index(std::span<const std::string> hosts, std::string owner)
 }
 
 std::size_t host_index::find(std::string_view name) const {
-    // Of those that agree, either the name is the short one or the host's is.
+    // Where two names agree, either this one is the short one or the host's is.
     for (const std::string_view same : {name, short_name(name)})
         if (const auto found = by_name_.find(same); found != by_name_.end()) return found->second;
     std::vector<std::string> meant;

@@ -5,7 +5,7 @@
 
 namespace terrace::detail {
 
-/// Of ASCII, whatever the locale.
+/// True for digits and letters of ASCII, whatever the locale.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 

@@ -18,20 +18,20 @@ endpoint::endpoint(connection by, int slots) : by_(std::move(by)), wire_(by_.net
     done_.reserve(at(slots));
 }
 
-void endpoint::add(std::unique_ptr<node_stage_runner> of_node) {
-    if (!of_node) return;
-    of_node_ = std::move(of_node);
-    const capabilities& more = of_node_->can();
+void endpoint::add(std::unique_ptr<node_stage_runner> node) {
+    if (!node) return;
+    node_ = std::move(node);
+    const capabilities& more = node_->can();
     can_.stages = more.stages;
     can_.domain = more.domain;
     can_.slot_bytes = more.slot_bytes;
     can_.slots = more.slots;
 }
 
-void endpoint::add(std::unique_ptr<stage_runner> of_library) {
-    if (!of_library) return;
-    of_library_ = std::move(of_library);
-    const capabilities& more = of_library_->can();
+void endpoint::add(std::unique_ptr<stage_runner> collectives) {
+    if (!collectives) return;
+    collectives_ = std::move(collectives);
+    const capabilities& more = collectives_->can();
     can_.mpi_stages = more.mpi_stages;
     can_.mpi_groups = more.mpi_groups;
     can_.slots = more.slots;
@@ -39,16 +39,16 @@ void endpoint::add(std::unique_ptr<stage_runner> of_library) {
 
 std::string endpoint::name() const {
     const std::string& wire = wire_->traits().name;
-    return of_node_ ? fmt::format("shm in nodes, {}", wire) : wire;
+    return node_ ? fmt::format("shm in nodes, {}", wire) : wire;
 }
 
 std::vector<int> endpoint::missing(int slot) const {
-    std::vector<int> ranks = of_node_ ? of_node_->missing(slot) : std::vector<int>{};
-    return ranks.empty() && of_library_ ? of_library_->missing(slot) : ranks;
+    std::vector<int> ranks = node_ ? node_->missing(slot) : std::vector<int>{};
+    return ranks.empty() && collectives_ ? collectives_->missing(slot) : ranks;
 }
 
 std::span<const int> endpoint::poll() noexcept {
-    if (!of_node_ && !of_library_) {
+    if (!node_ && !collectives_) {
         const std::span<const int> done = wire_->poll();
         in_flight_ -= done.size();
         return done;
@@ -59,10 +59,10 @@ std::span<const int> endpoint::poll() noexcept {
         in_flight_ -= done.size();
         done_.insert(done_.end(), done.begin(), done.end());
     }
-    if (of_node_) of_node_->poll(done_);
-    if (of_library_) {
+    if (node_) node_->poll(done_);
+    if (collectives_) {
         const std::size_t before = done_.size();
-        of_library_->poll(done_);
+        collectives_->poll(done_);
         in_flight_ -= done_.size() - before;
     }
     return done_;
@@ -70,18 +70,18 @@ std::span<const int> endpoint::poll() noexcept {
 
 // Messages and notes need somebody who looks after them.
 void endpoint::idle() noexcept {
-    if (in_flight_ > 0 || !of_node_ || of_node_->wait()) wire_->idle();
+    if (in_flight_ > 0 || !node_ || node_->wait()) wire_->idle();
 }
 
 bool endpoint::abandon() noexcept {
     bool ended = wire_->abandon();
-    if (of_library_) ended &= of_library_->abandon();
+    if (collectives_) ended &= collectives_->abandon();
     return ended;
 }
 
 std::shared_ptr<std::byte> endpoint::allocate(std::size_t bytes) {
-    if (of_node_)
-        if (std::shared_ptr<std::byte> window = of_node_->allocate_window(bytes)) return window;
+    if (node_)
+        if (std::shared_ptr<std::byte> window = node_->allocate_window(bytes)) return window;
     constexpr std::size_t line = 64;
     auto* memory = static_cast<std::byte*>(std::aligned_alloc(line, round_up(bytes, line)));
     if (memory == nullptr) throw std::bad_alloc();

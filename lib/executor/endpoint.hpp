@@ -19,8 +19,8 @@ public:
     endpoint(connection by, int slots);
 
     /// Adds runners of stages, before anything runs. Null: none.
-    void add(std::unique_ptr<node_stage_runner> of_node);
-    void add(std::unique_ptr<stage_runner> of_library);
+    void add(std::unique_ptr<node_stage_runner> node);
+    void add(std::unique_ptr<stage_runner> collectives);
 
     connection& by() noexcept { return by_; }
     team& ranks() noexcept { return by_.ranks; }
@@ -42,18 +42,18 @@ public:
         wire_->recv(slot, peer, tag, to, bytes);
     }
     void stage(int slot, const stage_call& call) noexcept {
-        if (call.by != provider::mpi) return of_node_->start(slot, call);
+        if (call.by != provider::mpi) return node_->start(slot, call);
         ++in_flight_;
-        of_library_->start(slot, call);
+        collectives_->start(slot, call);
     }
     /// The ranks that the stage in a slot waits for.
     std::vector<int> missing(int slot) const;
     std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept {
-        return of_node_ ? of_node_->lane_memory(lane_slot, bytes) : nullptr;
+        return node_ ? node_->lane_memory(lane_slot, bytes) : nullptr;
     }
-    bool lane_ready(int lane_slot) noexcept { return !of_node_ || of_node_->lane_ready(lane_slot); }
+    bool lane_ready(int lane_slot) noexcept { return !node_ || node_->lane_ready(lane_slot); }
     std::vector<int> lane_readers(int lane_slot) const {
-        return of_node_ ? of_node_->lane_readers(lane_slot) : std::vector<int>{};
+        return node_ ? node_->lane_readers(lane_slot) : std::vector<int>{};
     }
 
     // For whoever drives them.
@@ -61,13 +61,13 @@ public:
     std::span<const int> poll() noexcept;
     /// Polls in vain before idle().
     int spin_limit() const noexcept {
-        return of_node_ && in_flight_ == 0 ? of_node_->spin_limit() : wire_->traits().spin_limit;
+        return node_ && in_flight_ == 0 ? node_->spin_limit() : wire_->traits().spin_limit;
     }
     /// Waits a moment for other ranks, or gives the core away. Returns soon.
     void idle() noexcept;
     /// The first failure, if any. After it nothing is guaranteed to complete.
     const std::optional<transport_fault>& fault() const noexcept {
-        return wire_->fault() || !of_library_ ? wire_->fault() : of_library_->fault();
+        return wire_->fault() || !collectives_ ? wire_->fault() : collectives_->fault();
     }
     /// Gives up what is in flight, after a failure, and lets no message of it meet a later endpoint. Returns false if
     /// the network may still read or write its memory, which must then never be freed.
@@ -78,14 +78,14 @@ public:
     std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// True if all of it lies in memory of allocate() that peers reach.
     bool reachable(const void* memory, std::size_t bytes) const noexcept {
-        return of_node_ && of_node_->reachable(memory, bytes);
+        return node_ && node_->reachable(memory, bytes);
     }
 
 private:
     connection by_;
     std::unique_ptr<messages> wire_;
-    std::unique_ptr<stage_runner> of_library_;
-    std::unique_ptr<node_stage_runner> of_node_;
+    std::unique_ptr<stage_runner> collectives_;
+    std::unique_ptr<node_stage_runner> node_;
     capabilities can_;
     std::size_t in_flight_ = 0;  // messages, and stages of the library
     std::vector<int> done_;      // slots

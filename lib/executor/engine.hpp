@@ -11,7 +11,7 @@
 
 namespace terrace::detail {
 
-/// What a rank is waiting for, in the caller's rank numbering.
+/// The ranks and operations that a rank is waiting for, in the caller's rank numbering.
 struct waiting {
     std::vector<std::string> lines;  ///< one each: the call, where in it, the operation and the rank
     std::set<int> ranks;

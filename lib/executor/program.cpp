@@ -37,7 +37,7 @@ std::string_view preposition(action a) noexcept { return a == action::send ? "to
 
 }  // namespace
 
-// What a lane_machine issues, on the transport.
+// Carries out on the transport what a lane_machine issues.
 class program::port {
 public:
     // A copy is made by the thread that polls, before it looks at anything else.

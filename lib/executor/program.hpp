@@ -41,7 +41,7 @@ public:
         std::uint64_t turn = 0;  ///< chunks that ran there before: equal on all ranks
     };
 
-    /// What distinguishes a call from others in flight.
+    /// Distinguishes a call from others in flight.
     struct call_context {
         std::uint64_t number = 0;   ///< of the call, equal on all ranks
         std::uint64_t through = 0;  ///< all calls up to this number are complete

@@ -21,8 +21,8 @@
 #    define TERRACE_ROLLED
 #endif
 
-// What one thread of a k-input reduction on a GPU does. Compiled for processors too, where a test runs the threads of a
-// launch one after the other.
+// The work of one thread of a k-input reduction on a GPU. Compiled for processors too, where a test runs the threads of
+// a launch one after the other.
 //
 //      head   | tiles: whole blocks, `unrolled` vectors a thread | rest: vectors | tail
 //      -------|--------------------------------------------------|---------------|------

@@ -31,7 +31,7 @@ constexpr bool can(mode m, collective c) noexcept {
     return has_blocks(c) ? m == mode::scatter : has_root(c) ? m == mode::root : true;
 }
 
-/// Who runs a stage. A stage that names an algorithm runs as point-to-point messages of that algorithm, which the
+/// Runs a stage. A stage that names an algorithm runs as point-to-point messages of that algorithm, which the
 /// provider carries; a stage without an algorithm runs as the provider's own collective.
 enum class provider {
     messages,       ///< the transport's messages: MPI between host buffers, NCCL between device buffers

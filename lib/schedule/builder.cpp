@@ -36,7 +36,7 @@ builder::builder(int rank, int ranks, collective what, std::int64_t count, vecto
     out_.phases.push_back({});
 }
 
-// Those of routes, which run side by side, come again.
+// Phases of routes, which run side by side, come again.
 void builder::begin_phase(phase p) {
     if (p.route == 0 || out_.phases[phase_].route == 0) ++turn_;
     const auto begun = p.route == 0 ? out_.phases.end() : std::find(out_.phases.begin(), out_.phases.end(), p);
@@ -138,7 +138,7 @@ operand builder::scratch(std::int64_t count) {
 }
 
 void builder::repeat(const schedule& from, const instr& i) {
-    // What the first builder redirected or filled is redirected or filled again at the end, where it is still needed.
+    // Undoes what the first builder redirected or filled: that is done again at the end, where it is still needed.
     const bool redirects = from.home.starts_in_send;
     if (redirects && i.what == action::copy && in_vector(i.dst) && i.src == operand{buffer::send, i.dst.part}) return;
     const auto original = [&](operand o) {
@@ -204,7 +204,7 @@ void builder::read_caller_until_written() {
         else o.where = buffer::send;
     };
     const auto expose = [&](instr& i) {
-        // What the first stage finds is all in send, and what later ones find is not, on any rank.
+        // The first stage finds all of the vector in send, and no later one does, on any rank.
         const phase& at = out_.phases[i.phase];
         if (out_.home.where == buffer::recv && at.stage == 0 && !at.down) return redirect(i.src, i);
         // Nobody else reads what sources[0] stands for.
@@ -219,12 +219,12 @@ void builder::read_caller_until_written() {
         if (in_vector(i.dst)) written.add(i.dst.part);
         program.push_back(i);
     }
-    // What no message touched (one rank alone) is the result as it is.
+    // A part that no message touched (one rank alone) is the result as it is.
     if (out_.home.where == buffer::recv) complete({0, out_.count}, program.empty() ? instr{} : instr{program.back()});
     out_.instrs = std::move(program);
 }
 
-// What was written last on the way up is what the rank owns; where a reduction wrote it, that one completed it. (Ranks
+// The last write on the way up leaves what the rank owns; where a reduction wrote it, that one completed it. (Ranks
 // that folded into another receive it. An allreduce stage completes as much on all ranks, whatever they own.)
 void builder::mark_completions() {
     interval_set settled;

@@ -9,7 +9,7 @@
 
 namespace terrace::detail {
 
-/// What a stage of a group is to the whole call.
+/// The role of a group's stage in the whole call.
 struct stage_role {
     bool outermost = false;  ///< no stage is further out: what it reduces is reduced over all ranks
     bool by_shards = false;  ///< each member reduces its own shard, in an allreduce as well

@@ -37,8 +37,7 @@ schedule call_layout::schedule_of(int rank, const capabilities& can, buffer home
     const auto bytes = static_cast<std::size_t>(call_.elements()) * call_.element;
     const bool fits = can.slot_bytes == 0 || bytes <= can.slot_bytes;
     if (fits && has_blocks(call_.what)) return lower(generated_for(rank), can);
-    if (fits && runs_natively(layout_.c, rank, can))
-        return lower(generate(layout_.c, call_.what, rank, can, home), can);
+    if (fits && runs_stages(layout_.c, rank, can)) return lower(generate(layout_.c, call_.what, rank, can, home), can);
     return lower(generated_for(rank), can.without_memory());
 }
 

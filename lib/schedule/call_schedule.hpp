@@ -40,7 +40,7 @@ private:
     std::vector<std::int64_t> begins_;
 };
 
-/// What one rank runs in a call.
+/// The schedules that one rank runs in a call.
 struct call_schedules {
     slicing chunks;
     int lanes = 1;

@@ -24,11 +24,11 @@ struct composed_stage {
     int number = 0;  ///< among the plan's stages
     int route = 0;   ///< which of the composition's it is on, from 1; 0: on all
 
-    /// Those that a rank is a member of, ascending.
+    /// Returns the groups that a rank is a member of, ascending.
     const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
 };
 
-/// Who meets whom over which part of the vector, stage by stage: the stages of a plan rule, laid out for one count. The
+/// The groups of ranks for each part of the vector, by stage: the stages of a plan rule, laid out for one count. The
 /// same for all ranks.
 struct composition {
     int ranks = 1;
@@ -51,7 +51,7 @@ struct composition {
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
                     int root = -1);
 
-/// What one rank needs of it: the same stages and steps, the groups that the rank is a member of, and the parts that
+/// Returns a rank's part: the same stages and steps, the groups that the rank is a member of, and the parts that
 /// it owns. Costs far less: the time of the rank's own groups, and of one domain of each kind.
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
                         std::int64_t quantum, int root = -1);
@@ -66,7 +66,7 @@ struct block_layout {
     std::vector<range>
         blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
 
-    /// What the rank's block is made of, in its order.
+    /// Returns the parts of the vector that a rank's block consists of, in its order.
     std::vector<range> block_of(int rank) const;
 };
 
@@ -77,7 +77,7 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
                             std::span<const std::int64_t> counts);
 
 /// Whether the rank takes part in a stage that its transport runs by itself.
-bool runs_natively(const composition& c, int rank, const capabilities& can);
+bool runs_stages(const composition& c, int rank, const capabilities& can);
 
 /// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode
 /// root), from and to the rank that owns the vector after the last stage. Collectives of providers are not

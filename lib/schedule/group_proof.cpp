@@ -87,7 +87,7 @@ private:
         }
     }
 
-    // What a rank brings to a group, and has no longer: no two groups of a stage may take the same.
+    // Takes from a rank what it brings to a group, so that no two groups of a stage get the same.
     sum take(int rank, range part, int route) {
         std::vector<sum>& mine = has_[at(rank)];
         for (std::size_t i = 0; i < mine.size(); ++i) {
@@ -105,7 +105,7 @@ private:
                                 part.begin, part.end - 1)};
     }
 
-    // What takes a route goes on in its order, in which its ranks must stand side by side as well.
+    // Puts a sum on a route. Its ranks must be consecutive in the order of that route as well.
     sum on(int route, sum s) const {
         if (s.route == route) return s;
         if (s.route != 0 || at(route) > places_.size())

@@ -52,7 +52,7 @@ schedule lower(const schedule& s, const capabilities& can) {
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));
     for (const range& part : s.owned) out.owns(part);
-    // Those of routes in one order on all ranks, whatever messages a rank has.
+    // Phases of routes begin in one order on all ranks, whatever messages a rank has.
     for (const phase& p : s.phases)
         if (p.route > 0) out.begin_phase(p);
     int phase = -1;

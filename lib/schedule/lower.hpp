@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-/// What a transport can do by itself.
+/// The stages that a transport can run by itself.
 struct capabilities {
     std::uint32_t stages = 0;      ///< bit per stage action of providers that follow the buffers
     std::vector<int> domain = {};  ///< by rank: it runs them among ranks of equal numbers; empty: among any
@@ -26,7 +26,7 @@ struct capabilities {
     bool runs(action a, const group& g) const;
     /// Returns true if it runs a stage instruction of any provider.
     bool runs(const instr& stage, const group& g) const;
-    /// What is left where the vector does not lie in a slot.
+    /// Returns what is left where the vector does not lie in a slot.
     capabilities without_memory() const;
 };
 

@@ -74,7 +74,7 @@ private:
         return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
     }
 
-    // What an outermost stage scatters is gathered again at once: the transport may do both in one.
+    // An outermost stage gathers at once what it has scattered: the transport may do both in one.
     bool is_fused(int number, const group& g) const {
         const composed_stage& stage = c_.stages[at(number)];
         return what_ == collective::allreduce && is_outermost(number) && follows_buffers(stage.by->provider) &&
@@ -99,7 +99,7 @@ private:
 
 }  // namespace
 
-bool runs_natively(const composition& c, int rank, const capabilities& can) {
+bool runs_stages(const composition& c, int rank, const capabilities& can) {
     return std::any_of(c.stages.begin(), c.stages.end(), [&](const composed_stage& s) {
         const std::vector<int>& mine = s.groups_of(rank);
         return follows_buffers(s.by->provider) && std::any_of(mine.begin(), mine.end(), [&](int g) {
@@ -129,7 +129,8 @@ schedule generate(const composition& c, collective what, int rank, const capabil
 // The blocks pass through scratch, where they stand in the composition's order.
 schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins) {
     builder out(rank, b.c.ranks, what, b.c.count, {buffer::scratch, false});
-    // What a block is made of: in the vector, and in a buffer where it begins at an element.
+    // Calls f for each part of a block: where it is in the vector, and in a buffer where the block begins at an
+    // element.
     const auto for_each_part = [&](int r, buffer where, std::int64_t begin, auto&& f) {
         for (const range part : b.block_of(r)) {
             f(part, operand{where, {begin, begin + part.count()}});

@@ -84,7 +84,7 @@ struct vector_home {
     friend bool operator==(const vector_home&, const vector_home&) = default;
 };
 
-/// What one rank does for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand
+/// One rank's work for one chunk of one collective. Pure data: elements, no addresses, no types. Instructions stand
 /// in program order, by ascending step. Immutable once built.
 struct schedule {
     int rank = 0;

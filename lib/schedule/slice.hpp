@@ -26,7 +26,7 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept;
 slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks = 1,
               std::size_t most_bytes = 0) noexcept;
 
-/// What a transport requires of the chunks of a call.
+/// A transport's requirements of the chunks of a call.
 struct chunk_limits {
     std::size_t slot_bytes = 0;   ///< the most bytes of a chunk that stages in lane slots can hold; 0: no limit
     bool divides_evenly = false;  ///< collectives of NCCL run only chunks that all ranks have equal parts of
@@ -39,7 +39,7 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
 /// Bytes of a slot that the transport's own stages take: the longest chunk of any of the rules that have such, or 1 MiB
 /// of one that is not cut; at least 64 KiB.
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept;
-/// Of all rules of a plan, which is what its ranks have.
+/// Returns that of all rules of a plan, which is what its ranks have.
 std::int64_t slot_bytes(const plan_data& plan) noexcept;
 
 }  // namespace terrace::detail

@@ -9,7 +9,7 @@
 
 namespace terrace::detail {
 
-/// What the caller says of a call beside its count; allreduce needs neither.
+/// The caller's terms of a call beside its count; allreduce needs neither.
 struct expectation {
     int root = 0;               ///< of broadcast and reduce
     std::vector<range> blocks;  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks

@@ -124,7 +124,8 @@ void append_parts(json& children, const part& p, int first_rank, int ranks) {
     }
 }
 
-// What is below domain d of level l: networks' switches, nodes (machines), and what is in them as far as that is known.
+// Writes what is below domain d of level l: networks' switches, nodes (machines), and what is in them as far as that is
+// known.
 class tree_writer {
 public:
     explicit tree_writer(const topology& t) : t_(t), nodes_(t.machine.node_levels()) {}

@@ -29,7 +29,7 @@ void repeat(std::vector<T>& all, std::size_t first, int times) {
     for (std::size_t i = 0; i < length * at(times); ++i) all.push_back(all[first + i]);
 }
 
-// What domains say themselves.
+// Refuses keys of levels that domains have themselves.
 void check_levels(const std::vector<document>& levels) {
     for (const document& l : levels) {
         for (const char* key : {"size", "names", "hosts", "links"})
@@ -75,7 +75,7 @@ public:
     }
 
 private:
-    // Of a level, in order.
+    // All domains of a level, in order.
     struct row {
         std::vector<int> sizes;                                                  // of its domains
         std::vector<std::string> names;                                          // of its domains
@@ -220,7 +220,7 @@ private:
                                     all, what));
     }
 
-    // What the level says holds for those children that say nothing.
+    // Applies what the level says to those children that say nothing.
     void finish(level& l, row& r) {
         l.names = std::move(r.names);
         if (r.rates.empty()) return;  // ranks

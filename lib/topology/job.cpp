@@ -38,7 +38,7 @@ level plain_level(std::string name, fabric medium) {
 
 hierarchy one_level(int ranks) { return {{plain_level("node", fabric::shm)}, tree::uniform(std::vector{ranks})}; }
 
-// Of each rank the first thread it may run on; nothing where one may run nowhere, or two in the same place.
+// Returns the first thread that each rank may run on; nothing where one may run nowhere, or two in the same place.
 std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
     affinity taken{};
     std::vector<int> threads;

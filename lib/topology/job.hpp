@@ -16,7 +16,7 @@ namespace terrace::detail {
 /// The hardware threads that a process may run on, one bit each, as the system numbers them.
 using affinity = std::array<std::uint64_t, 16>;
 
-/// Of the calling process; all zero if the system does not tell.
+/// Returns that of the calling process; all zero if the system does not tell.
 affinity own_affinity();
 
 /// One node as the ranks that a job has there see it.
@@ -25,8 +25,8 @@ struct job_node {
     std::optional<uplink> up;
 };
 
-/// Of this machine, with ranks bound as given. Each rank is where its first hardware thread is; where ranks are not
-/// bound, or to the same threads, nothing is known of their places, and the node is one level.
+/// Describes this machine, with ranks bound as given. Each rank is where its first hardware thread is; where ranks are
+/// not bound, or to the same threads, nothing is known of their places, and the node is one level.
 /// @param order gets the ranks in the order of the levels   @throws error
 job_node this_node(std::span<const affinity> ranks, std::vector<int>& order);
 

@@ -26,14 +26,14 @@ struct topology {
     std::vector<node_type> types = {};
     std::vector<int> type_of_node = {};
 
-    /// What a node consists of; null where the file does not say.
+    /// Returns the parts of a node; null where the file does not say.
     const part* parts_of(int n) const {
         return types.empty() ? node.get()
                              : types[static_cast<std::size_t>(type_of_node[static_cast<std::size_t>(n)])].node.get();
     }
 };
 
-/// What one rank runs on, where a node's parts are known.
+/// The part that one rank runs on, where a node's parts are known.
 enum class rank_unit { gpus, cores, numa, packages };
 
 std::string_view to_string(rank_unit u) noexcept;

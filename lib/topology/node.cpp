@@ -178,7 +178,7 @@ public:
         if (!parts_of_kind(parts_, kind::package).empty())
             criteria_.push_back({"socket", inside, within(kind::package)});
         criteria_.push_back({"node", fabric::bus, grouping(ranks_.size(), 0)});
-        // What lies in something else comes before it: an L3 in a NUMA node, or NUMA nodes that share one.
+        // Parts that lie in something else come before it: an L3 in a NUMA node, or NUMA nodes that share one.
         std::ranges::stable_sort(criteria_.begin() + (gpus ? 1 : 0), criteria_.end(), std::greater{},
                                  [](const criterion& c) { return count_groups(c.groups); });
     }
@@ -250,7 +250,7 @@ private:
         return sets.groups(n);
     }
 
-    // What the slowest child has into the level; the part of it that the file does not say is assumed.
+    // Returns the level with the link of its slowest child; the part that the file does not say is assumed.
     level level_of(const criterion& c, const grouping& below, const grouping& joined) const {
         const rates fallback = default_rates(c.medium);
         std::map<int, int> child_place, place;  // smallest parts that hold a child, a domain; by first rank

@@ -29,7 +29,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> ranks, const std::stri
 /// @param order gets the ranks in the order of the levels   @returns nothing where a thread is on no core of the node
 std::optional<hierarchy> levels_between(hardware parts, std::span<const int> threads, std::vector<int>& order);
 
-/// What a node has towards the network: all NICs that ranks use, or would use where none are placed. Nothing if it has
+/// The link of a node into the network: all NICs that ranks use, or would use where none are placed. Nothing if it has
 /// none.
 struct uplink {
     fabric medium;

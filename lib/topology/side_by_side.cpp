@@ -88,7 +88,7 @@ inner_levels side_by_side(std::span<const hierarchy> kinds, std::span<const int>
         std::vector<int>& sizes = made.children.emplace_back();
         for (const int k : node_kind) {
             const int l = s.index[at(k)];
-            // What joins nothing has no link of its own; any rate will do.
+            // A level that joins nothing has no link of its own; any rate will do.
             for (int c = 0; c < members[at(k)]; ++c)
                 rates.push_back(l < 0 ? found->bandwidth : kinds[at(k)].rate(l, c));
             if (l < 0) sizes.insert(sizes.end(), at(members[at(k)]), 1);

@@ -29,8 +29,8 @@ public:
     /// Returns a runner of stages by the library below, if it has collectives of its own. Optional. Collective over the
     /// team. @param groups the same on all ranks, in the same order: lists of the team's ranks
     /// @param lane_slots stages that may run at once in one group @throws transport_error
-    virtual std::unique_ptr<stage_runner> library_stages(team& /*ranks*/, std::span<const std::vector<int>> /*groups*/,
-                                                         int /*lane_slots*/) {
+    virtual std::unique_ptr<stage_runner> own_collectives(team& /*ranks*/, std::span<const std::vector<int>> /*groups*/,
+                                                          int /*lane_slots*/) {
         return nullptr;
     }
 

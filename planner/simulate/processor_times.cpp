@@ -10,7 +10,7 @@ namespace terrace::detail::sim {
 processor_times::processor_times(const hierarchy& machine)
     : ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), access_(access_time(machine)) {}
 
-// What a rank copies in order to send it is done by the core that also receives.
+// A copy that a rank makes in order to send is made by the core that also receives.
 double processor_times::send(int number, double now, double overhead, double bytes) {
     rank& r = ranks_[at(number)];
     const double handed = occupy(r.sending, now, overhead, 0);

@@ -114,7 +114,7 @@ private:
                 if (read == 0) continue;
                 links_.for_each_link(g.members()[at(owner)], g.members()[at(reader)], [&](int link) {
                     double& bytes = through[link];
-                    // What one member has read of the root's memory another finds in the cache.
+                    // A member finds in the cache what another has read of the root's memory.
                     bytes = work.round(0).from_root ? read : bytes + read;
                 });
             }

@@ -13,7 +13,7 @@
 
 namespace terrace::detail::sim {
 
-/// What a simulation needs of an instruction.
+/// An instruction as a simulation needs it.
 struct sim_instr {
     action what = action::copy;
     std::uint16_t phase = 0;

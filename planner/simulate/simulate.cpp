@@ -65,7 +65,7 @@ private:
         std::vector<double> phase_begin;        // by phase [s]; negative: it has not begun
     };
 
-    // What a lane_machine issues takes time.
+    // Carries out what a lane_machine issues, which takes time.
     struct port {
         // A copy occupies the rank's processor, and messages arrive and are issued meanwhile.
         static constexpr bool locals_take_time = true;
@@ -160,7 +160,7 @@ private:
         events_.add({.time = until, .what = event::worked, .subject = id.rank, .lane = id.lane, .instruction = n});
     }
 
-    // What has arrived and is expected occupies its receiver.
+    // Occupies the receiver with what has arrived and is expected.
     void receive(int number, int lane_number) {
         const connections::endpoints& from = net_.ends_of(number);
         while (const std::optional<segment> s = net_.take_received(number, lane_number)) {

@@ -5,7 +5,7 @@ namespace terrace::detail {
 
 namespace {
 
-// Of each shard the first half goes one way around, the second half the other way.
+// The first half of each shard goes one way around, the second half the other way.
 range half(range shard, int which) { return partition(shard, 2, which); }
 
 void reduce_scatter(builder& out, const group& g) {

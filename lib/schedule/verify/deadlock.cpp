@@ -57,7 +57,7 @@ private:
         lane_machine machine{chunk_order{}, request_slots};
     };
 
-    // What a rank issues. A message is delivered when both ends are in flight.
+    // Takes note of what a rank issues. A message is delivered when both ends are in flight.
     struct port {
         static constexpr bool locals_take_time = false;
 

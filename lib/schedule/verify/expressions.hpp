@@ -11,7 +11,7 @@
 #include "base/index.hpp"
 #include "base/range.hpp"
 
-// What the elements of a rank's memory are made of.
+// Expressions that stand for the elements of a rank's memory.
 
 namespace terrace::detail::proof {
 
@@ -23,7 +23,7 @@ public:
         for (int r = 0; r < ranks; ++r) set(r)[at(r) / 64] |= std::uint64_t{1} << r % 64;
     }
 
-    // What a rank passed in.
+    // Returns the number of what a rank passed in.
     static int input(int rank) { return rank; }
 
     // Negative if a rank contributes to two of the terms.

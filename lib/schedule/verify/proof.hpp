@@ -9,7 +9,7 @@
 #include "schedule/schedule.hpp"
 #include "schedule/verify.hpp"
 
-// What the parts of the proof share. Each throws a fault, which find_fault catches, and relies on those before it.
+// Shared by the parts of the proof. Each throws a fault, which find_fault catches, and relies on those before it.
 
 namespace terrace::detail::proof {
 

@@ -100,7 +100,7 @@ private:
 
     pieces read(std::size_t id, const operand& o) { return read_of(id, net_.rank(id), o); }
 
-    // What the instruction reads in the memory of a rank, its own or a peer's.
+    // Returns what the instruction reads in the memory of a rank, its own or a peer's.
     pieces read_of(std::size_t id, int owner, const operand& o) {
         pieces values = look(owner, o);
         for (const piece& p : values)

@@ -31,7 +31,7 @@ struct stage_part {
     range part;
 };
 
-/// What one member does in one round: writes the sum of all reads to every part of `writes`, or copies read k to
+/// One member's work in one round: writes the sum of all reads to every part of `writes`, or copies read k to
 /// write k.
 struct stage_step {
     bool adds = false;

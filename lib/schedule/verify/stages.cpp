@@ -74,7 +74,7 @@ void stages::check_terms(const stage_instance& s) const {
     }
 }
 
-// What a rank gives lies where its vector is at home, or in the caller's send if that is in memory of the caller.
+// A rank gives from where its vector is at home, or from the caller's send if the home is recv.
 void stages::check_reach(std::size_t id) const {
     const schedule& s = net_.home(id);
     const instr& i = net_.instruction(id);
@@ -152,7 +152,7 @@ operand stages::operand_of(const stage_instance& s, const stage_part& p, bool ow
     return {p.memory == stage_memory::result ? i.dst.where : i.src.where, p.part};
 }
 
-// What members read of one another is what they give, and what they write is what they get.
+// Members read of one another what they give, and write what they get.
 void stages::check_operands(const stage_instance& s) const {
     const auto expect = [&](std::size_t user, std::size_t owner, range declared, range part, std::string_view what) {
         if (!declared.contains(part))

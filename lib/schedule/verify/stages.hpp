@@ -40,7 +40,7 @@ public:
     std::size_t number_of(std::size_t id) const { return number_[id]; }
     int position_of(std::size_t id) const;
     std::span<const range> shards_of(const stage_instance& s) const { return group_of(s.ids.front()).shards(); }
-    /// What the instruction's rank does in a round.
+    /// Returns what the instruction's rank does in a round.
     stage_step step(std::size_t id, int round) const;
     /// The elements of a part, as its owner names them. @param own it is what the owner itself adds up of its own
     operand operand_of(const stage_instance& s, const stage_part& p, bool own) const;
@@ -59,7 +59,7 @@ private:
     std::vector<stage_instance> instances_;
     std::vector<std::size_t> number_;  // by id: the instance of a stage
     std::vector<bool> copied_;         // by rank: gives_copy
-    // What has been proved: how it works, memory, which shards are empty.
+    // Kinds of stages that have been proved: how it works, memory, which shards are empty.
     std::set<std::tuple<action, sharing, int, std::vector<member_memory>, std::vector<bool>>> proved_;
 };
 

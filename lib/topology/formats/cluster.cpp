@@ -52,7 +52,7 @@ std::optional<rank_unit> read_unit(const document& map) {
     return unit;
 }
 
-// What the reader of the file could not know: all GPUs are connected by switches at this rate.
+// Adds what the reader of the file could not know: switches connect all GPUs at this rate.
 void add_nvlink(hardware& h, const document& rate) {
     if (!h.wires.empty()) rate.fail("the node's file has the links between its GPUs; leave this out");
     const double all_links = read_bandwidth(rate);

@@ -36,7 +36,7 @@ void check_version(const xml_file& file, const pugi::xml_node& root) {
                                     version));
 }
 
-// What hwloc 2.9 takes for granted in version 2 files, and crashes without.
+// Checks what hwloc 2.9 takes for granted in version 2 files, and crashes without.
 struct object_checker : pugi::xml_tree_walker {
     explicit object_checker(const xml_file& f) : file(f) {}
     bool for_each(pugi::xml_node& node) override {

@@ -107,7 +107,7 @@ public:
 private:
     using driver_numbers = std::map<object, std::pair<std::size_t, int>>;
 
-    // Of GPUs on no PCI device nothing says which of two drivers' are the same one.
+    // Where GPUs are on no PCI device, nothing says which of two drivers' are the same one.
     static void keep_one_driver_off_the_bus(driver_numbers& seen) {
         std::size_t best = gpu_drivers.size();
         for (const auto& [o, driver] : seen)
@@ -226,7 +226,7 @@ private:
         return p;
     }
 
-    // What is below `o`; where `o` has memory of its own, as one NUMA node.
+    // Returns what is below `o`; where `o` has memory of its own, as one NUMA node.
     std::vector<part> inside(object o) {
         std::vector<part> below;
         const auto append = [&](object first) {

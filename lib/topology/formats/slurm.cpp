@@ -256,8 +256,8 @@ private:
         return *roots.begin();
     }
 
-    // What is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its own,
-    // whose links are its own one upwards, to switch `up`.
+    // Adds what is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its
+    // own, whose links are its own one upwards, to switch `up`.
     void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<int>>& links,
               std::vector<std::string>& nodes) const {
         const network_switch& s = switches_[at(i)];

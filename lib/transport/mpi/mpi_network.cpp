@@ -11,15 +11,15 @@
 #include <fmt/format.h>
 
 #include "base/wire.hpp"
-#include "transport/mpi/library_stages.hpp"
 #include "transport/mpi/mpi_bootstrap.hpp"
+#include "transport/mpi/mpi_collectives.hpp"
 #include "transport/mpi/mpi_messages.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-// What MPI itself says, asked now. An MPI that cannot be asked does not accept it.
+// Asks MPI itself, now. An MPI that cannot be asked does not accept it.
 bool accepts_device_memory() noexcept {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
     return MPIX_Query_cuda_support() == 1;
@@ -67,9 +67,9 @@ std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
     return std::make_unique<mpi_messages>(traits(), world_, comm_of(ranks), slots);
 }
 
-std::unique_ptr<stage_runner> mpi_network::library_stages(team& ranks, std::span<const std::vector<int>> groups,
-                                                          int lane_slots) {
-    return std::make_unique<detail::library_stages>(*world_, ranks, groups, lane_slots);
+std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::span<const std::vector<int>> groups,
+                                                           int lane_slots) {
+    return std::make_unique<detail::mpi_collectives>(*world_, ranks, groups, lane_slots);
 }
 
 network_traits mpi_traits() {

@@ -16,8 +16,8 @@ public:
     mpi_network(network_traits traits, std::shared_ptr<owned_comm> world);
 
     std::unique_ptr<messages> connect(team& ranks, int slots) override;
-    std::unique_ptr<stage_runner> library_stages(team& ranks, std::span<const std::vector<int>> groups,
-                                                 int lane_slots) override;
+    std::unique_ptr<stage_runner> own_collectives(team& ranks, std::span<const std::vector<int>> groups,
+                                                  int lane_slots) override;
 
 protected:
     /// Makes a communicator of the team's ranks. Collective over these. @throws transport_error

@@ -66,7 +66,7 @@ std::optional<transport_fault> device_queues::make(int queues) {
     return {};
 }
 
-// What has been aborted ends soon, unless the device itself hangs.
+// Work that has been aborted ends soon, unless the device itself hangs.
 void device_queues::drain() noexcept {
     constexpr auto soon = std::chrono::seconds(2);
     const auto began = clock::now();

@@ -54,7 +54,7 @@ public:
     /// True for memory of this device.
     bool holds(const void* memory) const noexcept;
 
-    // What goes into queues. Does nothing after a failure.
+    // Put work into queues. Do nothing after a failure.
     void copy(int queue, void* to, const void* from, std::size_t bytes) noexcept;
     void reduce(int queue, void* to, std::span<const void* const> from, std::int64_t count, element_type type,
                 reduce_op op, int divisor) noexcept;

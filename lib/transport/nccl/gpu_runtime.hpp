@@ -88,7 +88,7 @@ struct gpu_runtime {
     int (*recv)(void* to, std::size_t bytes, int peer, nccl_comm comm, gpu_stream stream);
     int (*all_gather)(const void* from, void* to, std::size_t bytes, nccl_comm comm, gpu_stream stream);
     int (*broadcast)(const void* from, void* to, std::size_t bytes, int root, nccl_comm comm, gpu_stream stream);
-    // Of types and operations that nccl_reduces() names; avg is sum here.
+    // For types and operations that nccl_reduces() names; avg is sum here.
     int (*all_reduce)(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm comm,
                       gpu_stream stream);
     int (*reduce_scatter)(const void* from, void* to, std::size_t count, element_type type, reduce_op op,

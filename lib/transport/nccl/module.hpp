@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-/// What the module of that name gives, or why there is nothing and what to do about it.
+/// The runtime that the module of that name gives, or why there is none and what to do about it.
 struct gpu_module {
     const gpu_runtime* runtime = nullptr;
     std::string path;     ///< that was loaded, or tried last

@@ -19,7 +19,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// What one rank reports to the others.
+// A rank's report to the others.
 struct finding {
     int code = 0;
     std::array<char, 16> library{};

@@ -150,7 +150,7 @@ private:
         return {};
     }
 
-    // What the watchdog looks after; guard_ is held.
+    // Looks for failures, for the watchdog; guard_ is held.
     void look() noexcept {
         const bool idle = calls_.all_done();
         if (auto f = comms_.find_fault()) return on_.fail(std::move(*f));

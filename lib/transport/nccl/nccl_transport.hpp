@@ -10,7 +10,7 @@
 
 namespace terrace::detail {
 
-/// What a device's transport is for.
+/// The device of a transport, and the groups that it is to know.
 struct nccl_setting {
     int device = 0;
     /// Ranks by position of groups that NCCL runs collectives of; those of one round have no ranks in common.

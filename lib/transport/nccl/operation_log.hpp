@@ -10,8 +10,8 @@
 
 namespace terrace::detail {
 
-/// What queues have got of the network for the calls in flight, in the order of issue, with an event behind each: so
-/// that one that waits too long learns for what. It remembers the last so many.
+/// Operations of the network in the queues, for the calls in flight, in the order of issue, with an event behind each:
+/// so that one that waits too long learns for what. It remembers the last so many.
 class operation_log {
 public:
     explicit operation_log(const gpu_runtime& gpu) : gpu_(gpu) {}

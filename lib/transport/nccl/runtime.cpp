@@ -115,7 +115,7 @@ int write_value(gpu_stream stream, std::uint32_t* where, std::uint32_t value) {
     return call(stream, reinterpret_cast<CUdeviceptr>(where), value, CU_STREAM_WRITE_VALUE_DEFAULT);
 }
 
-// What a network adapter wrote to the device before is flushed where the device can be asked to.
+// Flushes what a network adapter wrote to the device before, where the device can be asked to.
 int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
     static value_function call = nullptr;
     static const int found = driver_function("cuStreamWaitValue32", &call);

@@ -10,7 +10,7 @@ namespace terrace::detail {
 /// A thread that looks after something at regular intervals while there is work, and sleeps otherwise.
 class watchdog {
 public:
-    /// What it calls, with the lock held.
+    /// Functions that it calls, with the lock held.
     struct duty {
         std::function<void()> start;     ///< once, at first
         std::function<bool()> has_work;  ///< true while look() is needed

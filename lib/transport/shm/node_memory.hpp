@@ -22,7 +22,7 @@ public:
     using location = std::uint64_t;
     static constexpr location nowhere = ~location{0};
 
-    /// What a rank tells its peers about the stage in one lane slot. It fills one cache line, so that a peer that sees
+    /// A rank's notice to its peers about the stage in one lane slot. It fills one cache line, so that a peer that sees
     /// the sequence number has the rest in its cache.
     struct alignas(cache_line) mailbox {
         std::atomic<std::uint64_t> sequence;  ///< how far the rank is: turn of the slot, channel, progress. Only grows.

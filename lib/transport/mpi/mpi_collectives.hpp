@@ -17,13 +17,13 @@ namespace terrace::detail {
 /// Runs stages as MPI's own nonblocking collectives. Each group has a communicator for each lane slot: what runs on one
 /// communicator must be started in one order by all, and lanes wait for nobody. Elements are of datatypes of Terrace's
 /// own, which name the kernel that one operation of Terrace's own then runs.
-class library_stages final : public stage_runner {
+class mpi_collectives final : public stage_runner {
 public:
     /// Collective over the team. @param world has all ranks of its bootstrap @param groups the same on all ranks, in
     /// the same order @throws transport_error
-    library_stages(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
-                   int lane_slots);
-    ~library_stages() override;
+    mpi_collectives(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
+                    int lane_slots);
+    ~mpi_collectives() override;
 
     void start(int slot, const stage_call& call) noexcept override;
     void poll(std::vector<int>& done) noexcept override;

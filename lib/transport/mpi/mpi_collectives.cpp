@@ -1,4 +1,4 @@
-#include "transport/mpi/library_stages.hpp"
+#include "transport/mpi/mpi_collectives.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -28,8 +28,8 @@ std::size_t offset(const stage_call& c, range part) { return static_cast<std::si
 }  // namespace
 
 // The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
-library_stages::library_stages(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
-                               int lane_slots)
+mpi_collectives::mpi_collectives(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
+                                 int lane_slots)
     : rank_(ranks.rank()) {
     used_->lanes.resize(at(lane_slots));
     requests_.reserve(at(lane_slots));
@@ -62,14 +62,14 @@ library_stages::library_stages(const owned_comm& world, const team& ranks, std::
     MPI_Group_free(&all);
 }
 
-library_stages::~library_stages() {
+mpi_collectives::~mpi_collectives() {
     if (!requests_.empty() || fault()) abandon();
     if (abandoned_ || mpi_is_over()) return;
     for (element& e : used_->elements) MPI_Type_free(&e.type);
     MPI_Op_free(&used_->op);
 }
 
-bool library_stages::abandon() noexcept {
+bool mpi_collectives::abandon() noexcept {
     if (!abandoned_)
         for (group_comms& g : used_->groups)
             for (owned_comm& c : g.comms) c.abandon();
@@ -81,7 +81,7 @@ bool library_stages::abandon() noexcept {
     return ended;
 }
 
-void library_stages::start(int slot, const stage_call& call) noexcept {
+void mpi_collectives::start(int slot, const stage_call& call) noexcept {
     if (fault()) return;
     const started made = begin(call);
     if (made.code != MPI_SUCCESS) return latch(made.call, made.code);
@@ -90,7 +90,7 @@ void library_stages::start(int slot, const stage_call& call) noexcept {
     lane_of_.push_back(call.lane_slot);
 }
 
-void library_stages::poll(std::vector<int>& done) noexcept {
+void mpi_collectives::poll(std::vector<int>& done) noexcept {
     if (requests_.empty()) return;
     int count = 0;
     const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
@@ -110,7 +110,7 @@ void library_stages::poll(std::vector<int>& done) noexcept {
     }
 }
 
-std::vector<int> library_stages::missing(int slot) const {
+std::vector<int> mpi_collectives::missing(int slot) const {
     for (const int number : lane_of_) {
         const lane& l = used_->lanes[at(number)];
         if (l.slot != slot) continue;
@@ -121,11 +121,11 @@ std::vector<int> library_stages::missing(int slot) const {
     return {};
 }
 
-void library_stages::latch(const char* call, int code) noexcept {
+void mpi_collectives::latch(const char* call, int code) noexcept {
     if (!fault_) fault_ = transport_fault{"mpi", call, code, error_text(code)};
 }
 
-void library_stages::combine(void* in, void* inout, int* count, MPI_Datatype* type) {
+void mpi_collectives::combine(void* in, void* inout, int* count, MPI_Datatype* type) {
     const element* e = nullptr;
     int found = 0;
     MPI_Type_get_attr(*type, element_key(), &e, &found);
@@ -133,7 +133,7 @@ void library_stages::combine(void* in, void* inout, int* count, MPI_Datatype* ty
     e->reduce(inout, inputs, 2, *count, 1);
 }
 
-MPI_Datatype library_stages::type_of(const stage_call& call) {
+MPI_Datatype mpi_collectives::type_of(const stage_call& call) {
     for (const element& e : used_->elements)
         if (e.bytes == call.element && e.reduce == call.reduce) return e.type;
     element& made = used_->elements.emplace_back(element{call.element, call.reduce, MPI_DATATYPE_NULL});
@@ -143,13 +143,13 @@ MPI_Datatype library_stages::type_of(const stage_call& call) {
     return made.type;
 }
 
-MPI_Comm library_stages::comm_of(const stage_call& call) noexcept {
+MPI_Comm mpi_collectives::comm_of(const stage_call& call) noexcept {
     const auto found = std::find_if(used_->groups.begin(), used_->groups.end(),
                                     [&](const group_comms& g) { return g.members == call.group->members(); });
     return found->comms[at(call.lane_slot)].get();
 }
 
-library_stages::started library_stages::begin(const stage_call& call) noexcept {
+mpi_collectives::started mpi_collectives::begin(const stage_call& call) noexcept {
     const group& g = *call.group;
     lane& l = used_->lanes[at(call.lane_slot)];
     l.call = call;
@@ -194,7 +194,7 @@ library_stages::started library_stages::begin(const stage_call& call) noexcept {
 }
 
 // Moves results to their places, and divides averages.
-void library_stages::finish(const lane& l) noexcept {
+void mpi_collectives::finish(const lane& l) noexcept {
     const stage_call& c = l.call;
     const group& g = *c.group;
     const auto settle = [&](const std::byte* from, range part) {

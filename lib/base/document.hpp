@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_file.hpp"
+
 namespace terrace::detail {
 
 /// A value in a YAML file that knows where it stands. Reading is strict: what is missing, of another kind, unknown or
@@ -72,22 +74,7 @@ void expect_format(const document& number, int newest, std::string_view advice);
 /// `text` as a YAML scalar: quoted where it would otherwise read as something else.
 std::string yaml_scalar(std::string_view text);
 
-/// @throws input_error if `file` is there but is no regular file: to read a pipe or a terminal may take for ever.
-void expect_regular(const std::filesystem::path& file);
-
-/// Some editors begin a text in UTF-8 with it.
-inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-
-/// The text of `file`, a regular one, behind its byte order mark. @throws input_error if it cannot be read or holds
-/// more than `max_bytes`
-std::string read_text(const std::filesystem::path& file, std::size_t max_bytes);
-
 /// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character
 void check_text(std::string_view text, const std::string& file);
-
-/// Writes `content` to `file`, or to what it links to, so that a reader sees the old file or the whole new one, never a
-/// part. The new one has the old one's permissions. What is not a regular file (/dev/stdout, a pipe) is simply written
-/// to. @throws input_error
-void write_atomically(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace terrace::detail

@@ -1,0 +1,137 @@
+#include "base/text_file.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/file_like.hpp"
+#include "base/units.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+[[noreturn]] void fail_with_errno(const std::filesystem::path& file, std::string_view what) {
+    throw input_error(file.string(), 0, 0, fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+}  // namespace
+
+void expect_regular(const std::filesystem::path& file) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+    if (std::filesystem::is_directory(status)) throw input_error(file.string(), 0, 0, "is a directory; name a file");
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+        throw input_error(file.string(), 0, 0, "is no regular file; write what it gives to one, and name that");
+}
+
+std::string read_text(const std::filesystem::path& file, std::size_t max_bytes) {
+    expect_regular(file);
+    errno = 0;
+    std::ifstream in(file, std::ios::binary);
+    if (!in) {
+        const std::string why = std::strerror(errno);
+        throw input_error(file.string(), 0, 0, fmt::format("cannot be opened: {}{}", why, file_like(file)));
+    }
+    std::string text;
+    std::string block(64 << 10, '\0');
+    while (in.read(block.data(), static_cast<std::streamsize>(block.size())) || in.gcount() > 0) {
+        text.append(block, 0, static_cast<std::size_t>(in.gcount()));
+        if (text.size() > max_bytes)
+            throw input_error(file.string(), 0, 0,
+                              fmt::format("larger than {}", format_bytes(static_cast<std::int64_t>(max_bytes))));
+    }
+    if (in.bad()) fail_with_errno(file, "cannot be read");
+    if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
+    return text;
+}
+
+namespace {
+
+// Follows symbolic links to a file that need not be there yet.
+std::filesystem::path end_of_links(const std::filesystem::path& file) {
+    constexpr int most = 40;  // as Linux has it
+    std::filesystem::path end = file;
+    for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(end)); ++links) {
+        errno = ELOOP;
+        if (links == most) fail_with_errno(file, "cannot be written");
+        end = end.parent_path() / std::filesystem::read_symlink(end);
+    }
+    return end;
+}
+
+// A file that does not exist yet, in the directory of `target`, whose permissions it has if that exists; removed again
+// unless it was renamed onto the target.
+class temporary_file {
+public:
+    explicit temporary_file(const std::filesystem::path& target) : target_(target) {
+        std::error_code ignored;
+        const std::filesystem::file_status old = std::filesystem::status(target, ignored);
+        const mode_t mode = std::filesystem::exists(old) ? static_cast<mode_t>(old.permissions()) : 0666;
+        static std::atomic<unsigned> counter = 0;
+        do {
+            path_ = target;
+            path_.replace_filename(fmt::format(".{}.{}.{}", target.filename().string(), ::getpid(), ++counter));
+            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        } while (descriptor_ < 0 && errno == EEXIST);
+        if (descriptor_ < 0) fail_with_errno(target_, "cannot be written");
+        if (std::filesystem::exists(old)) ::fchmod(descriptor_, mode);  // what the umask took
+    }
+    temporary_file(const temporary_file&) = delete;
+    temporary_file& operator=(const temporary_file&) = delete;
+    ~temporary_file() {
+        if (descriptor_ >= 0) ::close(descriptor_);
+        if (!path_.empty()) ::unlink(path_.c_str());
+    }
+
+    void write(std::string_view content) {
+        while (!content.empty()) {
+            const ssize_t written = ::write(descriptor_, content.data(), content.size());
+            if (written < 0 && errno != EINTR) fail_with_errno(target_, "cannot be written");
+            if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
+        }
+    }
+
+    void move_to_target() {
+        const bool stored = ::fsync(descriptor_) == 0;
+        const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
+        if (!stored || !closed || ::rename(path_.c_str(), target_.c_str()) != 0)
+            fail_with_errno(target_, "cannot be written");
+        path_.clear();
+    }
+
+private:
+    std::filesystem::path target_;
+    std::filesystem::path path_;
+    int descriptor_ = -1;
+};
+
+}  // namespace
+
+void write_atomically(const std::filesystem::path& file, std::string_view content) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+        errno = 0;
+        std::ofstream out(file, std::ios::binary | std::ios::app);
+        if (!out.write(content.data(), static_cast<std::streamsize>(content.size())).flush())
+            fail_with_errno(file, "cannot be written");
+        return;
+    }
+    // A symbolic link stays one: what it points to is replaced, or made.
+    temporary_file temporary(end_of_links(file));
+    temporary.write(content);
+    temporary.move_to_target();
+}
+
+}  // namespace terrace::detail

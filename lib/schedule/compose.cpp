@@ -207,7 +207,7 @@ composition compose_request(const hierarchy& machine, const composition_request&
     append(known[0], {0, asked.count}, {0});  // each rank by itself
     const route_view in_plan = route_view::in_plan_order(whole, asked);
     known = go_through(asked, in_plan, 0, 0, all.common, std::move(known), made);
-    if (all.count() == 0) own(asked, in_plan, 0, std::move(known), made);
+    if (all.count() == 0) own(asked, in_plan, 0, std::exchange(known, {}), made);
     for (int route = 1; route <= all.count(); ++route) {
         const route_view turned = route_view::turned(whole, all.orders[at(route - 1)], asked);
         made.routes.push_back(turned.plan_ranks());

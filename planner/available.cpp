@@ -31,6 +31,7 @@ bool nccl_knows_groups(const hierarchy& machine, const stage& s) {
 
 bool available(const hierarchy& machine, const stage& s, const algorithm& a) {
     if (!a.supports(s.how) || !fits_torus(machine, s, a)) return false;
+    if (a.graph == message_graph::node_rings) return false;  // a baseline; stages use all NICs with less traffic
     if (!follows_buffers(a.provider)) return true;
     if (on_gpus(machine) != (a.provider == provider::nccl)) return false;
     if (!on_gpus(machine)) return shares_memory(machine, s);

@@ -24,15 +24,22 @@ struct baseline_row {
     bool is_floor = false;           // no plan is predicted slower
     bool by_nodes = false;           // a stage inside the node, by whatever is fastest there, and a stage over the rest
     std::optional<message_graph> scatter;  // of the last stage in mode scatter; none: mode root in every collective
-    message_graph root{};                  // of the last stage in mode root
+    std::optional<message_graph> root;     // of the last stage in mode root; none: not for broadcast and reduce
+    bool by_nics = false;                  // a candidate where nodes have several NICs, all of which it uses
 
     // Returns false for collectives of blocks where one rank would need the blocks of all.
-    bool runs(collective what) const noexcept { return scatter || !has_blocks(what); }
+    bool runs(collective what) const noexcept {
+        return has_root(what) ? root.has_value() : scatter || !has_blocks(what);
+    }
+    // What the stage inside the node is in.
+    mode inside(collective what) const noexcept { return by_nics || has_blocks(what) ? mode::scatter : mode::root; }
 };
 
-constexpr std::array<baseline_row, 3> rows{{
+constexpr std::array<baseline_row, 5> rows{{
     {"flat-ring", "flat-chain", true, false, message_graph::one_neighbour, message_graph::one_neighbour},
+    {"flat-rings", "flat-chains", true, false, message_graph::node_rings, message_graph::node_rings, true},
     {"two-level", "two-level", true, true, message_graph::one_neighbour, message_graph::tree},
+    {"two-level-nics", "two-level-nics", true, true, message_graph::one_neighbour, {}, true},
     {"central", "central", false, false, {}, message_graph::all_at_once},
 }};
 
@@ -44,7 +51,7 @@ stage stage_over(const hierarchy& machine, int first, int last, mode how, std::s
 stage last_stage(const hierarchy& machine, int first, const baseline_row& row, collective what) {
     const bool scatters = row.scatter && !has_root(what);
     const mode how = scatters ? mode::scatter : mode::root;
-    const algorithm* by = known_algorithms().find(scatters ? *row.scatter : row.root, how);
+    const algorithm* by = known_algorithms().find(scatters ? *row.scatter : *row.root, how);
     return stage_over(machine, first, machine.depth() - 1, how, by->name);
 }
 
@@ -74,7 +81,7 @@ candidate made(pricer& prices, const baseline_row& row, collective what) {
         return c;
     }
     const int inside = levels_inside(machine);
-    c.stages.push_back(stage_over(machine, 0, inside - 1, has_blocks(what) ? mode::scatter : mode::root, ""));
+    c.stages.push_back(stage_over(machine, 0, inside - 1, row.inside(what), ""));
     if (inside < machine.depth()) c.stages.push_back(last_stage(machine, inside, row, what));
     choose_node_algorithm(prices, c.stages, what);
     return c;
@@ -87,6 +94,11 @@ std::vector<std::string_view> baseline_names(collective what) {
     for (const baseline_row& row : rows)
         if (row.runs(what)) names.push_back(row.name);
     return names;
+}
+
+bool is_candidate(const hierarchy& machine, std::string_view name) noexcept {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const baseline_row& r) { return r.name == name; });
+    return !row->by_nics || (machine.nics.rail_count() > 1 && machine.ranks() <= policy.largest_group);
 }
 
 candidate named_baseline(pricer& prices, std::string_view name, collective what) {

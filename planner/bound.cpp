@@ -1,6 +1,7 @@
 #include "planner/bound.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -32,11 +33,29 @@ demand of_all_children(double n, double sum_of_rates, collective what) {
     return {directions(what) * (n - 1) / n, sum_of_rates / n};
 }
 
+// Of a node whose NICs are on rails: each is as fast as the other nodes' on its rail are together, but for what goes
+// over the spine.
+double rail_rate(const nic_set& nics, int node) {
+    double rate = 0;
+    if (nics.spine == 0) return std::numeric_limits<double>::infinity();
+    for (int nic = nics.first_of(node); nic < nics.first_of(node + 1); ++nic) {
+        double others = 0;
+        for (int n = 0; n < nics.nodes(); ++n)
+            if (n != node && nics.count_of(n) > nic - nics.first_of(node))
+                others += nics.rate(nics.first_of(n) + nic - nics.first_of(node));
+        rate += std::min(nics.rate(nic), others + nics.spine);
+    }
+    return rate;
+}
+
 // One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
 // its link, or its blocks go out and those of all others come in.
 demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
     const double vectors = has_blocks(what) ? exchanged_blocks(machine.shape, l, child) : 1;
-    return {vectors, machine.rate(l, child) * rate_in_use};
+    const bool is_node = !machine.nics.empty() && l == machine.node_levels();
+    const double most =
+        is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
+    return {vectors, most * rate_in_use};
 }
 
 void add_level(const hierarchy& machine, int l, double rate, collective what, std::vector<demand>& demands) {
@@ -48,7 +67,8 @@ void add_level(const hierarchy& machine, int l, double rate, collective what, st
     for (const double each : of.rates) sum += each * rate_in_use;
     if (of.rates.empty()) sum = children * rate;
     if (!has_root(what)) demands.push_back(of_all_children(children, sum, what));
-    const int different = of.rates.empty() && !has_blocks(what) ? 1 : children;
+    const bool alike = of.rates.empty() && !has_blocks(what) && machine.nics.spine == 0;
+    const int different = alike ? 1 : children;
     for (int child = 0; child < different; ++child)
         demands.push_back(of_one_child(machine, l, child, rate_in_use, what));
 }

@@ -63,6 +63,7 @@ private:
 
     void add_baselines() {
         for (const std::string_view name : baseline_names(what_)) {
+            if (!is_candidate(machine_, name)) continue;
             candidate c = named_baseline(prices_, name, what_);
             if (std::any_of(c.stages.begin(), c.stages.end(), exchanges_with_too_many)) continue;
             seen_.insert(key_of(c.stages));

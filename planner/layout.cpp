@@ -4,6 +4,7 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -41,8 +42,12 @@ std::string key_of_layout(std::span<const stage> stages) {
 }
 
 sampler::sampler(const hierarchy& machine, int all_up_to)
-    : machine_(machine), takes_all_(machine.ranks() <= all_up_to) {
+    : machine_(machine),
+      rows_(machine),
+      ranks_on_nic_(at(machine.nics.count())),
+      takes_all_(machine.ranks() <= all_up_to) {
     const tree& t = machine.shape;
+    for (const int nic : machine.nics.of_rank) ++ranks_on_nic_[at(nic)];
     for (int l = 0; l < t.depth(); ++l) {
         std::vector<int>& kinds = kind_.emplace_back();
         for (int d = 0; d < t.domains(l); ++d) {
@@ -54,6 +59,9 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
             // Links of other rates make other kinds.
             for (int c = t.first_child(l, d); !machine.levels[at(l)].rates.empty() && c < t.first_child(l, d + 1); ++c)
                 parts.push_back(-1 - rate_number(machine.rate(l, c)));
+            // So do NICs.
+            for (int c = t.first_child(l, d); l == 0 && !machine.nics.empty() && c < t.first_child(l, d + 1); ++c)
+                parts.push_back(-1 - rate_number(nic_share(c)));
             kinds.push_back(kind_of(std::move(parts)));
         }
     }
@@ -62,6 +70,13 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
     takes_few_ = true;
     ranks_.clear(), weights_.clear();
     sample(t.depth() - 1, 0, 1);
+}
+
+// Of the rate of its NIC, what the rank has where all send.
+double sampler::nic_share(int rank) const {
+    if (machine_.nics.empty()) return 0;
+    const int nic = machine_.nics.of(rank);
+    return machine_.nics.rate(nic) / ranks_on_nic_[at(nic)];
 }
 
 int sampler::rate_number(double rate) {
@@ -81,12 +96,14 @@ void sampler::sample(int level, int domain, double weight) {
     const tree& t = machine_.shape;
     const int first = t.first_child(level, domain), last = t.first_child(level, domain + 1) - 1;
     const bool looks = !takes_few_ || looked_into_.emplace(level, kind_[at(level)][at(domain)]).second;
-    std::map<std::pair<int, double>, std::vector<int>> alike;  // the children that are sampled, by kind and rate; the
-                                                               // last of them for the others
-    std::map<int, double> weights;                             // by child
+    // The children that are sampled, by kind and rates; the last of them for the others.
+    std::map<std::tuple<int, double, double>, std::vector<int>> alike;
+    std::map<int, double> weights;  // by child
     for (int child = first; child <= last; ++child) {
         const int kind = level == 0 ? 0 : kind_[at(level - 1)][at(child)];
-        std::vector<int>& chosen = alike[looks ? std::pair(kind, machine_.rate(level, child)) : std::pair(0, 0.0)];
+        std::vector<int>& chosen =
+            alike[looks ? std::tuple(kind, machine_.rate(level, child), level == 0 ? nic_share(child) : 0.0)
+                        : std::tuple(0, 0.0, 0.0)];
         const bool inside = child != first && child != last;
         const bool has_inside = !chosen.empty() && chosen.back() != first;
         if (takes_all_ || chosen.empty() || (looks && (!inside || !has_inside))) chosen.push_back(child);
@@ -165,8 +182,7 @@ sampler::laid_out& sampler::make(std::span<const stage> stages) {
     laid_out& made = known->second;
     if (!is_new) return made;
     if (stages.size() > 1) made.before = &make(stages.first(stages.size() - 1));
-    if (made.before != nullptr) made.what.tiers = made.before->what.tiers;
-    made.what.innermost = made.before == nullptr;
+    if (made.before != nullptr) made.what.tiers = made.before->what.tiers, made.what.before = &made.before->what;
     add_tiers(made.what, stages.back());
     made.has_cuts = stages.back().how == mode::scatter || (made.before != nullptr && made.before->has_cuts);
     for (std::size_t i = 0; i < ranks_.size(); ++i) put(made, i);
@@ -190,7 +206,44 @@ sample_place sampler::stand(const laid_out& l, std::size_t sample) const {
     }
     p.below = l.before == nullptr ? std::vector{1.0} : l.before->weight[sample];
     p.share = p.below.front();
+    if (uses_nics(w)) p.nic = on_nic_of(w, rank, begin);
     return p;
+}
+
+double sampler::share_before(const layout& l, int rank) const {
+    double share = 1;
+    for (const layout* w = l.before; w != nullptr; w = w->before) {
+        if (w->how == mode::replicate) continue;
+        const auto [begin, end] = positions_of(*w, domain_at(*w, w->to, rank));
+        if (w->how == mode::scatter) share /= end - begin;
+        else if (domain_at(*w, w->from, rank) != begin) return 0;
+    }
+    return share;
+}
+
+std::vector<sample_place::on_nic> sampler::on_nic_of(const layout& l, int rank, int first_position) const {
+    std::vector<sample_place::on_nic> result;
+    const int node = machine_.node_levels() - 1, nic = machine_.nics.of(rank),
+              domain = machine_.shape.domain_of(node, rank);
+    for (int r = machine_.shape.first_rank(node, domain); r < machine_.shape.first_rank(node, domain + 1); ++r) {
+        if (machine_.nics.of(r) != nic) continue;
+        const int position = domain_at(l, l.from, r) - first_position;
+        if (result.empty() || result.back().position != position) result.push_back({position, 0});
+        result.back().vectors += share_before(l, r);
+    }
+    return result;
+}
+
+std::vector<std::pair<int, double>> sampler::nics_of(const layout& l, int position) const {
+    std::vector<std::pair<int, double>> result;
+    const bool is_last = position == domain_at(l, l.from, machine_.ranks() - 1);
+    const int end = is_last ? machine_.ranks() : first_rank(l, l.from, position + 1);
+    for (int r = first_rank(l, l.from, position); r < end; ++r) {
+        const int nic = machine_.nics.of(r);
+        if (result.empty() || result.back().first != nic) result.emplace_back(nic, 0);
+        result.back().second += share_before(l, r);
+    }
+    return result;
 }
 
 // Cuts what the rank holds where the owners of any sibling's part change.

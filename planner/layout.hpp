@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/plan_data.hpp"
+#include "planner/link_rows.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
@@ -27,7 +28,13 @@ struct sample_place {
     struct block {
         int first = 0, positions = 1;
     };
-    std::vector<block> blocks;  ///< positions under the rank's domain at each height above its position's
+    /// Ranks that leave the node by the sampled rank's NIC, in one position.
+    struct on_nic {
+        int position = 0;
+        double vectors = 0;  ///< that they hold together
+    };
+    std::vector<on_nic> nic = {};  ///< by position; empty where the file has no NICs, or the stage stays in a node
+    std::vector<block> blocks;     ///< positions under the rank's domain at each height above its position's
 };
 
 /// Stages over a machine, as far as prices depend on them and not on their algorithms. Heights count the nested domains
@@ -43,7 +50,7 @@ struct layout {
     std::vector<tier> tiers;  ///< by height
     int from = 0, to = 0;     ///< heights of the last stage's positions and of its domains
     mode how = mode::scatter;
-    bool innermost = true;
+    const layout* before = nullptr;    ///< of the stages before the last one
     std::vector<sample_place> places;  ///< in the last stage, by sample
 };
 
@@ -70,6 +77,15 @@ public:
     int domain_at(const layout& l, int height, int rank) const;
     /// Returns the first rank of a domain of a height.
     int first_rank(const layout& l, int height, int domain) const;
+    /// Returns the part of the vector that a rank holds when the last stage begins.
+    double share_before(const layout& l, int rank) const;
+    /// Returns true if some messages of the last stage leave their node by a NIC.
+    bool uses_nics(const layout& l) const {
+        return rows_.passes_nic(l.tiers[static_cast<std::size_t>(l.to - 1)].level);
+    }
+    /// The NICs by which the ranks of a position leave their node, and the vectors that they hold together.
+    std::vector<std::pair<int, double>> nics_of(const layout& l, int position) const;
+    const link_rows& rows() const noexcept { return rows_; }
 
 private:
     using cuts = std::vector<double>;  // of the vector, between pieces of different owners; 0 and 1 included
@@ -102,7 +118,12 @@ private:
     const cuts* mixed_cuts(laid_out& l, int domain);
     const cuts& cuts_after(laid_out& l, int domain);
 
+    double nic_share(int rank) const;
+    std::vector<sample_place::on_nic> on_nic_of(const layout& l, int rank, int first_position) const;
+
     const hierarchy& machine_;
+    link_rows rows_;
+    std::vector<int> ranks_on_nic_;
     std::map<std::vector<int>, int> kinds_;  // by those of the children
     std::map<double, int> rates_;            // numbered
     std::vector<std::vector<int>> kind_;     // of each domain of each level

@@ -28,7 +28,7 @@ load_tally::load_tally(const phase_setting& setting)
       ranks_(setting.where.places.size()),
       inside_of_(setting.where.places.size()) {
     for (const level& l : setting.machine.levels) made_.slowness.push_back(setting.slowness(l));
-    made_.links.resize(ranks_.size() * at(setting.machine.depth()) * 2);
+    made_.links.resize(ranks_.size() * at(setting.samples.rows().count()) * 2);
     made_.shared_cores = setting.machine.shared_cores();
 }
 
@@ -50,7 +50,14 @@ double load_tally::time_inside(std::size_t sample) const {
     for (int h = 0; h <= setting_.where.from; ++h)
         if (setting_.where.tiers[at(h)].linked() && !setting_.on_ring(h))
             time = std::max(time, p.below[at(h)] / setting_.rate(sample, h));
-    return time;
+    return std::max(time, time_on_nic(sample));
+}
+
+// Where positions are nodes, or hold several, all that they send leaves by NICs.
+double load_tally::time_on_nic(std::size_t sample) const {
+    const sample_place& p = setting_.place_of(sample);
+    if (p.nic.empty() || !setting_.leaves_nodes(setting_.where.from)) return 0;
+    return p.nic.front().vectors / setting_.nic_rate(sample);
 }
 
 void load_tally::add_steps(const exchange& steps, double busiest, double largest, int level, double latency) {
@@ -92,7 +99,11 @@ void load_tally::count(std::vector<message_load>& messages, const message_load& 
 void load_tally::pass(std::size_t sample, int height, const link_use& vectors) {
     const layout::tier& r = setting_.where.tiers[at(height)];
     if (!r.linked()) return;
-    double* link = &made_.links[(sample * at(setting_.machine.depth()) + at(r.level)) * 2];
+    pass_row(sample, r.level, vectors);
+}
+
+void load_tally::pass_row(std::size_t sample, int row, const link_use& vectors) {
+    double* link = &made_.links[(sample * at(setting_.samples.rows().count()) + at(row)) * 2];
     link[0] += vectors.out;
     link[1] += vectors.in;
 }
@@ -100,6 +111,12 @@ void load_tally::pass(std::size_t sample, int height, const link_use& vectors) {
 void load_tally::note_size(double part, bool between_nodes) {
     made_.largest_part = std::max(made_.largest_part, part);
     if (between_nodes) made_.network_part = std::max(made_.network_part, part);
+}
+
+void load_tally::run_side_by_side() {
+    made_.side_by_side = true;
+    now_.held_startups.clear();
+    now_.held_wire.clear();
 }
 
 void load_tally::end() {

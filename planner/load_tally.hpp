@@ -64,8 +64,12 @@ public:
     void add_processor_time(std::size_t sample, double time) { ranks_[sample].memory += time; }
     /// Adds vectors through the link of the sample's domain of a height, if it has one.
     void pass(std::size_t sample, int height, const link_use& vectors);
+    /// Adds vectors through a link of the sample in any row of links.
+    void pass_row(std::size_t sample, int row, const link_use& vectors);
     /// Notes a message, or a part that a rank works on, of the vector.
     void note_size(double part, bool between_nodes);
+    /// Notes that several rings of the domain run side by side. A rank takes part in one or another all the time.
+    void run_side_by_side();
     /// Ends the domain.
     void end();
 
@@ -79,6 +83,7 @@ private:
     };
 
     double time_inside(std::size_t sample) const;
+    double time_on_nic(std::size_t sample) const;
     void count(std::vector<message_load>& messages, const message_load& more) const;
     double owners_of(const sample_place& p) const;
 

@@ -34,6 +34,7 @@ public:
         }
         find_inside();
         find_domains();
+        find_nics();
         tally.now().held_startups.resize(at(size_));
         tally.now().held_wire.resize(at(size_));
     }
@@ -71,6 +72,15 @@ private:
         }
     }
 
+    // By which NICs the positions leave their nodes. Where they are nodes, that is inside them.
+    void find_nics() {
+        const layout& where = setting_.where;
+        if (!setting_.samples.uses_nics(where)) return;
+        among_nodes_ = setting_.leaves_nodes(where.from);
+        if (among_nodes_) return;
+        for (int i = 0; i < size_; ++i) nics_.push_back(setting_.samples.nics_of(where, tally_.any_place().first + i));
+    }
+
     void count(const exchange& e) {
         double largest = 0, latency = 0;
         int largest_level = setting_.level_at(setting_.where.from);
@@ -81,7 +91,7 @@ private:
             if (m.part > largest || (m.part == largest && level > largest_level))
                 largest = m.part, largest_level = level;
         }
-        const double busiest = std::max(busiest_link(e.times), busiest_inside(e));
+        const double busiest = std::max({busiest_link(e.times), busiest_inside(e), busiest_nic(e.times)});
         hold_lanes(e, (latency + tally_.turn()) * e.startups, busiest * e.times);
         tally_.add_steps(e, busiest, largest, largest_level, latency);
     }
@@ -104,7 +114,40 @@ private:
             d.now[at(from)].out += m.part;
             d.now[at(to)].in += m.part;
         }
-        return setting_.level_at(setting_.where.from + static_cast<int>(h) - 1);
+        const int level = setting_.level_at(setting_.where.from + static_cast<int>(h) - 1);
+        if (!nics_.empty() && setting_.samples.rows().passes_nic(level)) send_by_nics(m);
+        return level;
+    }
+
+    // Ranks of the two positions that have the same place exchange what they hold.
+    void send_by_nics(const exchange::message& m) {
+        const nic_set& all = setting_.machine.nics;
+        const auto &from = nics_[at(m.from)], &to = nics_[at(m.to)];
+        for (const auto& [nic, vectors] : from) nic_now_[nic].out += m.part * vectors;
+        for (const auto& [nic, vectors] : to) nic_now_[nic].in += m.part * vectors;
+        if (all.spine == 0) return;
+        for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
+            const int out = all.rail_of(from[i].first), in = all.rail_of(to[i].first);
+            if (out == in) continue;
+            spine_now_[out].out += m.part * from[i].second;
+            spine_now_[in].in += m.part * to[i].second;
+        }
+    }
+
+    // Of the step, which it ends [s/B].
+    double busiest_nic(int times) {
+        double busiest = 0;
+        const link_rows& rows = setting_.samples.rows();
+        const auto end_step = [&](int row, std::map<int, link_use>& now, std::map<int, link_use>& all) {
+            for (const auto& [link, use] : now) {
+                busiest = std::max(busiest, use.busier() * setting_.network_slowness() / rows.rate(row, link));
+                all[link] += use * times;
+            }
+            now.clear();
+        };
+        end_step(rows.nic_row(), nic_now_, nic_all_);
+        end_step(rows.spine_row(), spine_now_, spine_all_);
+        return busiest;
     }
 
     // Over all hops between two nodes of one dimension of a torus, the shorter way around.
@@ -173,17 +216,33 @@ private:
             if (!setting_.on_ring(h)) tally_.pass(i, h, all_[at(q.position)] * q.below[at(h)]);
         for (const domains_at& d : domains_)
             tally_.pass(i, d.height, d.all[at(d.of_position[at(q.position)])] * q.below.back());
+        pass_nics(i);
+    }
+
+    void pass_nics(std::size_t i) {
+        const sample_place& q = setting_.place_of(i);
+        if (q.nic.empty()) return;
+        const link_rows& rows = setting_.samples.rows();
+        const int rank = setting_.samples.ranks()[i];
+        if (among_nodes_) tally_.pass_row(i, rows.nic_row(), all_[at(q.position)] * q.nic.front().vectors);
+        else tally_.pass_row(i, rows.nic_row(), nic_all_[rows.member_of(rows.nic_row(), rank)]);
+        if (setting_.machine.nics.spine > 0)
+            tally_.pass_row(i, rows.spine_row(), spine_all_[rows.member_of(rows.spine_row(), rank)]);
     }
 
     load_tally& tally_;
     const phase_setting& setting_;
     const pattern& pattern_;
     int size_;
-    std::vector<bool> sampled_;                // by position
-    std::multimap<int, std::size_t> samples_;  // by position
-    std::vector<double> inside_;               // by position [s/B]
-    std::vector<domains_at> domains_;          // by height, from the positions' up
-    std::vector<link_use> now_, all_;          // what each position sends and receives, in the step and altogether
+    std::vector<bool> sampled_;                              // by position
+    std::multimap<int, std::size_t> samples_;                // by position
+    std::vector<double> inside_;                             // by position [s/B]
+    std::vector<domains_at> domains_;                        // by height, from the positions' up
+    bool among_nodes_ = false;                               // positions are nodes, or hold several
+    std::vector<std::vector<std::pair<int, double>>> nics_;  // by position: NICs, and vectors sent by each
+    std::map<int, link_use> nic_now_, nic_all_;              // by NIC
+    std::map<int, link_use> spine_now_, spine_all_;          // by rail
+    std::vector<link_use> now_, all_;  // what each position sends and receives, in the step and altogether
     std::vector<std::pair<std::size_t, int>> touched_;  // links that the step uses: index into domains_, domain
 };
 

@@ -43,6 +43,11 @@ void add_nccl_stage(load_tally& tally) {
             tally.pass(i, h, {vectors, vectors});
             now.wire = std::max(now.wire, vectors / s.rate(i, h));
         }
+        // Inside nodes NCCL hands data to whichever NIC is free.
+        if (q.nic.empty() || !s.leaves_nodes(s.where.from)) continue;
+        const double vectors = through * q.nic.front().vectors;
+        tally.pass_row(i, s.samples.rows().nic_row(), {vectors, vectors});
+        now.wire = std::max(now.wire, vectors / s.nic_rate(i));
     }
 }
 

@@ -51,7 +51,7 @@ private:
     }
 
     // The vector comes from the caller, and is to be where peers reach it.
-    bool copies_in() const { return !setting_.down && setting_.where.innermost && !setting_.in_scratch; }
+    bool copies_in() const { return !setting_.down && setting_.where.before == nullptr && !setting_.in_scratch; }
 
     // The part of a member's vector that peers read, on the way up.
     double exposed(int member) const {

@@ -7,6 +7,7 @@
 #include "base/partition.hpp"
 #include "planner/policy.hpp"
 #include "schedule/lower.hpp"
+#include "schedule/node_rings.hpp"
 
 namespace terrace::detail {
 
@@ -130,6 +131,34 @@ pattern chain(int size, bool adds) {
     return made;
 }
 
+// Returns the pattern of rings through nodes, which a program would say at length: one step is like the other. Each
+// ring has an equal part of all shards, or of the vector.
+pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, bool adds) {
+    const std::size_t size = orders.front().size();
+    const double part = 1.0 / static_cast<double>(orders.size());
+    pattern made;
+    made.rings = static_cast<int>(orders.size());
+    made.reduced.assign(size, adds && !has_root ? (static_cast<double>(size) - 1) / static_cast<double>(size) : 0);
+    if (size == 1) return made;
+    exchange step{.messages = {}, .times = static_cast<int>(size) - 1, .startups = static_cast<int>(size) - 1};
+    if (!has_root) {
+        for (const std::vector<int>& order : orders)
+            for (std::size_t i = 0; i < size; ++i)
+                step.messages.push_back({order[i], order[(i + 1) % size], part / static_cast<double>(size)});
+        made.exchanges = {std::move(step)};
+        return made;
+    }
+    for (std::size_t i = 0; i + 1 < size; ++i) {
+        exchange& next = made.exchanges.emplace_back();
+        for (const std::vector<int>& order : orders) {
+            const std::size_t from = adds ? size - 1 - i : i, to = adds ? from - 1 : i + 1;
+            next.messages.push_back({order[from], order[to], part});
+            if (adds) made.reduced[static_cast<std::size_t>(order[to])] += part;
+        }
+    }
+    return made;
+}
+
 bool same(const pattern& a, const pattern& b) {
     const auto near = [](double x, double y) { return std::abs(x - y) < 1e-9; };
     return a.exchanges == b.exchanges && a.circulant == b.circulant &&
@@ -158,6 +187,15 @@ bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
     if (crowds(a, size)) return false;
     return size <= policy.largest_group || of(a, how, false, policy.large_group + 1).circulant ||
            extrapolated(a, how, false, size).has_value();
+}
+
+const pattern& pattern_book::of_rings(mode how, bool down, const std::vector<int>& nodes) {
+    const auto [page, is_new] = rings_.try_emplace({how, down, nodes});
+    if (!is_new) return page->second;
+    std::vector<std::vector<int>> orders = node_rings(nodes, static_cast<int>(nodes.size()));
+    for (std::vector<int>& order : orders)  // the root comes first
+        if (how == mode::root) std::rotate(order.begin(), std::find(order.begin(), order.end(), 0), order.end());
+    return page->second = rings_of(orders, how == mode::root, !down);
 }
 
 const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks) {

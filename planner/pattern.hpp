@@ -32,6 +32,7 @@ struct pattern {
     /// Every position sends what position 0 sends, turned around the group; `exchanges` then hold the messages from
     /// position 0 alone.
     bool circulant = false;
+    int rings = 0;             ///< rings of equal parts through all positions (message_graph::node_rings); 0: none
     bool by_provider = false;  ///< handed over to a provider: it has no exchanges of its own
 };
 
@@ -46,9 +47,12 @@ public:
     bool worth_a_look(const algorithm& a, mode how, int size);
     /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
     const pattern& of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks = {});
+    /// The same of rings through nodes. @param nodes the node of each position
+    const pattern& of_rings(mode how, bool down, const std::vector<int>& nodes);
 
 private:
     std::map<std::tuple<std::string_view, mode, bool, int, std::vector<int>>, pattern> pages_;
+    std::map<std::tuple<mode, bool, std::vector<int>>, pattern> rings_;
 };
 
 }  // namespace terrace::detail

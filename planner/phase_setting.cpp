@@ -21,6 +21,12 @@ double phase_setting::rate(std::size_t sample, int height) const {
     return machine.rate(l, machine.shape.domain_of(l - 1, samples.ranks()[sample])) / slowness(machine.levels[at(l)]);
 }
 
+double phase_setting::nic_rate(std::size_t sample) const {
+    return machine.nics.rate(machine.nics.of(samples.ranks()[sample])) / network_slowness();
+}
+
+double phase_setting::network_slowness() const { return slowness(machine.levels[at(machine.node_levels())]); }
+
 bool phase_setting::on_ring(int height) const { return machine.levels[at(level_at(height))].ring; }
 
 double phase_setting::ring_share(int height) const { return machine.ring_share(level_at(height)); }

@@ -33,6 +33,13 @@ struct phase_setting {
     /// Rate of the link of the sample's domain of a height [B/s].
     double rate(std::size_t sample, int height) const;
 
+    /// Rate of the NIC by which the sample's messages leave its node [B/s].
+    double nic_rate(std::size_t sample) const;
+    /// Slowness of what connects nodes.
+    double network_slowness() const;
+    /// Returns true if messages between domains of a height leave nodes.
+    bool leaves_nodes(int height) const { return samples.rows().passes_nic(level_at(height)); }
+
     /// Returns true if domains of a height are on rings, as nodes of a torus are: their links to neighbours are used by
     /// stages over that dimension alone.
     bool on_ring(int height) const;

@@ -16,15 +16,15 @@ struct stage_cost {
     double latency = 0;  ///< start-ups in it [s]
 };
 struct link_cost {
-    int level = 0;
-    int child = 0;     ///< of the level, over the whole machine: the busiest
+    int row = 0;       ///< of link_rows
+    int child = 0;     ///< of the row, over the whole machine: the busiest
     double bytes = 0;  ///< through it in its busier direction, in the whole call
     double time = 0;   ///< bytes / rate [s]
 };
 struct prediction {
     double time = 0;  ///< [s]
     std::vector<stage_cost> stages;
-    std::vector<link_cost> links;  ///< the busiest link of each level
+    std::vector<link_cost> links;  ///< the busiest link of each row
     double cpu_time = 0;           ///< of the busiest rank: messages and reductions [s]
 };
 
@@ -47,6 +47,9 @@ std::vector<candidate> candidates(const hierarchy& machine, collective what = co
 ///   flat-ring | ring over all ranks           | ring over all ranks       | chain over all ranks, origin "flat-chain"
 ///   two-level | root in the node, ring among  | scatter in the node, ring | root in the node, tree among nodes
 ///             | the roots                     | over the rest             |
+///   flat-rings and two-level-nics are the same with a ring for each rank of a node, so that all NICs are in use:
+///             | rings over all ranks; scatter | rings over all ranks;      | chains over all ranks, "flat-chains";
+///             | in the node, ring outside     | scatter in the node, ring  | no two-level-nics
 ///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
 ///
 /// What runs in the node is whatever is fastest at 1 MiB: shared memory where ranks have it.

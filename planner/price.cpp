@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "planner/link_rows.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
@@ -30,22 +31,23 @@ void price::find_startups() {
 
 // All phases load the same links: their vectors add up, in each direction.
 void price::find_busiest_links(const hierarchy& machine, const sampler& samples) {
-    const std::size_t depth = at(machine.depth());
-    std::vector<double> vectors(samples.ranks().size() * depth * 2), at_rate(vectors.size());
+    const link_rows rows(machine);
+    const std::size_t count = at(rows.count());
+    std::vector<double> vectors(samples.ranks().size() * count * 2), at_rate(vectors.size());
     for (const phase_load* p : phases_)
         for (std::size_t link = 0; link < vectors.size(); ++link) {
             vectors[link] += p->links[link];
-            at_rate[link] += p->links[link] * p->slowness[link / 2 % depth];
+            at_rate[link] += p->links[link] * p->slowness[at(rows.level(static_cast<int>(link / 2 % count)))];
         }
-    for (int l = 0; l < machine.depth(); ++l) {
-        link_cost& busiest = links_.emplace_back(link_cost{.level = l});
+    for (int row = 0; row < rows.count(); ++row) {
+        link_cost& busiest = links_.emplace_back(link_cost{.row = row});
         for (std::size_t i = 0; i < samples.ranks().size(); ++i) {
-            const std::size_t link = (i * depth + at(l)) * 2;
-            const int child = machine.shape.domain_of(l - 1, samples.ranks()[i]);
-            const double time = std::max(at_rate[link], at_rate[link + 1]) / machine.rate(l, child);
+            const std::size_t link = (i * count + at(row)) * 2;
+            const int child = rows.member_of(row, samples.ranks()[i]);
+            const double time = std::max(at_rate[link], at_rate[link + 1]) / rows.rate(row, child);
             if (time <= busiest.time * (1 + policy.rounding)) continue;
             const double bytes = std::max(vectors[link], vectors[link + 1]);
-            busiest = {.level = l, .child = child, .bytes = bytes, .time = time};
+            busiest = {.row = row, .child = child, .bytes = bytes, .time = time};
         }
         link_time_ = std::max(link_time_, busiest.time);
     }

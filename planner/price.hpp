@@ -56,7 +56,7 @@ private:
     collective what_;
     std::vector<leg> legs_;
     std::vector<const phase_load*> phases_;  // of the legs, those that are run
-    std::vector<link_cost> links_;           // the busiest of each level; bytes and time per byte of the vector
+    std::vector<link_cost> links_;           // the busiest of each row; bytes and time per byte of the vector
     double link_time_ = 0;                   // of the busiest link [s/B]
     double startups_ = 0;                    // that wait for one another, on the longest route [s]
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.

@@ -26,7 +26,7 @@ std::shared_ptr<const stage_price> copies(const hierarchy& machine, const sample
     phase_load p;
     p.shared_cores = machine.shared_cores();
     p.slowness.assign(at(machine.depth()), 1);
-    p.links.resize(samples.ranks().size() * at(machine.depth()) * 2);
+    p.links.resize(samples.ranks().size() * at(samples.rows().count()) * 2);
     std::vector<processor_load> loads;
     for (const int rank : samples.ranks())
         loads.push_back({{}, {}, static_cast<float>(vectors(rank) * access_time(machine))});

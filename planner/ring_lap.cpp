@@ -42,6 +42,18 @@ std::vector<int> hops_inside(const load_tally& tally, std::size_t height) {
     return hops_of(tally.setting(), tally.any_place().first + longest.first, longest.positions);
 }
 
+// Returns the time that a vector takes on the slowest of the NICs by which positions leave their node [s/B].
+double time_on_nics(const load_tally& tally) {
+    const phase_setting& s = tally.setting();
+    double time = 0;
+    for (const std::size_t i : tally.samples()) {
+        const sample_place& q = s.place_of(i);
+        for (const sample_place::on_nic& of : q.nic)
+            if (of.position == q.position) time = std::max(time, of.vectors / s.nic_rate(i));
+    }
+    return time;
+}
+
 }  // namespace
 
 bool is_ring(const pattern& p) {
@@ -54,7 +66,7 @@ bool is_ring(const pattern& p) {
     return size > 2 && !p.exchanges.empty() && std::all_of(p.exchanges.begin(), p.exchanges.end(), all_to_next);
 }
 
-void add_lap(load_tally& tally) {
+void add_lap(load_tally& tally, int rings) {
     const phase_setting& s = tally.setting();
     const sample_place& any = tally.any_place();
     const double part = 1.0 / any.positions, piece = part * tally.largest_piece();
@@ -66,10 +78,11 @@ void add_lap(load_tally& tally) {
         const int h = s.where.from + static_cast<int>(height), number = s.level_at(h);
         const device_rates rates = s.rates_on(s.machine.levels[at(number)]);
         if (s.where.tiers[at(h)].linked()) wire = std::max(wire, part * any.below.back() / rates.bandwidth);
+        if (s.leaves_nodes(h)) wire = std::max(wire, part / rings * time_on_nics(tally));
         if (hops[height] == 0) continue;
         ring_hop hop{.latency = rates.step + tally.turn(),
                      .wire = wire,
-                     .message = s.messages(piece, number, 1),
+                     .message = s.messages(piece / rings, number, 1),
                      .memory = piece * s.handling_time(number),
                      .count = hops[height],
                      .within = {}};

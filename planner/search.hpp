@@ -21,10 +21,13 @@ std::vector<priced_candidate> search(pricer& prices, collective what);
 /// Returns the names of a collective's baselines, in the order in which they stand among candidates.
 std::vector<std::string_view> baseline_names(collective what);
 
+/// Returns true if a baseline is among the machine's candidates: those over all NICs where nodes have several.
+bool is_candidate(const hierarchy& machine, std::string_view name) noexcept;
+
 /// Returns baseline(), of a machine whose prices are at hand.
 candidate named_baseline(pricer& prices, std::string_view name, collective what);
 
-/// Returns the indices of the baselines that no plan may be predicted slower than: flat ring and two-level.
+/// Returns the indices of the baselines that no plan may be predicted slower than: all but central.
 std::vector<std::size_t> floor_of(std::span<const priced_candidate> list);
 
 }  // namespace terrace::detail

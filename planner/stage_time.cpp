@@ -22,7 +22,7 @@ double time_of(const std::vector<message_load>& messages, double bytes) {
 }
 
 double together(const phase_load& p, double wire, double processor) {
-    return p.in_memory ? std::max(wire, processor) : wire + processor;
+    return p.in_memory || p.side_by_side ? std::max(wire, processor) : wire + processor;
 }
 
 double passing_time(const phase_load& p, const ring_hop& h, double bytes) {

@@ -71,9 +71,10 @@ struct phase_load {
     std::vector<message_load> path;          ///< the largest message of each step: they wait for one another
     double path_memory = 0;                  ///< copies these and adds them up [s/B]
     int shared_cores = 0;                    ///< cores that all ranks share; 0: each has its own
-    bool in_memory = true;    ///< processors move all data themselves: links and processors are busy at once
-    double network_part = 0;  ///< the largest message between nodes
-    double largest_part = 0;  ///< the largest message
+    bool in_memory = true;      ///< processors move all data themselves: links and processors are busy at once
+    bool side_by_side = false;  ///< several rings: while one is on the wire, processors work for others
+    double network_part = 0;    ///< the largest message between nodes
+    double largest_part = 0;    ///< the largest message
 };
 
 /// The load of a stage. Candidates that have the stage at the same place share it, of all collectives.

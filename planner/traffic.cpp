@@ -31,10 +31,24 @@ void add_domain(load_tally& tally, const pattern& p) {
     else if (p.by_provider) add_memory_stage(tally);
     else if (p.circulant) add_circulant(tally, p);
     else add_messages(tally, p);
+    if (p.rings > 1) tally.run_side_by_side();
     const bool on_ring = s.on_ring(s.where.from);
-    if (s.where.how == mode::scatter && is_ring(p) && !on_ring) add_lap(tally);
+    if (s.where.how == mode::scatter && (is_ring(p) || p.rings > 0) && !on_ring) add_lap(tally, std::max(1, p.rings));
     if (on_ring && s.where.to == s.where.from + 1) add_in_turn(tally, p);
     add_reductions(tally, p);
+}
+
+// The node of each position in a sample's domain, counted from the first one's.
+std::vector<int> nodes_of(const phase_setting& s, std::size_t sample) {
+    const sample_place& q = s.place_of(sample);
+    std::vector<int> nodes;
+    for (int i = 0; i < q.positions; ++i) {
+        const int rank = s.samples.first_rank(s.where, s.where.from, q.first + i);
+        nodes.push_back(s.machine.shape.domain_of(s.machine.node_levels() - 1, rank));
+    }
+    const int first = nodes.front();
+    for (int& node : nodes) node -= first;
+    return nodes;
 }
 
 // Positions of a circulant pattern under one domain: m consecutive ones of a group.
@@ -64,6 +78,7 @@ private:
         for (const std::size_t i : tally_.samples()) {
             pass_above(i, e);
             pass_inside(i, e, sent);
+            pass_nic(i, e);
             for (const exchange::message& m : e.messages) add_ends(i, m, e.times);
         }
         tally_.add_steps(e, busiest_, largest_, largest_level_, latency_);
@@ -95,6 +110,45 @@ private:
             tally_.pass(i, h, {through * q.below[at(h)] * e.times, through * q.below[at(h)] * e.times});
             if (ring) busiest_ = std::max(busiest_, through * q.below.back() / setting_.rate(i, h));
         }
+    }
+
+    // The NIC by which messages leave the sample's node, and the spine between rails.
+    void pass_nic(std::size_t i, const exchange& e) {
+        const sample_place& q = setting_.place_of(i);
+        if (q.nic.empty()) return;
+        const sample_place::block node = positions_of_node(q);
+        link_use nic, spine;
+        for (const sample_place::on_nic& on : q.nic)
+            for (const exchange::message& m : e.messages)
+                for (const bool sends : {true, false}) {
+                    const int peer = wrap(on.position + (sends ? m.to : -m.to), size_);
+                    if (peer >= node.first && peer < node.first + node.positions) continue;
+                    (sends ? nic.out : nic.in) += m.part * on.vectors;
+                    if (crosses_spine(q, on.position, peer)) (sends ? spine.out : spine.in) += m.part * on.vectors;
+                }
+        const link_rows& rows = setting_.samples.rows();
+        tally_.pass_row(i, rows.nic_row(), nic * e.times);
+        busiest_ = std::max(busiest_, nic.busier() / setting_.nic_rate(i));
+        if (setting_.machine.nics.spine == 0) return;
+        // All nodes on the rail do the same.
+        spine = spine * setting_.machine.nics.nodes();
+        tally_.pass_row(i, rows.spine_row(), spine * e.times);
+        busiest_ = std::max(busiest_, spine.busier() * setting_.network_slowness() / setting_.machine.nics.spine);
+    }
+
+    // Those under the node that a place is in: where positions are nodes, or hold several, itself.
+    sample_place::block positions_of_node(const sample_place& q) const {
+        int h = setting_.where.from;
+        while (!setting_.leaves_nodes(h)) ++h;
+        return h == setting_.where.from ? sample_place::block{q.position, 1}
+                                        : q.blocks[at(h - setting_.where.from - 1)];
+    }
+
+    bool crosses_spine(const sample_place& q, int a, int b) const {
+        const auto first_rank = [&](int position) {
+            return setting_.samples.first_rank(setting_.where, setting_.where.from, q.first + position);
+        };
+        return setting_.machine.nics.spine > 0 && setting_.samples.rows().passes_spine(first_rank(a), first_rank(b));
     }
 
     void add_ends(std::size_t i, const exchange::message& m, int times) {
@@ -130,7 +184,9 @@ phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
         const int size = setting.place_of(samples.front()).positions;
         if (size == 1) continue;
         tally.begin(samples);
-        add_domain(tally, patterns.of(setting.by, setting.where.how, setting.down, size, setting.blocks));
+        const bool rings = setting.by.graph == message_graph::node_rings;
+        add_domain(tally, rings ? patterns.of_rings(setting.where.how, setting.down, nodes_of(setting, samples.front()))
+                                : patterns.of(setting.by, setting.where.how, setting.down, size, setting.blocks));
         tally.end();
     }
     return tally.finish();

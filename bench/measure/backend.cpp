@@ -128,13 +128,15 @@ std::unique_ptr<backend> make_planned(const setting& s, std::string_view name) {
 std::unique_ptr<backend> make_library(const setting& s, std::string_view) { return std::make_unique<mpi_library>(s); }
 std::unique_ptr<backend> make_nccl(const setting& s, std::string_view) { return make_nccl_backend(s); }
 
-constexpr std::array<backend_kind, 8> kinds{{
+constexpr std::array<backend_kind, 10> kinds{{
     {"hierarchical", "what the plan says", true, true, make_planned},
     {"sequential", "the same in one piece: each stage begins when the one before is complete", true, true,
      make_planned},
     {"staged", "the best plan of reduce-scatters and allgathers alone", true, true, make_planned},
     {"flat-ring", "one ring over all ranks; with a root a chain", true, true, make_planned},
+    {"flat-rings", "a ring for each rank of a node, so that all NICs are in use", true, true, make_planned},
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},
+    {"two-level-nics", "the same with a ring for each rank of a node", true, true, make_planned},
     {"central", "reduce to one rank, broadcast", true, true, make_planned},
     {"mpi", "MPI's own, out of place; of host buffers", true, false, make_library},
     {"nccl", "NCCL's own among all ranks; of device buffers", false, true, make_nccl},

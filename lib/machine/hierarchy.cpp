@@ -176,11 +176,21 @@ hierarchy part_of(const hierarchy& whole, std::span<const int> ranks) {
     }
     if (nodes == whole.depth()) part.hosts = whole.hosts;
     part.shape = tree(std::move(children));
+    part.nics = part_of(whole.nics, whole.node_sizes(), ranks);
+    limit_to_nics(part);
     for (int l = whole.torus_level(); l < whole.depth() && part.ranks() < whole.ranks(); ++l) {
         part.levels[at(l)].ring = false;
         part.levels[at(l)].bandwidth *= whole.ring_share(l);
     }
     return part;
+}
+
+void limit_to_nics(hierarchy& h) {
+    const int l = h.node_levels();
+    if (h.nics.empty() || l == h.depth()) return;
+    std::vector<double> rates = h.nics.node_rates();
+    for (int node = 0; node < h.nics.nodes(); ++node) rates[at(node)] = std::min(rates[at(node)], h.rate(l, node));
+    h.levels[at(l)] = with_rates(std::move(h.levels[at(l)]), std::move(rates));
 }
 
 // A child's way into a level is as fast as the slowest of the networks on it, those that are left out included.
@@ -206,6 +216,7 @@ hierarchy without_idle_levels(const hierarchy& h) {
         narrow.clear();
     }
     result.shape = tree(std::move(children));
+    if (result.node_levels() < result.depth()) result.nics = h.nics;
     return result;
 }
 

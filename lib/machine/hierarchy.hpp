@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/range.hpp"
+#include "machine/nics.hpp"
 
 namespace terrace::detail {
 
@@ -102,6 +103,7 @@ struct hierarchy {
     tree shape;
     terrace::detail::processors processors = {};
     std::vector<std::string> hosts = {};  ///< the nodes' names, in order; empty where the file names none
+    nic_set nics = {};                    ///< of the nodes; the link of a node is at most as fast as those in use
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
@@ -132,6 +134,9 @@ int ring_hops(int from, int to, int size) noexcept;
 hierarchy part_of(const hierarchy& whole, std::span<const int> ranks);
 /// The same ranks without the levels that join nothing, where a domain has one child; one level stays.
 hierarchy without_idle_levels(const hierarchy& h);
+
+/// Makes the link of each node at most as fast as the NICs that its ranks use.
+void limit_to_nics(hierarchy& h);
 
 /// The level with these bandwidths of its children's links, [B/s].
 level with_rates(level l, std::vector<double> rates);

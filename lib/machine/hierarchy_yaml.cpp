@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include <terrace/error.hpp>
 
 #include "base/hosts.hpp"
+#include "base/index.hpp"
 #include "base/units.hpp"
 
 namespace terrace::detail {
@@ -182,7 +184,7 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
 
 level read_level(const document& map) {
     map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts",
-                    "nccl", "mpi"});
+                    "nics", "nccl", "mpi"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -315,7 +317,7 @@ void read_domain_names(const std::vector<document>& levels, hierarchy& h) {
                           h.levels[l].name, "domains");
 }
 
-std::string write_level(const level& l, std::optional<int> size, const std::string& hosts) {
+std::string write_level(const level& l, std::optional<int> size, const std::string& hosts, const std::string& nics) {
     std::string text = fmt::format("{{name: {}", yaml_scalar(l.name));
     if (size) text += fmt::format(", size: {}", *size);
     text += fmt::format(", fabric: {}", to_string(l.medium));
@@ -330,6 +332,7 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
                              value == field.format(default_rates(l.medium).overhead);
         if (!implied) text += fmt::format(", {}: {}", field.key, value);
     }
+    if (!nics.empty()) text += fmt::format(", nics: {}", nics);
     if (l.ring) text += ", links: ring";
     for (const device_key& key : device_keys) {
         if (!(l.*key.given)) continue;
@@ -390,27 +393,58 @@ std::vector<std::string> read_names(const document& list) {
     return names;
 }
 
-hierarchy read_hierarchy(const document& map) {
+hierarchy read_hierarchy(const document& map, bool of_nodes) {
     const std::vector<document> items = map.at("levels").items();
     hierarchy h;
     h.levels = read_levels(map.at("levels"));
     h.shape = read_shape(map, h.levels);
     check_rates(items, h);
     check_rings(items, h);
+    read_level_nics(items, h, of_nodes);
     h.processors = read_processors(map);
     read_domain_names(items, h);
     h.hosts = read_hosts(items, h);
     return h;
 }
 
+void read_level_nics(const std::vector<document>& levels, hierarchy& h, bool of_nodes) {
+    const auto network = static_cast<std::size_t>(h.node_levels());
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+        if (!levels[l].has("nics")) continue;
+        const document entry = levels[l].at("nics");
+        if (l != network)
+            entry.fail(network == levels.size()
+                           ? "NICs connect nodes; give them to an infiniband or ethernet level"
+                           : fmt::format("NICs connect nodes; move them to level \"{}\"", h.levels[network].name));
+        level& of = h.levels[l];
+        if (of.ring) entry.fail("the links of a torus are those of its dimensions; leave nics out");
+        const bool given = levels[l].has("bandwidth"), of_nics = entry.is_sequence() || entry.has("bandwidth");
+        const int node_level = static_cast<int>(l);
+        const auto node_rate = [&](int node) {
+            return given ? h.rate(node_level, node) : std::numeric_limits<double>::infinity();
+        };
+        h.nics = read_nics(entry, h.node_sizes(), node_rate, default_rates(of.medium).bandwidth);
+        if (of_nodes && entry.is_map() && entry.has("ranks"))
+            entry.at("ranks").fail("the ranks of a node come with its description; leave this out");
+        std::vector<double> rates = h.nics.node_rates(of_nodes);
+        for (int node = 0; given && node < h.nics.nodes(); ++node)
+            rates[at(node)] = std::min(rates[at(node)], h.rate(node_level, node));
+        if (!given) of.bandwidth_assumed = !of_nics;
+        of = with_rates(std::move(of), std::move(rates));
+        of = normalised(std::move(of));
+    }
+}
+
 std::string write_hierarchy(const hierarchy& h, int indent) {
     const bool uniform = h.shape.uniform();
     std::string text = fmt::format("{:{}}levels:\n", "", indent);
+    const std::size_t nics = h.nics.empty() ? h.levels.size() : static_cast<std::size_t>(h.node_levels());
     const std::size_t named = h.hosts.empty() ? h.levels.size() : host_levels(h).back();
     for (std::size_t l = 0; l < h.levels.size(); ++l)
-        text += fmt::format("{:{}}  - {}\n", "", indent,
-                            write_level(h.levels[l], uniform ? h.shape.uniform_size(static_cast<int>(l)) : std::nullopt,
-                                        l == named ? fold_hosts(h.hosts) : ""));
+        text += fmt::format(
+            "{:{}}  - {}\n", "", indent,
+            write_level(h.levels[l], uniform ? h.shape.uniform_size(static_cast<int>(l)) : std::nullopt,
+                        l == named ? fold_hosts(h.hosts) : "", l == nics ? write_nics(h.nics, h.node_sizes()) : ""));
     if (h.processors.reduction > 0)
         text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.processors.reduction));
     if (h.processors.cores > 0) text += fmt::format("{:{}}cores: {}\n", "", indent, h.processors.cores);

@@ -18,12 +18,15 @@ inline constexpr double slowest_link = 1, fastest_link = 1e17;
 /// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth,
 /// latency]` marks rates that are written out. `names:` are those of a level's domains. `reduction:` and `cores:` may
 /// stand beside `levels:`. @throws input_error
-hierarchy read_hierarchy(const document& map);
+/// @param of_nodes true if the ranks of these levels are nodes, the inside of which is described elsewhere
+hierarchy read_hierarchy(const document& map, bool of_nodes = false);
 
 /// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and what stands
 /// beside them.
 std::vector<level> read_levels(const document& list);
 processors read_processors(const document& map);
+/// Reads `nics:` of the level whose children are nodes, once the shape is known. @throws input_error
+void read_level_nics(const std::vector<document>& levels, hierarchy& h, bool of_nodes);
 /// One rate, in the limits of files; the bandwidth of one link where so many count together.
 double read_bandwidth(const document& entry, double links = 1);
 double read_latency(const document& entry);

@@ -197,6 +197,15 @@ ownership part_of(const ownership& whole, const routes& all, int route, std::int
     return part;
 }
 
+// Rings through nodes go by which members share one.
+void tell_nodes(const hierarchy& machine, composed_stage& s) {
+    for (group& g : s.groups) {
+        std::vector<int> nodes;
+        for (const int rank : g.members()) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, rank));
+        g = g.with_nodes(std::move(nodes));
+    }
+}
+
 composition compose_request(const hierarchy& machine, const composition_request& asked) {
     composition made;
     made.ranks = machine.ranks();
@@ -218,6 +227,8 @@ composition compose_request(const hierarchy& machine, const composition_request&
     }
     std::stable_sort(made.owners.begin(), made.owners.end(),
                      [](const owned& a, const owned& b) { return a.part.begin < b.part.begin; });
+    for (composed_stage& s : made.stages)
+        if (s.by != nullptr && s.by->graph == message_graph::node_rings) tell_nodes(machine, s);
     return made;
 }
 

@@ -8,7 +8,7 @@
 namespace terrace::detail {
 
 group::group(std::vector<int> members, std::vector<range> shards, int root, int ordinal, int position)
-    : lists_(std::make_shared<const lists>(lists{std::move(members), std::move(shards)})),
+    : lists_(std::make_shared<const lists>(lists{std::move(members), std::move(shards), {}})),
       root_(root),
       ordinal_(ordinal),
       position_(position) {}
@@ -29,8 +29,16 @@ group group::seen_from(int position) const {
     return same;
 }
 
+group group::with_nodes(std::vector<int> nodes) const {
+    group same = *this;
+    same.lists_ = std::make_shared<const lists>(lists{members(), shards(), std::move(nodes)});
+    return same;
+}
+
 group group::with_shards(std::vector<range> shards) const {
-    return {members(), std::move(shards), root_, ordinal_, position_};
+    group same = *this;
+    same.lists_ = std::make_shared<const lists>(lists{members(), std::move(shards), nodes()});
+    return same;
 }
 
 int group::position_of(int rank) const noexcept {

@@ -26,11 +26,16 @@ public:
     group seen_from(int position) const;
     /// Returns the group as a rank sees it, which is a member.
     group seen_by(int rank) const { return seen_from(position_of(rank)); }
+    /// Returns the group with the nodes of its members.
+    /// @param nodes by position, members of one node next to each other
+    group with_nodes(std::vector<int> nodes) const;
     /// Returns the group with other shards.
     group with_shards(std::vector<range> shards) const;
 
     const std::vector<int>& members() const noexcept { return lists_->members; }
     const std::vector<range>& shards() const noexcept { return lists_->shards; }
+    /// The node of each member, by position; empty where that is unknown, or does not matter.
+    const std::vector<int>& nodes() const noexcept { return lists_->nodes; }
     int size() const noexcept { return static_cast<int>(members().size()); }
     /// Returns all shards together.
     range whole() const noexcept { return {shards().front().begin, shards().back().end}; }
@@ -60,6 +65,7 @@ private:
     struct lists {
         std::vector<int> members;
         std::vector<range> shards;
+        std::vector<int> nodes = {};
         bool operator==(const lists&) const = default;
     };
 

@@ -175,7 +175,7 @@ composition alone(const composed_stage& s, const group& g) {
                         .steps_up = s.steps_up,
                         .steps_down = s.steps_down,
                         .largest = size,
-                        .groups = {group(std::move(members), std::move(shards), g.root())},
+                        .groups = {group(std::move(members), std::move(shards), g.root()).with_nodes(g.nodes())},
                         .of_rank = std::vector(at(size), std::vector{0})});
     return c;
 }

@@ -17,6 +17,7 @@ enum class message_graph : std::uint8_t {
     one_neighbour,    ///< all messages of a stage move one position on, in one direction around the group
     both_neighbours,  ///< every position sends to both neighbours at once: needs links of its own in both directions
     tree,             ///< no position is given anything by two others: ceil(lg p) messages from the root to the last
+    node_rings,       ///< around several rings through each node, of a group that knows the nodes of its members
     all_at_once,      ///< straight from whoever has data to whoever gets it, and no message waits for another
 };
 

@@ -79,6 +79,22 @@ void append_domains(std::string& text, const hierarchy& h, const likeness& like,
 
 // ---- JSON -----------------------------------------------------------------------------------------------------------
 
+// By node: the rates of its NICs, and which of them each of its ranks uses.
+json nics_json(const hierarchy& h) {
+    const nic_set& nics = h.nics;
+    json rates = json::array(), of_rank = json::array();
+    for (int node = 0, rank = 0; node < nics.nodes(); ++node) {
+        json& of_node = rates.emplace_back(json::array());
+        for (int nic = nics.first_of(node); nic < nics.first_of(node + 1); ++nic) of_node.push_back(nics.rate(nic));
+        json& places = of_rank.emplace_back(json::array());
+        for (; rank < h.ranks() && nics.node_of(nics.of(rank)) == node; ++rank)
+            places.push_back(nics.rail_of(nics.of(rank)));
+    }
+    json made = {{"rates_bytes_per_s", std::move(rates)}, {"of_rank", std::move(of_rank)}, {"rails", nics.rails}};
+    if (nics.spine > 0) made["spine_bytes_per_s"] = nics.spine;
+    return made;
+}
+
 json level_json(const hierarchy& h, int l) {
     const level& v = h.levels[at(l)];
     json assumed = json::array();
@@ -93,6 +109,7 @@ json level_json(const hierarchy& h, int l) {
                  {"assumed", std::move(assumed)},
                  {"node_level", l < h.node_levels()}};
     if (!v.rates.empty()) made["bandwidths_bytes_per_s"] = v.rates;
+    if (l == h.node_levels() && !h.nics.empty()) made["nics"] = nics_json(h);
     return made;
 }
 
@@ -208,6 +225,8 @@ std::string describe_text(const topology& t) {
                                    counted(static_cast<int>(h.node_sizes().size()), "node"), shape_text(h.shape),
                                    level_table(h), t.name);
     append_domains(text, h, like, h.depth() - 1, 0, 1);
+    if (!h.nics.empty())
+        text += fmt::format("\nNICs of a node into {}: {}\n", h.levels[at(h.node_levels())].name, nics_text(h.nics));
     if (h.processors.reduction > 0)
         text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.processors.reduction));
     if (h.processors.cores > 0) text += fmt::format("\ncores: {}, which all ranks share\n", h.processors.cores);

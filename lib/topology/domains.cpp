@@ -43,8 +43,11 @@ void check_levels(const std::vector<document>& levels) {
 class domain_reader {
 public:
     domain_reader(const document& map, std::span<const std::string> types)
-        : types_(types), whole_(map.at("domains")), innermost_(types.empty() ? 0 : -1) {
-        check_levels(map.at("levels").items());
+        : types_(types),
+          levels_(map.at("levels").items()),
+          whole_(map.at("domains")),
+          innermost_(types.empty() ? 0 : -1) {
+        check_levels(levels_);
         hierarchy& h = made_.machine;
         h.levels = read_levels(map.at("levels"));
         h.processors = read_processors(map);
@@ -71,6 +74,7 @@ public:
         }
         h.shape = tree(std::move(sizes));
         expect_all(h.hosts.size(), h.node_sizes().size(), "node");
+        read_level_nics(levels_, h, !types_.empty());
         return std::move(made_);
     }
 
@@ -235,6 +239,7 @@ private:
     }
 
     std::span<const std::string> types_;
+    std::vector<document> levels_;
     document whole_;
     int innermost_;  // level of the domains that have no domains inside: 0, or -1 (nodes of a type)
     int node_ = -1;  // level whose domains are nodes; -1: its ranks are

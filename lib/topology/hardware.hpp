@@ -31,6 +31,7 @@ struct part {
     bool used = false;             ///< NICs: some rank's nearest (from place_ranks on)
     int rank = -1;                 ///< the rank of this node that runs here (from place_ranks on)
     std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
+    int nic_number = -1;           ///< ranks: of that NIC among those in use, in the order of the tree
     kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
     std::vector<part> children = {};
 };

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -19,6 +20,7 @@
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats/hwloc.hpp"
+#include "topology/nodes.hpp"
 #include "topology/side_by_side.hpp"
 
 namespace terrace::detail {
@@ -111,9 +113,11 @@ job_node node_of_job(hardware parts, std::span<const affinity> ranks, std::vecto
 
 std::string write_job_node(const job_node& n) {
     std::string text = write_hierarchy(n.levels, 0);
+    std::vector<std::string> nics;
+    for (std::size_t i = 0; n.up && i < n.up->nics.size(); ++i) nics.push_back(format_bandwidth(n.up->nics[i]));
     if (n.up)
-        text += fmt::format("uplink: {{fabric: {}, bandwidth: {}, assumed: {}}}\n", to_string(n.up->medium),
-                            format_bandwidth(n.up->bandwidth), n.up->assumed ? 1 : 0);
+        text += fmt::format("uplink: {{fabric: {}, bandwidth: {}, assumed: {}, nics: [{}]}}\n", to_string(n.up->medium),
+                            format_bandwidth(n.up->bandwidth), n.up->assumed ? 1 : 0, fmt::join(nics, ", "));
     return text;
 }
 
@@ -125,6 +129,7 @@ job_node read_job_node(std::string_view text) {
         const auto medium = parse_fabric(up.at("fabric").text());
         if (!medium) up.fail("an unknown fabric");
         n.up = uplink{*medium, up.at("bandwidth").bandwidth(), up.at("assumed").integer(0, 1) == 1};
+        for (const document& nic : up.at("nics").items()) n.up->nics.push_back(nic.bandwidth());
     }
     return n;
 }
@@ -145,6 +150,9 @@ hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> n
     }
     whole.shape = tree(std::move(children));
     if (are_names(hosts)) whole.hosts = hosts;
+    std::vector<std::optional<uplink>> uplinks;
+    for (const job_node& k : kinds) uplinks.push_back(k.up);
+    add_nics(whole, uplinks, node_kind);
     return without_idle_levels(whole);
 }
 

@@ -344,16 +344,24 @@ void assign_nics(const part_list& parts, const std::vector<int>& ranks) {
     if (cards.empty()) return;
     const std::vector<int> counts = parts.counts(cards);
     std::map<int, std::size_t> turn;
+    std::map<int, std::vector<int>> users;  // by card
     for (const int r : ranks) {
         int place = r;
         while (counts[at(place)] == 0) place = parts.above(place);
         // Preorder: what is in `place` comes right after it.
         const auto first = std::lower_bound(cards.begin(), cards.end(), place);
         const std::size_t choice = turn[place]++ % static_cast<std::size_t>(counts[at(place)]);
-        part& card = parts[*(first + static_cast<std::ptrdiff_t>(choice))];
+        const int number = *(first + static_cast<std::ptrdiff_t>(choice));
+        part& card = parts[number];
         card.used = true;
+        users[number].push_back(r);
         parts[r].nearest_nic = card.name;
         parts[r].nic_within = parts[place].what;
+    }
+    int used = 0;
+    for (const auto& [card, of] : users) {
+        for (const int r : of) parts[r].nic_number = used;
+        ++used;
     }
 }
 
@@ -435,9 +443,17 @@ std::optional<uplink> uplink_of(const part& machine) {
         if (medium == fabric::infiniband) all->medium = medium;
         const double assumed = card.link > 0 ? port_rate(card.link) : 0;
         all->assumed |= card.rate <= 0;
+        const double rate = card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
         ports& in_slot = slots[parts.within(i, kind::slot)];
         ++in_slot.number;
-        in_slot.rate += card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
+        in_slot.rate += rate;
+        all->nics.push_back(rate);
+    }
+    for (int i = 0; all && i < parts.size(); ++i) {
+        const part& p = parts[i];
+        if (p.nic_number < 0) continue;
+        if (all->of_rank.size() <= at(p.rank)) all->of_rank.resize(at(p.rank) + 1);
+        all->of_rank[at(p.rank)] = p.nic_number;
     }
     for (const auto& [slot, ports] : slots) {
         const double link = parts[slot].link > 0 ? parts[slot].link : std::numeric_limits<double>::infinity();

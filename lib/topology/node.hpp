@@ -40,6 +40,8 @@ struct uplink {
         double link;  ///< [B/s]; infinite where the file says nothing
     };
     std::vector<slot> slots = {};
+    std::vector<double> nics = {};  ///< rates of the ports, in the order of the node's parts [B/s]
+    std::vector<int> of_rank = {};  ///< by rank, which of them it uses; empty where ranks are not placed
     /// The bandwidth if the ports had this speed [B/s].
     double with_ports(double speed) const noexcept;
 };

@@ -1,13 +1,16 @@
 #include "topology/nodes.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/side_by_side.hpp"
 
@@ -49,6 +52,9 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
             if (l.name == inner.name)
                 throw usage_error(fmt::format("two levels are named \"{}\", in the node and above it", l.name));
 
+    std::vector<std::optional<uplink>> uplinks;
+    for (const topology& t : types) uplinks.push_back(t.node ? uplink_of(*t.node) : std::nullopt);
+    const std::vector<int> kind_of_node = type_of_node;
     topology whole = types.size() == 1 ? std::move(types.front()) : topology{};
     for (topology& t : types) {
         if (types.size() == 1) break;
@@ -59,7 +65,48 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
     levels.insert(levels.end(), above.levels.begin(), above.levels.end());
     children.insert(children.end(), above.shape.children().begin(), above.shape.children().end());
     whole.machine = {std::move(levels), tree(std::move(children)), above.processors, above.hosts};
+    if (!above.nics.empty()) whole.machine.nics = with_node_sizes(above.nics, whole.machine.node_sizes());
+    add_nics(whole.machine, uplinks, kind_of_node);
+    limit_to_nics(whole.machine);
     return whole;
+}
+
+namespace {
+
+bool has_several(const std::optional<uplink>& up) { return up && up->nics.size() > 1; }
+
+// Ranks use the NICs that are near to them, if the cluster file has as many as the node.
+void place(nic_set& nics, int node, int first_rank, const std::optional<uplink>& up) {
+    if (!up || at(nics.count_of(node)) != up->nics.size()) return;
+    for (std::size_t r = 0; r < up->of_rank.size(); ++r)
+        nics.of_rank[at(first_rank) + r] = nics.first_of(node) + up->of_rank[r];
+}
+
+}  // namespace
+
+void add_nics(hierarchy& machine, std::span<const std::optional<uplink>> kinds, std::span<const int> node_kind) {
+    const int l = machine.node_levels(), nodes = static_cast<int>(node_kind.size());
+    if (l == machine.depth() || machine.levels[at(l)].ring) return;
+    if (machine.nics.empty()) {
+        if (std::none_of(kinds.begin(), kinds.end(), has_several)) return;
+        level& network = machine.levels[at(l)];
+        std::vector<std::vector<double>> rates;
+        std::vector<double> of_node;
+        for (int node = 0; node < nodes; ++node) {
+            const std::optional<uplink>& up = kinds[at(node_kind[at(node)])];
+            of_node.push_back(network.bandwidth_assumed && up ? up->bandwidth : machine.rate(l, node));
+            std::vector<double>& of_nics = rates.emplace_back(up && !up->nics.empty() ? up->nics : std::vector{1.0});
+            const double all = std::accumulate(of_nics.begin(), of_nics.end(), 0.0);
+            for (double& rate : of_nics) rate *= of_node.back() / all;
+        }
+        if (network.bandwidth_assumed)
+            network.bandwidth_assumed = std::any_of(kinds.begin(), kinds.end(),
+                                                    [](const std::optional<uplink>& up) { return !up || up->assumed; });
+        network = normalised(with_rates(std::move(network), std::move(of_node)));
+        machine.nics = shared_nics(rates, machine.node_sizes());
+    }
+    for (int node = 0; node < nodes; ++node)
+        place(machine.nics, node, machine.shape.first_rank(l - 1, node), kinds[at(node_kind[at(node)])]);
 }
 
 int count_gpus(const part& p) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,11 @@ topology with_nodes(const hierarchy& above, topology inside);
 /// The same with several kinds of nodes (side_by_side), whose names are those of the types.
 /// @param type_of_node by node, which of `types` it is
 topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node);
+
+/// Gives the machine's nodes the NICs that their descriptions have, if some node has several. Together they are as fast
+/// as the node's link, or that as they are if it is assumed.
+/// @param kinds what nodes have towards the network, where that is known   @param node_kind by node, which of `kinds`
+void add_nics(hierarchy& machine, std::span<const std::optional<uplink>> kinds, std::span<const int> node_kind);
 
 /// Returns the number of GPUs that the part is or holds.
 int count_gpus(const part& p);

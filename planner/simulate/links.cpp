@@ -7,23 +7,45 @@
 
 namespace terrace::detail {
 
-link_loads::link_loads(const hierarchy& machine) : machine_(machine) {
-    for (int l = 0; l < machine.depth(); ++l) {
+link_loads::link_loads(const hierarchy& machine) : machine_(machine), rows_(machine) {
+    for (int row = 0; row < rows_.count(); ++row) {
         first_.push_back(size());
-        const double share = machine.levels[at(l)].ring ? machine.ring_share(l) : 1;
-        for (int child = 0; child < machine.shape.members(l); ++child)
+        const double share = rows_.is_level(row) && machine.levels[at(row)].ring ? machine.ring_share(row) : 1;
+        for (int child = 0; child < rows_.members(row); ++child)
             for (const bool inward : {false, true})
-                links_.push_back({l, child, inward, machine.rate(l, child) * share, 0, {}});
+                links_.push_back({row, child, inward, rows_.rate(row, child) * share, 0, {}});
     }
-    for (const link_load& link : links_) {
-        const int l = link.level;
-        double below = 0;
-        for (int child = l == 0 ? 0 : machine.shape.first_child(l - 1, link.child);
-             l > 0 && child < machine.shape.first_child(l - 1, link.child + 1); ++child)
-            below += machine.rate(l - 1, child);
+    const std::vector<double> below = rates_below();
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+        const int row = links_[i].row;
         // Data of stages in shared memory come from no link below.
-        limits_.push_back(l == 0 || machine.levels[at(l)].ring || through_memory(machine, l) || link.rate < below);
+        const bool always =
+            row == 0 || (rows_.is_level(row) && (machine.levels[at(row)].ring || through_memory(machine, row)));
+        limits_.push_back(always || links_[i].rate < below[i]);
     }
+}
+
+// By link, what can come to it from the children or ranks below it [B/s].
+std::vector<double> link_loads::rates_below() const {
+    std::vector<double> below(links_.size());
+    const auto add = [&](int row, int child, double rate) {
+        for (const int inward : {0, 1}) below[at(first_[at(row)] + 2 * child + inward)] += rate;
+    };
+    for (int l = 1; l < machine_.depth(); ++l)
+        for (int child = 0; child < machine_.shape.members(l); ++child)
+            for (int c = machine_.shape.first_child(l - 1, child); c < machine_.shape.first_child(l - 1, child + 1);
+                 ++c)
+                add(l, child, machine_.rate(l - 1, c));
+    for (int row = rows_.nic_row(); row < rows_.count(); ++row)
+        for (int rank = 0; rank < machine_.ranks(); ++rank)
+            add(row, rows_.member_of(row, rank), machine_.rate(0, rank));
+    const std::vector<double> of_nics = machine_.nics.node_rates();
+    for (int node = 0; node < machine_.nics.nodes(); ++node)
+        for (const int inward : {0, 1}) {
+            double& most = below[at(first_[at(machine_.node_levels())] + 2 * node + inward)];
+            most = std::min(most, of_nics[at(node)]);
+        }
+    return below;
 }
 
 void link_loads::add(int link, double begin, double end, double bytes) {

@@ -6,13 +6,14 @@
 
 #include "base/partition.hpp"
 #include "machine/hierarchy.hpp"
+#include "planner/link_rows.hpp"
 
 namespace terrace::detail {
 
 /// The load of one direction of one link.
 struct link_load {
-    int level = 0;               ///< the link is that of a child into this level
-    int child = 0;               ///< counted over the whole machine
+    int row = 0;                 ///< of link_rows: the link is that of a child into this level, or a NIC ...
+    int child = 0;               ///< of the row, counted over the whole machine
     bool inward = false;         ///< towards the child; on a ring, from the child downwards rather than upwards
     double rate = 0;             ///< [B/s]
     double bytes = 0;            ///< that have passed
@@ -38,6 +39,13 @@ public:
             }
             f(first + 2 * a);
             f(first + 2 * b + 1);
+        }
+        if (!rows_.passes_nic(top)) return;
+        for (int row = rows_.nic_row(); row < rows_.count(); ++row) {
+            if (row == rows_.spine_row() && !rows_.passes_spine(from, to)) break;
+            const int first = first_[static_cast<std::size_t>(row)];
+            f(first + 2 * rows_.member_of(row, from));
+            f(first + 2 * rows_.member_of(row, to) + 1);
         }
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
@@ -65,14 +73,17 @@ private:
         for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
     }
     fabric medium_of(int link) const {
-        return machine_.levels[static_cast<std::size_t>(links_[static_cast<std::size_t>(link)].level)].medium;
+        const int l = rows_.level(links_[static_cast<std::size_t>(link)].row);
+        return machine_.levels[static_cast<std::size_t>(l)].medium;
     }
     int first_rank(int l, int child) const { return machine_.shape.first_rank(l - 1, child); }
 
+    std::vector<double> rates_below() const;
     void widen();
 
     const hierarchy& machine_;
-    std::vector<int> first_;  // link of each level
+    link_rows rows_;
+    std::vector<int> first_;  // link of each row
     std::vector<link_load> links_;
     std::vector<bool> limits_;
     double interval_ = 1e-6;

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -114,6 +115,31 @@ TEST(samples, part_of_a_cluster) {
               tree::uniform(std::vector{4}));
     EXPECT_THROW(load_machine({.source = node, .slurm = conf, .hosts = "n[007-008]"}), usage_error);
     EXPECT_THROW(load_machine({.source = node, .hosts = "n007"}), usage_error);
+}
+
+// A node's NICs are between nodes what the file says of them, and ranks use the near ones.
+TEST(samples, nics_of_a_cluster) {
+    const auto nodes = [&](const std::string& file, const std::string& network) {
+        const fs::path cluster = temporary("nics.yaml");
+        std::ofstream(cluster) << "terrace_topology: 1\nname: c\nnode: {" << file
+                               << "}\nlevels:\n  - {name: net, size: 2, "
+                               << "fabric: infiniband" << network << "}\n";
+        return load_machine({.source = cluster.string()}).machine;
+    };
+    const std::string nvswitch = "nccl: " + (samples / "nvswitch.xml").string();
+    const hierarchy given = nodes(nvswitch, ", bandwidth: 20 GB/s");
+    EXPECT_EQ(given.nics.of_rank, (std::vector{0, 0, 1, 1, 2, 2, 3, 3}));
+    EXPECT_EQ(given.nics.rates, std::vector<double>(4, 10e9));
+    EXPECT_EQ(given.levels.back().bandwidth, 20e9);
+    const hierarchy found = nodes(nvswitch, "");
+    EXPECT_EQ(found.nics.rates.size(), 4U);
+    EXPECT_NEAR(found.levels.back().bandwidth, found.nics.rates[0] + found.nics.rates[1], 1e5);
+    // The cluster file has the last word, and the node's file says which rank is near to which.
+    EXPECT_EQ(nodes(nvswitch, ", nics: {count: 4}").nics.of_rank, (std::vector{0, 1, 2, 3, 4, 5, 6, 7}));
+    const hierarchy switches = nodes("hwloc: " + (samples / "pcie-switches.xml").string(), ", nics: {count: 4}");
+    EXPECT_EQ(switches.nics.of_rank[7], 3);
+    EXPECT_EQ(switches.nics.of_rank[8], 4);
+    EXPECT_THROW(nodes(nvswitch, ", nics: {count: 2, ranks: [0, 1]}"), input_error);
 }
 
 TEST(samples, the_slurm_job) {

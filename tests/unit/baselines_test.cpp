@@ -44,6 +44,25 @@ TEST(baseline, exists_for_every_collective) {
     }
 }
 
+// Where nodes have several NICs, plans are no slower than what uses all of them.
+TEST(baseline, over_all_nics) {
+    const auto text = [](const char* name, collective what) {
+        return describe(two_racks(), baseline(two_racks(), name, what).stages);
+    };
+    EXPECT_EQ(text("flat-rings", collective::allreduce), "node+rack+core:12 scatter rings");
+    EXPECT_EQ(text("flat-rings", collective::broadcast), "node+rack+core:12 root rings");
+    EXPECT_EQ(text("two-level-nics", collective::allreduce), "node:3 scatter shared_memory > rack+core:4 scatter ring");
+    hierarchy h = two_nodes();
+    h.nics = shared_nics(std::vector(2, std::vector(4, 125e6 / 4)), h.node_sizes());
+    pricer prices(h);
+    EXPECT_EQ(floor_of(search(prices, collective::allreduce)), (std::vector<std::size_t>{0, 1, 2, 3}));
+    const auto time = [&](const char* name) { return tuned(h, baseline(h, name), 64 * mib).predicted; };
+    EXPECT_LT(2 * time("flat-rings"), time("flat-ring"));
+    EXPECT_LT(2 * time("two-level-nics"), time("two-level"));
+    for (const rule& r : make_plan("m", h).rules.at(collective::allreduce))
+        EXPECT_LE(r.predicted, 1.02 * tuned(h, baseline(h, "flat-rings"), r.at).predicted);
+}
+
 TEST(baseline, of_plans_is_flat_ring_and_two_level) {
     const hierarchy h = two_racks();
     pricer prices(h);
@@ -51,7 +70,8 @@ TEST(baseline, of_plans_is_flat_ring_and_two_level) {
         const std::vector<priced_candidate> list = search(prices, what);
         EXPECT_EQ(floor_of(list), (std::vector<std::size_t>{0, 1})) << to_string(what);
     }
-    EXPECT_EQ(baseline_names(collective::allgather), (std::vector<std::string_view>{"flat-ring", "two-level"}));
+    EXPECT_EQ(baseline_names(collective::allgather),
+              (std::vector<std::string_view>{"flat-ring", "flat-rings", "two-level", "two-level-nics"}));
 }
 
 }  // namespace

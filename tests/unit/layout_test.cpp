@@ -17,8 +17,8 @@ TEST(layout, follows_shares_from_stage_to_stage) {
     sampler all(h);
     const std::vector<stage> stages{{{0}, 4, mode::scatter, ""}, {{1}, 2, mode::scatter, ""}};
     const layout inner = all.lay_out(std::span(stages).first(1)), outer = all.lay_out(stages);
-    EXPECT_TRUE(inner.innermost);
-    EXPECT_FALSE(outer.innermost);
+    EXPECT_EQ(inner.before, nullptr);
+    EXPECT_NE(outer.before, nullptr);
     ASSERT_EQ(outer.places.size(), 8U);
     for (int rank = 0; rank < 8; ++rank) {
         const sample_place &in = inner.places[static_cast<std::size_t>(rank)],

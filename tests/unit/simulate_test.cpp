@@ -196,10 +196,10 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                 for (const link_cost& predicted : predict(h, r.stages, bytes, r.lanes, r.chunk, what).links) {
                     double most = 0;
                     for (const link_load& l : s.links)
-                        if (l.level == predicted.level) most = std::max(most, l.bytes);
+                        if (l.row == predicted.row) most = std::max(most, l.bytes);
                     EXPECT_NEAR(most, predicted.bytes, 0.02 * predicted.bytes + 1)
                         << test::text(h.shape) << ": " << to_string(what) << ", " << describe(h, r.stages) << ", level "
-                        << predicted.level;
+                        << predicted.row;
                     ++compared;
                 }
             }

@@ -197,10 +197,10 @@ TEST(torus, simulations_count_what_prices_say) {
             const rule how{.lanes = 2, .chunk = mib, .stages = taking_turns(by_dimension(h, "biring"), turns)};
             std::vector<double> most(3);
             for (const link_load& l : simulate(h, how, what, 8 * mib).links)
-                most[static_cast<std::size_t>(l.level)] =
-                    std::max(most[static_cast<std::size_t>(l.level)], l.bytes / l.rate);
+                most[static_cast<std::size_t>(l.row)] =
+                    std::max(most[static_cast<std::size_t>(l.row)], l.bytes / l.rate);
             for (const link_cost& l : predict(h, how.stages, 8 * mib, how.lanes, how.chunk, what).links)
-                EXPECT_NEAR(most[static_cast<std::size_t>(l.level)] / l.time, 1, 0.02) << describe(h, how.stages);
+                EXPECT_NEAR(most[static_cast<std::size_t>(l.row)] / l.time, 1, 0.02) << describe(h, how.stages);
         }
 }
 

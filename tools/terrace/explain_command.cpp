@@ -7,6 +7,7 @@
 
 #include "base/units.hpp"
 #include "plan/routes.hpp"
+#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
@@ -68,12 +69,15 @@ std::string busiest_processor(const hierarchy& machine) {
 }
 
 void print_links(const plan_data& plan, const prediction& p) {
+    const link_rows links(plan.machine);
     table rows("<<>>>");
     rows.add({"resource", "rate", "bytes", "busy", "of the call"});
     for (const link_cost& l : p.links) {
-        const level& at = plan.machine.levels[static_cast<std::size_t>(l.level)];
-        rows.add({fmt::format("link into {} (child {})", at.name, l.child),
-                  format_bandwidth(plan.machine.rate(l.level, l.child)) + (at.bandwidth_assumed ? " *" : ""),
+        const level& at = plan.machine.levels[static_cast<std::size_t>(links.level(l.row))];
+        const std::string name = links.is_level(l.row)      ? fmt::format("link into {} (child {})", at.name, l.child)
+                                 : l.row == links.nic_row() ? fmt::format("NIC {} of {}", l.child, at.name)
+                                                            : fmt::format("spine of {} (rail {})", at.name, l.child);
+        rows.add({name, format_bandwidth(links.rate(l.row, l.child)) + (at.bandwidth_assumed ? " *" : ""),
                   fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
                   p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
     }
@@ -90,7 +94,7 @@ std::string bottleneck(const plan_data& plan, const rule& chosen, const predicti
                                        [](const link_cost& a, const link_cost& b) { return a.time < b.time; });
     if (p.time <= 0) return "nothing to do";
     if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
-        return fmt::format("the links into {}", plan.machine.levels[static_cast<std::size_t>(link->level)].name);
+        return "the " + link_rows(plan.machine).text(link->row);
     if (p.cpu_time > startups) return fmt::format("{}: messages and reductions", busiest_processor(plan.machine));
     if (chosen.chunk == 0 || startups > 0.5 * sum) return "start-ups: messages that wait for one another";
     return "the lanes: stages of one chunk wait for one another";

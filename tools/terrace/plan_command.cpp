@@ -66,9 +66,14 @@ std::optional<std::string> verify(plan_data& plan) {
 }
 
 void print_allreduce(const plan_data& plan) {
-    const candidate ring = baseline(plan.machine, "flat-ring"), two = baseline(plan.machine, "two-level");
+    // Where nodes have several NICs, those that use them all are what others would run.
+    const bool nics = plan.machine.nics.rail_count() > 1;
+    const std::string_view flat_name = nics ? "flat-rings" : "flat-ring",
+                           two_name = nics ? "two-level-nics" : "two-level";
+    const candidate ring = baseline(plan.machine, flat_name), two = baseline(plan.machine, two_name);
     table rows(">>>>>><<");
-    rows.add({"up to", "predicted", "limit", "of limit", "flat ring", "two-level", "lanes", "stages"});
+    rows.add({"up to", "predicted", "limit", "of limit", nics ? "flat rings" : "flat ring", std::string(two_name),
+              "lanes", "stages"});
     for (const rule& r : plan.rules.at(collective::allreduce)) {
         const auto gain = [&](const candidate& c) {
             return ratio_text(tuned(plan.machine, c, r.at).predicted, r.predicted);
@@ -77,9 +82,10 @@ void print_allreduce(const plan_data& plan) {
                   percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
                   describe(plan.machine, r.stages)});
     }
-    say("allreduce, times at the upper bound (the last at {}); beside flat ring and two-level: how many times as long "
-        "they take\n{}\n",
-        format_bytes(plan.rules.at(collective::allreduce).back().at), rows.text());
+    say("allreduce, times at the upper bound (the last at {}); beside {} and {}: how many times as long they "
+        "take\n{}\n",
+        format_bytes(plan.rules.at(collective::allreduce).back().at), nics ? "flat rings" : "flat ring", two_name,
+        rows.text());
 }
 
 void print_others(const plan_data& plan) {

@@ -18,6 +18,7 @@
 
 #include "base/document.hpp"
 #include "base/units.hpp"
+#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "tools/common/output.hpp"
@@ -71,16 +72,17 @@ void print_links(const hierarchy& machine, const simulation& s) {
     const auto mean = [](const std::vector<double>& of) {
         return std::accumulate(of.begin(), of.end(), 0.0) / static_cast<double>(of.size());
     };
-    for (int l = 0; l < machine.depth(); ++l) {
+    const link_rows links(machine);
+    for (int row = 0; row < links.count(); ++row) {
         std::vector<double> busy;
         const link_load* worst = nullptr;
         for (const link_load& link : s.links) {
-            if (link.level != l) continue;
+            if (link.row != row) continue;
             busy.push_back(link.bytes / link.rate);
             if (worst == nullptr || link.bytes / link.rate > worst->bytes / worst->rate) worst = &link;
         }
-        rows.add({machine.levels[static_cast<std::size_t>(l)].name, fmt::format("{}", busy.size() / 2),
-                  format_bandwidth(worst->rate), fmt::format("{:.4g} MB", worst->bytes / 1e6),
+        rows.add({links.name(row), fmt::format("{}", busy.size() / 2), format_bandwidth(worst->rate),
+                  fmt::format("{:.4g} MB", worst->bytes / 1e6),
                   fmt::format("{} ({} {})", percent(most(busy), s.time), worst->inward ? "to" : "from", worst->child),
                   percent(mean(busy), s.time), percent(least(busy), s.time)});
     }
@@ -121,8 +123,7 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
     const double processor = *std::max_element(s.processors.begin(), s.processors.end());
     if (std::max(link, processor) < s.time / 2) return "start-ups: nothing is busy half of the time";
     if (processor > link) return fmt::format("processors, busy {} of the time", percent(processor, s.time));
-    return fmt::format("links into {}, busy {} of the time", machine.levels[static_cast<std::size_t>(worst.level)].name,
-                       percent(link, s.time));
+    return fmt::format("{}, busy {} of the time", link_rows(machine).text(worst.row), percent(link, s.time));
 }
 
 // For programs: what is printed for people, in bytes and seconds.
@@ -142,7 +143,7 @@ std::string json_text(const plan_data& plan, const simulate_command& a, const ru
         {"closed_form_s", p.time},
         {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
         {"busiest_link",
-         {{"level", plan.machine.levels[static_cast<std::size_t>(worst.level)].name},
+         {{"level", link_rows(plan.machine).name(worst.row)},
           {"bytes", worst.bytes},
           {"bandwidth_bytes_per_s", worst.rate}}},
         {"busiest_processor_s", *std::max_element(s.processors.begin(), s.processors.end())}};

@@ -183,8 +183,8 @@ void command_line::add_simulate() {
     add_call_options(command, a.call);
     command
         .add_option("--algorithm", a.origin,
-                    "run staged, flat-ring, two-level or central, as terrace-bench does, instead of what the plan says")
-        ->check(CLI::IsMember({"staged", "flat-ring", "two-level", "central"}));
+                    "run staged or a baseline, as terrace-bench does, instead of what the plan says")
+        ->check(CLI::IsMember({"staged", "flat-ring", "flat-rings", "two-level", "two-level-nics", "central"}));
     command.add_option(
         "--burst", a.burst,
         "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");

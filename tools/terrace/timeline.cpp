@@ -11,6 +11,7 @@
 #include <terrace/version.hpp>
 
 #include "base/units.hpp"
+#include "planner/link_rows.hpp"
 #include "tools/common/svg.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -34,13 +35,13 @@ struct level_load {
 };
 
 std::vector<level_load> loads_by_level(const hierarchy& machine, const simulation& s) {
-    std::vector<level_load> loads(static_cast<std::size_t>(machine.depth()));
+    std::vector<level_load> loads(static_cast<std::size_t>(link_rows(machine).count()));
     const auto intervals = static_cast<std::size_t>(std::ceil(s.time / s.interval));
     std::vector<double> links(loads.size(), 0);
     for (const link_load& l : s.links) {
-        level_load& of = loads[static_cast<std::size_t>(l.level)];
+        level_load& of = loads[static_cast<std::size_t>(l.row)];
         of.history.resize(intervals);
-        ++links[static_cast<std::size_t>(l.level)];
+        ++links[static_cast<std::size_t>(l.row)];
         of.average += l.bytes;
         for (std::size_t i = 0; i < std::min(intervals, l.history.size()); ++i) of.history[i] += l.history[i];
         if (of.busiest == nullptr || l.bytes > of.busiest->bytes) of.busiest = &l;
@@ -98,7 +99,7 @@ std::string chrome_trace(const hierarchy& machine, const rule& how, const simula
     process(0, "links: the busiest of each level");
     const std::vector<level_load> loads = loads_by_level(machine, s);
     for (std::size_t l = 0; l < loads.size(); ++l) {
-        const std::string name = fmt::format("{} {} {}", machine.levels[l].name,
+        const std::string name = fmt::format("{} {} {}", link_rows(machine).name(static_cast<int>(l)),
                                              loads[l].busiest->inward ? "to" : "from", loads[l].busiest->child);
         for (std::size_t i = 0; i < loads[l].of_busiest.size(); ++i)
             events.push_back({{"ph", "C"},
@@ -208,7 +209,7 @@ std::string timeline_svg(const hierarchy& machine, const rule& how, const simula
         };
         out.polyline(points(loads[l].of_busiest, true), {.fill = lighter("#bb5500", 0.35)});
         out.polyline(points(loads[l].history, false), {.stroke = "#333", .width = 1.2});
-        out.text(left - 10, y + 17, fmt::format("links into {}", machine.levels[l].name), 12, svg::anchor::end);
+        out.text(left - 10, y + 17, link_rows(machine).text(static_cast<int>(l)), 12, svg::anchor::end);
         out.text(left - 10, y + 32, format_bandwidth(worst.rate), 11, svg::anchor::end, "#555");
         out.text(left + plot + 10, y + 17, fmt::format("{:.0f} % busy", 100 * worst.bytes / worst.rate / time), 12,
                  svg::anchor::start, "#222", true);

@@ -233,7 +233,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
             map.at("tree").fail("tree says how levels above the node nest, but there are no levels; add them");
         return inside;
     }
-    const hierarchy above = read_hierarchy(map);
+    const hierarchy above = read_hierarchy(map, true);
     check_fits(map, above, inside.machine);
     try {
         return with_nodes(above, std::move(inside));

@@ -1,0 +1,124 @@
+// A ring for each rank of a node, all over the same ranks. Ring r enters node after node at another of its ranks, and
+// so leaves by another NIC. In every other node a ring goes the other way around, so that it enters a node where it
+// left the one before: on rails it stays on its rail.
+//
+//   two nodes of 3     ring 0:  0 1 2 | 5 4 3     ring 1:  1 2 0 | 3 5 4     ring 2:  2 0 1 | 4 3 5
+//
+// Each ring carries a part of every shard, or of the whole vector to or from a root.
+
+#include <algorithm>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+#include "schedule/node_rings.hpp"
+#include "schedule/registry.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// One ring as a position of the group sees it.
+class ring_view {
+public:
+    ring_view(const group& g, std::vector<int> order) : g_(g), order_(std::move(order)) {
+        const auto own = std::find(order_.begin(), order_.end(), g.position());
+        place_ = static_cast<int>(own - order_.begin());
+    }
+
+    int place() const { return place_; }
+    int position_at(int place) const { return order_[at(wrap(place, g_.size()))]; }
+    int next() const { return g_.rank(position_at(place_ + 1)); }
+    int prev() const { return g_.rank(position_at(place_ - 1)); }
+    range shard_at(int place) const { return g_.shard(position_at(place)); }
+
+private:
+    const group& g_;
+    std::vector<int> order_;
+    int place_ = 0;
+};
+
+// The rings; to and from a root they begin at it.
+std::vector<ring_view> rings_of(const group& g, bool from_root = false) {
+    std::vector<ring_view> rings;
+    for (std::vector<int>& order : node_rings(g.nodes(), g.size())) {
+        if (from_root) std::rotate(order.begin(), std::find(order.begin(), order.end(), g.root()), order.end());
+        rings.emplace_back(g, std::move(order));
+    }
+    return rings;
+}
+
+// Calls f(ring, cut) in each step, where cut takes the ring's part of a range.
+template <class F>
+void for_each_ring(const std::vector<ring_view>& rings, F&& f) {
+    const int count = static_cast<int>(rings.size());
+    for (int r = 0; r < count; ++r) f(rings[at(r)], [=](range whole) { return partition(whole, count, r); });
+}
+
+void reduce_scatter(builder& out, const group& g) {
+    const std::vector<ring_view> rings = rings_of(g);
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            out.send(ring.next(), cut(ring.shard_at(ring.place() - step - 1)));
+        });
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            out.recv_reduce(ring.prev(), cut(ring.shard_at(ring.place() - step - 2)));
+        });
+    }
+}
+
+void allgather(builder& out, const group& g) {
+    const std::vector<ring_view> rings = rings_of(g);
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            out.send(ring.next(), cut(ring.shard_at(ring.place() - step)));
+        });
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            out.recv(ring.prev(), cut(ring.shard_at(ring.place() - step - 1)));
+        });
+    }
+}
+
+void reduce(builder& out, const group& g) {
+    const std::vector<ring_view> rings = rings_of(g, true);
+    for (int from = g.size() - 1; from > 0; --from) {
+        out.next_step();
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            if (ring.place() == from) out.send(ring.prev(), cut(g.whole()));
+        });
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            if (ring.place() == from - 1) out.recv_reduce(ring.next(), cut(g.whole()));
+        });
+    }
+}
+
+void broadcast(builder& out, const group& g) {
+    const std::vector<ring_view> rings = rings_of(g, true);
+    for (int from = 0; from < g.size() - 1; ++from) {
+        out.next_step();
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            if (ring.place() == from) out.send(ring.next(), cut(g.whole()));
+        });
+        for_each_ring(rings, [&](const ring_view& ring, auto&& cut) {
+            if (ring.place() == from + 1) out.recv(ring.prev(), cut(g.whole()));
+        });
+    }
+}
+
+}  // namespace
+
+algorithm generate_rings() {
+    return {
+        .name = "rings",
+        .summary = "a ring for each rank of a node, each through another rank of every node: all NICs at once",
+        .reduce_scatter = reduce_scatter,
+        .allgather = allgather,
+        .reduce = reduce,
+        .broadcast = broadcast,
+        .rounds = [](int p) { return p - 1; },
+        .graph = message_graph::node_rings,
+    };
+}
+
+}  // namespace terrace::detail

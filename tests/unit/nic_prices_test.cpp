@@ -1,0 +1,143 @@
+// NICs in prices, limits and simulations.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "machine/hierarchy_yaml.hpp"
+#include "planner/link_rows.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+hierarchy with_nics(hierarchy h, const std::string& nics) {
+    const document map = document::parse("nics: " + nics, "f");
+    const int l = h.node_levels();
+    h.nics = read_nics(
+        map.at("nics"), h.node_sizes(), [&](int node) { return h.rate(l, node); }, 1e9);
+    limit_to_nics(h);
+    return h;
+}
+
+hierarchy four_nics() { return with_nics(two_nodes(), "{count: 4}"); }
+
+rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0) {
+    return {.up_to = rule::no_bound, .lanes = lanes, .chunk = chunk, .stages = std::move(stages)};
+}
+
+double most_bytes(const simulation& s, int row) {
+    double most = 0;
+    for (const link_load& l : s.links)
+        if (l.row == row) most = std::max(most, l.bytes);
+    return most;
+}
+
+TEST(nic_prices, one_rank_has_one_nic) {
+    // A chain over all ranks: each node's data leaves by the NIC of one rank, a quarter of the node's rate.
+    const std::vector<stage> chain{{{0, 1}, 8, mode::root, "chain"}};
+    const double bytes = 8.0 * mib, rate = 125e6 / 4;
+    const prediction p = predict(four_nics(), chain, 8 * mib, 1, 0, collective::broadcast);
+    ASSERT_EQ(p.links.size(), 3U);
+    EXPECT_DOUBLE_EQ(p.links[2].bytes, bytes);
+    EXPECT_DOUBLE_EQ(p.links[2].time, bytes / rate);
+    EXPECT_GT(p.time, 2 * predict(two_nodes(), chain, 8 * mib, 1, 0, collective::broadcast).time);
+    EXPECT_GT(simulate(four_nics(), rule_of(chain), collective::broadcast, 8 * mib).time, bytes / rate);
+}
+
+TEST(nic_prices, all_ranks_together_have_all_nics) {
+    const std::vector<stage> staged{{{0}, 4, mode::scatter, "ring"}, {{1}, 2, mode::scatter, "ring"}};
+    const prediction with = predict(four_nics(), staged, 8 * mib, 1, 0);
+    const prediction without = predict(two_nodes(), staged, 8 * mib, 1, 0);
+    EXPECT_NEAR(with.time, without.time, 1e-6 * without.time);
+    EXPECT_DOUBLE_EQ(with.links[2].time, with.links[1].time);
+}
+
+TEST(nic_prices, only_ranks_with_data_use_their_nics) {
+    const std::vector<stage> two_level{{{0}, 4, mode::root, "tree"}, {{1}, 2, mode::scatter, "ring"}};
+    EXPECT_DOUBLE_EQ(predict(four_nics(), two_level, 8 * mib, 1, 0).links[2].time, 8.0 * mib / (125e6 / 4));
+}
+
+TEST(nic_prices, a_slow_nic_counts) {
+    const hierarchy h = with_nics(two_nodes(), "[40 MB/s, 40 MB/s, 5 MB/s, 40 MB/s]");
+    const std::vector<stage> staged{{{0}, 4, mode::scatter, "ring"}, {{1}, 2, mode::scatter, "ring"}};
+    EXPECT_DOUBLE_EQ(predict(h, staged, 8 * mib, 1, 0).links[2].time, 2.0 * mib / 5e6);
+    EXPECT_GT(simulate(h, rule_of(staged), collective::allreduce, 8 * mib).time, 2.0 * mib / 5e6);
+}
+
+// As without NICs: the same bytes pass the busiest NIC as the prices say.
+TEST(nic_prices, nics_carry_the_bytes_that_are_predicted) {
+    for (const std::vector<int>& shape : {std::vector{4, 2}, {4, 4}, {2, 2, 2}, {4, 2, 2}})
+        for (const std::string nics : {"{count: 2}", "{count: 4}", "{count: 2, rails: true}"}) {
+            const hierarchy h = with_nics(machine(tree::uniform(shape)), nics);
+            for (const std::string_view name : {"flat-ring", "flat-rings", "two-level", "two-level-nics"}) {
+                const std::int64_t bytes = 64 * kib * h.ranks();
+                const std::vector<stage> stages = baseline(h, name).stages;
+                const simulation s = simulate(h, rule_of(stages), collective::allreduce, bytes);
+                const int row = link_rows(h).nic_row();
+                const double predicted = predict(h, stages, bytes, 1, 0).links[static_cast<std::size_t>(row)].bytes;
+                EXPECT_NEAR(most_bytes(s, row), predicted, 0.02 * predicted + 1) << text(h.shape) << nics << name;
+            }
+        }
+}
+
+// More positions than are run one by one: counted by what one of them sends.
+TEST(nic_prices, large_groups_charge_nics_too) {
+    const hierarchy h = with_nics(machine(tree::uniform(std::vector{8, 6})), "{count: 4, rails: true, spine: 10 MB/s}");
+    for (const std::string_view by : {"ring", "direct"}) {
+        const std::vector<stage> flat{{{0, 1}, 48, mode::scatter, std::string(by)}};
+        const simulation s = simulate(h, rule_of(flat), collective::allreduce, 48 * 64 * kib);
+        const prediction p = predict(h, flat, 48 * 64 * kib, 1, 0);
+        for (const int row : {2, 3}) {
+            const double bytes = p.links[static_cast<std::size_t>(row)].bytes;
+            EXPECT_NEAR(most_bytes(s, row), bytes, 0.02 * bytes + 1) << by << ", row " << row;
+        }
+    }
+}
+
+TEST(nic_prices, the_spine_holds_up_what_changes_rails) {
+    const hierarchy free = with_nics(two_nodes(), "{count: 4, rails: true}");
+    const hierarchy thin = with_nics(two_nodes(), "{count: 4, rails: true, spine: 1 MB/s}");
+    const std::vector<stage> staged{{{0}, 4, mode::scatter, "ring"}, {{1}, 2, mode::scatter, "ring"}};
+    const std::vector<stage> flat{{{0, 1}, 8, mode::scatter, "ring"}};
+    EXPECT_DOUBLE_EQ(predict(thin, staged, mib, 1, 0).time, predict(free, staged, mib, 1, 0).time);
+    EXPECT_GT(predict(thin, flat, mib, 1, 0).time, 1.5 * predict(free, flat, mib, 1, 0).time);
+    const auto simulated = [&](const hierarchy& h, const std::vector<stage>& s) {
+        return simulate(h, rule_of(s), collective::allreduce, mib).time;
+    };
+    EXPECT_DOUBLE_EQ(simulated(thin, staged), simulated(free, staged));
+    EXPECT_GT(simulated(thin, flat), 1.5 * simulated(free, flat));
+}
+
+TEST(nic_prices, limits_are_those_of_nodes_and_of_rails) {
+    EXPECT_DOUBLE_EQ(limit(four_nics(), mib), limit(two_nodes(), mib));
+    EXPECT_DOUBLE_EQ(limit(four_nics(), mib, collective::broadcast), mib / 125e6);
+    const hierarchy uneven = with_nics(machine(tree({{4, 4}, {2}})), "{count: [4, 2], bandwidth: 20 MB/s}");
+    EXPECT_DOUBLE_EQ(limit(uneven, mib, collective::broadcast), mib / 40e6);
+    // A node's NICs on rails of its own reach the other nodes over the spine alone.
+    const hierarchy alone = with_nics(machine(tree({{4, 4, 4}, {3}})),
+                                      "{count: [4, 1, 1], bandwidth: [5 MB/s, 5 MB/s, 5 MB/s, 5 MB/s, 20 MB/s, "
+                                      "20 MB/s], rails: true, spine: 1 MB/s}");
+    EXPECT_DOUBLE_EQ(limit(alone, mib, collective::broadcast), mib / (5e6 + 3 * 1e6));
+    for (const collective what : all_collectives)
+        for (const ranked& r : rank_candidates(four_nics(), mib, what))
+            EXPECT_GE(r.how.predicted, r.how.limit * (1 - 1e-9));
+}
+
+TEST(nic_prices, rows_have_names) {
+    const hierarchy h = with_nics(two_nodes(), "{count: 4, rails: true, spine: 1 MB/s}");
+    const link_rows rows(h);
+    EXPECT_EQ(rows.count(), 4);
+    EXPECT_EQ(rows.text(1), "links into rack");
+    EXPECT_EQ(rows.text(2), "NICs of rack");
+    EXPECT_EQ(rows.text(3), "spine of rack");
+    EXPECT_EQ(rows.members(3), 4);
+    EXPECT_EQ(link_rows(two_nodes()).count(), 2);
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

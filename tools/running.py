@@ -61,9 +61,19 @@ def machine_of(cluster):
     return json.loads(described.stdout)
 
 
-def has_several_nics(machine):
+def most_nics(machine):
+    """Of a node."""
     nodes = [node for level in machine["levels"] for node in level.get("nics", {}).get("rates_bytes_per_s", [])]
-    return any(len(node) > 1 for node in nodes)
+    return max(map(len, nodes), default=1)
+
+
+def has_several_nics(machine):
+    return most_nics(machine) > 1
+
+
+def burst_of(machine):
+    """Bytes that the shapers of a virtual cluster let each node send free of charge: those of all its NICs."""
+    return f"{128 * most_nics(machine)}K"
 
 
 def make_plan(cluster, plan):

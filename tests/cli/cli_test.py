@@ -626,6 +626,86 @@ class Doctor(Command):
         self.assertEqual(done.returncode, 1)
 
 
+class Nics(Command):
+    """A script that gives each rank its NIC, and ranks that run without."""
+    CLUSTER = """\
+terrace_topology: 1
+name: nics
+levels:
+  - {name: node, size: 7, fabric: shm, bandwidth: 10 GB/s, latency: 0.5 us}
+  - {name: core, size: 2, fabric: ethernet, nics: {count: 2, bandwidth: 1 Gbit/s}, latency: 30 us}
+"""
+    UNLIKE = CLUSTER.replace("{count: 2,", "{count: [2, 1],").replace("size: 7", "size: 2")
+
+    def setUp(self):
+        super().setUp()
+        self.terrace("plan", "cluster.yaml", "-o", "plan.yaml")
+
+    def script(self, plan, *options):
+        self.terrace("export", plan, "--nics", *options, "-o", "nics.sh")
+        self.assertTrue(os.access(self.directory / "nics.sh", os.X_OK))
+
+    def nic_of(self, variable, rank, name="OMPI_MCA_btl_tcp_if_include"):
+        done = subprocess.run(["./nics.sh", "sh", "-c", f'echo "$0 ${name}"', "two words"], text=True,
+                              capture_output=True, cwd=self.directory,
+                              env={"PATH": os.environ["PATH"], variable: str(rank)})
+        return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
+
+    def test_a_script_goes_by_the_rank_on_its_node(self):
+        self.script("plan.yaml")
+        self.assertEqual([self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", rank) for rank in (0, 3, 4, 6)],
+                         ["two words eth0", "two words eth0", "two words eth1", "two words eth1"])
+        self.assertEqual(self.nic_of("SLURM_LOCALID", 5), "two words eth1")
+        self.assertRegex(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 7), "rank '7' is none of the plan's")
+        self.assertRegex(self.nic_of("NOTHING", 0), "rank '' is none")
+        self.script("plan.yaml", "--interfaces", "mlx5_0:1,mlx5_3:1")
+        self.assertEqual(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 4, "UCX_NET_DEVICES"), "two words mlx5_3:1")
+        self.assertEqual(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 4), "two words")
+
+    def test_unlike_nodes_go_by_the_rank_in_the_job(self):
+        self.write("unlike.yaml", self.UNLIKE)
+        self.terrace("plan", "unlike.yaml", "-o", "unlike.plan.yaml")
+        self.script("unlike.plan.yaml", "--interfaces", "a,b")
+        self.assertEqual([self.nic_of("OMPI_COMM_WORLD_RANK", rank) for rank in range(4)],
+                         [f"two words {nic}" for nic in "abaa"])
+
+    def test_refuses(self):
+        self.assertIn("names 1, but a node has 2 NICs",
+                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a", status=2))
+        self.assertIn("is no name of an interface",
+                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a,b;reboot", status=2))
+        self.assertIn("--nics", self.terrace("export", "plan.yaml", "--json", "--interfaces", "a,b", status=2))
+        self.write("one.yaml", CLUSTER)
+        self.terrace("plan", "one.yaml", "-o", "one.plan.yaml")
+        self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--nics", status=2))
+
+    # What the doctor says of a job of these ranks.
+    def doctor(self, nics):
+        ranks = [subprocess.Popen(["sleep", "60"], env={
+            "PATH": os.environ["PATH"], "PMIX_NAMESPACE": "test", "OMPI_COMM_WORLD_SIZE": "14",
+            "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+            **({"OMPI_MCA_btl_tcp_if_include": nic} if nic else {})}) for rank, nic in nics.items()]
+        try:
+            done = subprocess.run([TERRACE, "doctor", "--plan", "plan.yaml"], cwd=self.directory, text=True,
+                                  capture_output=True)
+            return next(line for line in done.stdout.splitlines() if "NICs of ranks" in line)
+        finally:
+            for rank in ranks:
+                rank.kill()
+                rank.wait()
+
+    def test_the_doctor_sees_ranks_without_their_nics(self):
+        self.assertEqual(self.doctor({}), "note NICs of ranks: no job of 14 ranks of Open MPI runs here")
+        self.assertEqual(self.doctor({0: "eth0", 1: "eth0", 6: "eth1"}), "ok   NICs of ranks: 3, as the plan has it")
+        self.assertEqual(self.doctor({0: "eth0", 6: "eth0"}),
+                         "FIX  NICs of ranks: ranks 0 and 6 both use eth0; the plan gives them NICs 0 and 1")
+        self.assertEqual(self.doctor({0: "eth0", 1: "eth1"}),
+                         "FIX  NICs of ranks: ranks 0 and 1 use eth0 and eth1; the plan gives them one NIC, 0")
+        for every in ("", "eth0,eth1", "10.0.0.0/8"):
+            self.assertEqual(self.doctor({0: "eth0", 6: every}),
+                             "FIX  NICs of ranks: rank 6 may use every NIC; the plan gives it NIC 1")
+
+
 class Explain(Command):
     def test_ranks_candidates_and_names_the_bottleneck(self):
         self.terrace("plan", "cluster.yaml")

@@ -62,6 +62,26 @@ class Suite(Tool):
         plots = [(out / "suite.png").exists(), (out / "suite.svg").exists()]
         self.assertEqual(plots, 2 * ["no plots: python3-matplotlib is not there" not in text])
 
+    def test_nodes_with_several_nics(self):
+        self.write("nics.yaml", self.CLUSTER.replace("bandwidth: 1 Gbit/s", "nics: {count: 2, bandwidth: 1 Gbit/s}"))
+        self.assertIn("--nics names the script", self.suite("nics.yaml", "--launch", shlex.join(MPIRUN), status=2))
+        text = self.suite("nics.yaml", "--launch", shlex.join(MPIRUN), "--nics", "env", "--rounds", "2",
+                          "--bench-options", "--placement anywhere", "-b", "1K", "-e", "1K", "-n", "3", "-o", "out")
+        runs = json.loads((self.directory / "out/suite.json").read_text())["runs"]
+        self.assertEqual([run["name"] for run in runs[:2]], ["baselines", "mpi"])
+        for run in runs:
+            algorithms = [row["algorithm"] for row in run["found"]["results"]]
+            own = run is runs[0]
+            self.assertEqual(algorithms, ["hierarchical", "flat-rings", "two-level", "two-level-nics"] if own else ["mpi"])
+            self.assertEqual("env" in run["command"], own)
+            for row in run["found"]["results"]:  # of both rounds, in which a run does as many as it has time for
+                self.assertEqual(row["iterations"], len(row["times_us"]))
+                self.assertGreaterEqual(row["iterations"], 3)
+                self.assertEqual(row["wrong"], 0)
+        plans, mpi = runs[0]["found"]["results"][0], runs[1]["found"]["results"][0]
+        self.assertAlmostEqual(mpi["ratio"], mpi["time_us"] / plans["time_us"])
+        self.assertEqual(text.count("baselines, round "), 2)
+
     def test_refuses(self):
         self.assertRegex(self.suite("cluster.yaml", status=2), "where to run\\?|is up, not pair")
         self.assertIn("none.yaml", self.suite("none.yaml", "--emulate", status=2))

@@ -27,8 +27,10 @@
 
 #include "api/environment.hpp"
 #include "base/units.hpp"
+#include "plan/plan_yaml.hpp"
 #include "tools/build_config.hpp"
 #include "tools/common/output.hpp"
+#include "tools/terrace/running_ranks.hpp"
 #include "transport/module.hpp"
 
 namespace terrace::detail {
@@ -248,6 +250,20 @@ std::vector<finding> variables() {
     return found;
 }
 
+// Of jobs that run now. Whether messages go as the plan has it shows in no other way: they arrive either way.
+finding nics_of_ranks(const fs::path& plan_file) {
+    const hierarchy machine = read_plan(plan_file).machine;
+    if (machine.nics.empty()) return good("NICs of ranks", "the plan has none");
+    const std::vector<running_rank> ranks = running_ranks(machine.ranks());
+    if (ranks.empty())
+        return noted("NICs of ranks", fmt::format("no job of {} ranks of Open MPI runs here", machine.ranks()),
+                     "look again while the job runs");
+    if (const auto conflict = nic_conflict(machine, ranks))
+        return bad("NICs of ranks", *conflict,
+                   "start ranks with the script that `terrace export PLAN --nics` writes, before the program");
+    return good("NICs of ranks", fmt::format("{}, as the plan has it", ranks.size()));
+}
+
 }  // namespace
 
 int doctor_command::run() const {
@@ -256,6 +272,7 @@ int doctor_command::run() const {
                              host_address(),  launcher(),     started_by(),    without_mpi(),
                              user(),          usable_cores(), gpu_driver()};
     for (finding& f : variables()) all.push_back(std::move(f));
+    if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};
         say("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);

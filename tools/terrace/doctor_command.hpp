@@ -1,9 +1,13 @@
 #pragma once
 
+#include <filesystem>
+
 namespace terrace::detail {
 
 /// `terrace doctor`: what would trip a run on this machine, each with its fix.
 struct doctor_command {
+    std::filesystem::path plan_file;  ///< whose NICs the ranks of jobs here should use; empty: not looked at
+
     /// @returns the exit code: 1 where something would
     int run() const;
 };

@@ -262,12 +262,14 @@ void command_line::add_detect() {
 }
 
 void command_line::add_doctor() {
-    CLI::App& command =
-        add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it").first;
+    auto [command, a] = add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it");
+    command.add_option("--plan", a.plan_file,
+                       "while a job runs here: whether its ranks use the NICs that this plan gives them");
     command.footer(
         "Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
         "Examples:\n"
         "  terrace doctor\n"
+        "  terrace doctor --plan cluster.plan.yaml           (while a job runs)\n"
         "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }
 
@@ -276,6 +278,13 @@ void command_line::add_export() {
     add_plan_option(command, a.plan_file);
     command.add_flag("--rankfile", a.rankfile, "Open MPI's rankfile: ranks in the plan's order, one per core");
     command.add_flag("--hostfile", a.hostfile, "Open MPI's host file, where the plan names its hosts");
+    CLI::Option* nics = command.add_flag("--nics", a.nics,
+                                         "a script that runs a program with its messages through the NIC of its rank");
+    command
+        .add_option("--interfaces", a.interfaces,
+                    "with --nics: a node's interfaces, or devices, in the order of its NICs")
+        ->delimiter(',')
+        ->needs(nics);
     command.add_flag("--simgrid", a.simgrid, "a platform file of SimGrid, a host per rank");
     command.add_flag("--json", a.json, "all of the plan as JSON");
     command.add_option("-o,--output", a.output, "file to write (default: print it)");
@@ -284,6 +293,7 @@ void command_line::add_export() {
         "Examples:\n"
         "  terrace export cluster.plan.yaml --json\n"
         "  terrace export cluster.plan.yaml --rankfile -o ranks.txt\n"
+        "  terrace export nics.plan.yaml --nics --interfaces ib0,ib1 -o nics.sh\n"
         "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
 }
 

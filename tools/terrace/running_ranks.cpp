@@ -1,0 +1,114 @@
+#include "tools/terrace/running_ranks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "tools/terrace/nic_script.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+namespace fs = std::filesystem;
+using environment = std::map<std::string, std::string>;
+
+// A process's variables when it started; empty if they cannot be read.
+environment environment_of(const fs::path& process) {
+    std::ifstream in(process / "environ", std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    environment all;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\0', begin), text.size());
+        const std::string_view entry(text.data() + begin, end - begin);
+        if (const std::size_t equals = entry.find('='); equals != entry.npos)
+            all.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+        begin = end + 1;
+    }
+    return all;
+}
+
+std::optional<int> number(const environment& all, const char* name) {
+    const auto found = all.find(name);
+    if (found == all.end()) return {};
+    int value = 0;
+    const std::string& text = found->second;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return problem == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::string word(const environment& all, const char* name) {
+    const auto found = all.find(name);
+    return found == all.end() ? "" : found->second;
+}
+
+// One interface by its name; several, a subnet and none leave the choice to MPI.
+std::string one_nic(const environment& all) {
+    for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
+        const std::string nic = word(all, name);
+        if (!nic.empty() && nic != "all" && nic.find_first_of(",/") == nic.npos) return nic;
+    }
+    return "";
+}
+
+// Containers and emulated nodes have networks of their own.
+bool shares_network(const fs::path& process, const fs::path& here) {
+    std::error_code none;
+    return fs::read_symlink(process / "ns/net", none) == fs::read_symlink(here / "self/ns/net", none);
+}
+
+// -1 if the plan has no such rank.
+int nic_in_plan(const hierarchy& machine, const std::vector<int>& by_local_rank, const running_rank& r) {
+    if (by_local_rank.empty()) return r.rank < machine.ranks() ? machine.nics.rail_of(machine.nics.of(r.rank)) : -1;
+    return r.local_rank < static_cast<int>(by_local_rank.size()) ? by_local_rank[at(r.local_rank)] : -1;
+}
+
+}  // namespace
+
+std::vector<running_rank> running_ranks(int size_of_job, const fs::path& processes) {
+    std::map<std::tuple<std::string, int>, running_rank> found;
+    std::error_code none;
+    for (const fs::directory_entry& entry : fs::directory_iterator(processes, none)) {
+        const std::string name = entry.path().filename().string();
+        if (name.find_first_not_of("0123456789") != name.npos || !shares_network(entry.path(), processes)) continue;
+        const environment all = environment_of(entry.path());
+        const auto rank = number(all, "OMPI_COMM_WORLD_RANK"), local = number(all, "OMPI_COMM_WORLD_LOCAL_RANK");
+        if (!rank || !local || number(all, "OMPI_COMM_WORLD_SIZE") != size_of_job) continue;
+        const running_rank r{word(all, "PMIX_NAMESPACE"), *rank, *local, one_nic(all)};
+        // A script that a rank began as, and programs that it starts, have less to say than the rank.
+        running_rank& kept = found.try_emplace({r.job, r.rank}, r).first->second;
+        if (kept.nic.empty()) kept = r;
+    }
+    std::vector<running_rank> ranks;
+    for (auto& [key, r] : found) ranks.push_back(std::move(r));
+    return ranks;
+}
+
+std::optional<std::string> nic_conflict(const hierarchy& machine, const std::vector<running_rank>& ranks) {
+    const std::vector<int> by_local_rank = nics_by_local_rank(machine);
+    for (const running_rank& a : ranks) {
+        const int nic = nic_in_plan(machine, by_local_rank, a);
+        if (nic < 0 || machine.nics.rail_count() < 2) continue;
+        if (a.nic.empty()) return fmt::format("rank {} may use every NIC; the plan gives it NIC {}", a.rank, nic);
+        for (const running_rank& b : ranks) {
+            const int other = nic_in_plan(machine, by_local_rank, b);
+            if (a.job != b.job || a.rank >= b.rank || other < 0 || b.nic.empty()) continue;
+            if (a.nic == b.nic && nic != other)
+                return fmt::format("ranks {} and {} both use {}; the plan gives them NICs {} and {}", a.rank, b.rank,
+                                   a.nic, nic, other);
+            if (a.nic != b.nic && nic == other)
+                return fmt::format("ranks {} and {} use {} and {}; the plan gives them one NIC, {}", a.rank, b.rank,
+                                   a.nic, b.nic, nic);
+        }
+    }
+    return {};
+}
+
+}  // namespace terrace::detail

@@ -73,8 +73,6 @@ struct device_key {
 constexpr std::array<device_key, 2> device_keys{
     {{"nccl", &level::nccl, nccl_rates, 0}, {"mpi", &level::mpi, mpi_rates, 1}}};
 
-double as_printed(double bandwidth) { return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth); }
-
 // What is made of each rate: but once of those that are equal, as most of a machine's many links are.
 template <class Make>
 auto made_of(const std::vector<double>& rates, Make make) {
@@ -375,6 +373,8 @@ processors read_processors(const document& map) {
     if (map.has("cores")) p.cores = static_cast<int>(map.at("cores").integer(1, max_ranks));
     return p;
 }
+
+double as_printed(double bandwidth) { return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth); }
 
 double read_bandwidth(const document& entry, double links) { return checked_rate(entry, rate_fields[0], links); }
 

@@ -27,6 +27,8 @@ std::vector<level> read_levels(const document& list);
 processors read_processors(const document& map);
 /// Reads `nics:` of the level whose children are nodes, once the shape is known. @throws input_error
 void read_level_nics(const std::vector<document>& levels, hierarchy& h, bool of_nodes);
+/// Returns the bandwidth that a file gives back for one that was written to it [B/s].
+double as_printed(double bandwidth);
 /// One rate, in the limits of files; the bandwidth of one link where so many count together.
 double read_bandwidth(const document& entry, double links = 1);
 double read_latency(const document& entry);

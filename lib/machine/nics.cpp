@@ -19,8 +19,6 @@ namespace {
 
 constexpr int most_nics = 64;  // of one node
 
-double as_printed(double bandwidth) { return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth); }
-
 // The NIC of a node's rank where ranks share the node's NICs out evenly.
 int shared_place(int rank, int ranks, int nics) {
     return static_cast<int>(static_cast<std::int64_t>(rank) * nics / ranks);

@@ -31,19 +31,19 @@ constexpr std::size_t max_bytes = 8 << 20;
 constexpr int max_height = max_levels;
 constexpr std::size_t max_switches = 50'000;
 
-struct place {
+struct text_position {
     int line = 0;
     int column = 0;
 };
 
 struct network_switch {
-    place where;
+    text_position where;
     std::string name;
     std::vector<std::string> nodes;
     std::vector<std::string> switches;
     std::optional<double> speed;   // [B/s]
     std::optional<double> number;  // LinkSpeed without a unit, until the file's unit is known
-    place speed_where;
+    text_position speed_where;
     bool speed_assumed = false;
     std::vector<int> below;  // the switches, as indexes
     int above = -1;          // the switch, as an index; -1: none
@@ -76,7 +76,7 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(place p, const std::string& message) const {
+    [[noreturn]] void fail(text_position p, const std::string& message) const {
         throw input_error(name_, p.line, p.column, message);
     }
 
@@ -110,7 +110,7 @@ private:
         const bool printed =
             std::any_of(words.begin(), words.end(), [](const word& w) { return same_word(w.key, "Level"); });
         for (auto w = words.begin(); w != words.end(); ++w) {
-            const place where{w->line, w->column};
+            const text_position where{w->line, w->column};
             const std::string_view key = w->key;
             if (same_word(key, "Include")) fail(where, "other files are not read; put the lines of that one here");
             if (!w->value) fail(where, fmt::format("\"{}\" is not KEY=VALUE", key));
@@ -149,7 +149,7 @@ private:
         switches_.push_back(std::move(s));
     }
 
-    void read_speed(network_switch& s, place where, std::string_view value) const {
+    void read_speed(network_switch& s, text_position where, std::string_view value) const {
         double number = 0;
         s.speed_where = where;
         const auto [end, failure] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -162,7 +162,7 @@ private:
         }
     }
 
-    [[noreturn]] void fail_speed(place where, std::string_view value) const {
+    [[noreturn]] void fail_speed(text_position where, std::string_view value) const {
         fail(where, fmt::format("LinkSpeed \"{}\" is not a speed; write Gbit/s or Mbit/s as a plain number", value));
     }
 

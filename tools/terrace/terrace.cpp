@@ -269,7 +269,7 @@ void command_line::add_doctor() {
         "Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
         "Examples:\n"
         "  terrace doctor\n"
-        "  terrace doctor --plan cluster.plan.yaml           (while a job runs)\n"
+        "  terrace doctor --plan PLAN                        (while a job of that plan runs)\n"
         "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }
 

@@ -52,7 +52,7 @@ std::string word(const environment& all, const char* name) {
 // One interface by its name; several, a subnet and none leave the choice to MPI.
 std::string one_nic(const environment& all) {
     for (const char* name : {"OMPI_MCA_btl_tcp_if_include", "UCX_NET_DEVICES"}) {
-        const std::string nic = word(all, name);
+        std::string nic = word(all, name);
         if (!nic.empty() && nic != "all" && nic.find_first_of(",/") == nic.npos) return nic;
     }
     return "";

@@ -130,7 +130,7 @@ void add_call_options(CLI::App& command, call_options& o) {
     command.add_option("--bytes", o.bytes, "message size, that of all blocks together; K M G T are binary")
         ->capture_default_str();
     command.add_option("--collective", o.collective, "which collective")
-        ->transform(CLI::IsMember(collective_names(), [](std::string word) { return plain_letters(word); }))
+        ->transform(CLI::IsMember(collective_names(), [](const std::string& word) { return plain_letters(word); }))
         ->capture_default_str();
 }
 

@@ -278,6 +278,8 @@ struct suite_line {
         add("-e", "BYTES", "largest size");
         add("-f", "N", "from size to size");
         add("-n", "N", "iterations of a row at least");
+        add("--rounds", "N", "where nodes have several NICs: turns of each run");
+        add("--nics", "SCRIPT", "gives each rank its NIC, from terrace export --nics");
         add("--bench-options", "LINE", "more options of terrace-bench");
     }
 };
@@ -399,8 +401,9 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
 
     app.callback([&] {
+        s.all_that_suit = listed->empty();
         for (const backend_kind& kind : backend_kinds())
-            if (listed->empty() && suits(s, kind) && !(s.ucx && kind.name == "mpi"))
+            if (s.all_that_suit && suits(s, kind) && !(s.ucx && kind.name == "mpi"))
                 s.algorithms.emplace_back(kind.name);
         check_together(s);
     });

@@ -29,6 +29,7 @@ struct settings {
     bool wide = false;                ///< all columns
     std::vector<collective> collectives{collective::allreduce};
     int root = 0;                                          ///< of broadcast and reduce
+    bool all_that_suit = false;                            ///< `algorithms` are all, as the user has named none
     std::vector<std::string> algorithms;                   ///< names of backends, in the order they run and are printed
     std::string reference;                                 ///< the one among them that the others are divided by
     std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the larger buffer, inclusive

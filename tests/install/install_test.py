@@ -85,7 +85,7 @@ class Installed(unittest.TestCase):
 
     def compile(self, source, program, wrapper=None):
         """Compiles as README says, with an MPI's compiler, or without MPI."""
-        line = re.search(r"^mpicxx (.*pkg-config.*)$", (ROOT / "README.md").read_text(), re.M).group(1)
+        line = re.search(r"^mpicxx (.*pkg-config.*)$", (ROOT / "README.md").read_text().replace("\\\n", ""), re.M).group(1)
         words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {program}")
         compiler = shlex.join(COMPILER)
         run("sh", "-c", f"{wrapper or compiler} -Wall -Wextra -Werror {words}",

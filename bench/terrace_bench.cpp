@@ -33,7 +33,6 @@
 #include "bench/measure/world.hpp"
 #include "bench/report/report.hpp"
 #include "bench/settings.hpp"
-#include "plan/plan_access.hpp"
 #include "bench/suite/suite.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_data.hpp"

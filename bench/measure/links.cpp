@@ -165,8 +165,7 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
-    machine.processors.reduction =
-        parse_bandwidth(format_bandwidth(m.reduction)).value_or(m.reduction);  // as its file says
+    machine.processors.reduction = as_printed(m.reduction);
     machine.processors.cores = m.cores;
     return machine;
 }

@@ -28,7 +28,7 @@ public:
     int add(int link);
     /// Begins a transfer. The flow must carry nothing.
     void begin(int flow, double bytes, double now);
-    /// Ends the transfer of a flow, all of whose bytes have arrived. begin() may follow at once.
+    /// Ends the transfer of a flow whose bytes have all arrived. begin() may follow at once.
     void end(int flow, double now);
 
     /// Follows the time at which the bucket of a link runs out, unless the load has changed since that version.

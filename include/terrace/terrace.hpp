@@ -5,6 +5,7 @@
 #include <terrace/buffer.hpp>
 #include <terrace/communicator.hpp>
 #include <terrace/error.hpp>
+#include <terrace/gradients.hpp>
 #include <terrace/loopback.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>

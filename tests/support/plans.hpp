@@ -13,6 +13,9 @@ namespace terrace::detail::test {
 /// A plan that runs the stages for every size, for all collectives that they can do.
 plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lanes = 1, std::int64_t chunk = 0);
 
+/// A plan that runs every collective: a stage for each level, by messages.
+plan plan_of_all_collectives(const hierarchy& machine);
+
 /// Runs an allreduce of `count` elements in place; returns how many elements are wrong on this rank.
 template <element T>
 std::int64_t wrong_elements(communicator& comm, std::int64_t count, std::uint64_t salt) {

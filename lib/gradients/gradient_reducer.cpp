@@ -1,0 +1,48 @@
+#include <terrace/gradients.hpp>
+
+#include <utility>
+
+#include "gradients/reducer_core.hpp"
+
+namespace terrace {
+
+using namespace detail;
+
+namespace {
+
+std::vector<communicator*> expect_some(std::span<communicator* const> comms) {
+    for (const communicator* comm : comms)
+        if (comm == nullptr) throw usage_error("gradient_reducer: a communicator is null");
+    if (comms.empty()) throw usage_error("gradient_reducer: there is no communicator; pass at least one");
+    return {comms.begin(), comms.end()};
+}
+
+}  // namespace
+
+local_iterations::local_iterations(std::shared_ptr<int> guards) noexcept : guards_(std::move(guards)) { ++*guards_; }
+local_iterations::~local_iterations() {
+    if (guards_) --*guards_;
+}
+
+gradient_reducer::gradient_reducer(communicator& comm, std::vector<gradient_parameter> parameters,
+                                   const gradient_options& o)
+    : core_(std::make_unique<reducer_core>(std::vector{&comm}, std::move(parameters), o)) {}
+gradient_reducer::gradient_reducer(std::span<communicator* const> comms, std::vector<gradient_parameter> parameters,
+                                   const gradient_options& o)
+    : core_(std::make_unique<reducer_core>(expect_some(comms), std::move(parameters), o)) {}
+gradient_reducer::gradient_reducer(gradient_reducer&&) noexcept = default;
+gradient_reducer& gradient_reducer::operator=(gradient_reducer&&) noexcept = default;
+gradient_reducer::~gradient_reducer() = default;
+
+void* gradient_reducer::gradient(int parameter, element_type type) { return core_->gradient(parameter, type); }
+void gradient_reducer::set_gradient(int parameter, void* gradient) { core_->set_gradient(parameter, gradient); }
+std::int64_t gradient_reducer::count(int parameter) const { return core_->count(parameter); }
+void gradient_reducer::ready(int parameter) { core_->ready(parameter); }
+bool gradient_reducer::poll() { return core_->poll(); }
+void gradient_reducer::finish() { core_->finish(); }
+local_iterations gradient_reducer::no_sync() { return local_iterations(core_->guards()); }
+void gradient_reducer::broadcast(std::span<const state_tensor> tensors, int root) { core_->broadcast(tensors, root); }
+int gradient_reducer::buckets() const noexcept { return core_->buckets(); }
+int gradient_reducer::bucket_of(int parameter) const { return core_->bucket_of(parameter); }
+
+}  // namespace terrace

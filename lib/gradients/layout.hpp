@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <terrace/gradients.hpp>
+
+namespace terrace::detail {
+
+/// The gradients of one bucket, one after the other.
+struct bucket_layout {
+    element_type type = element_type::float32;
+    std::int64_t count = 0;       ///< elements of all gradients
+    std::vector<int> parameters;  ///< in the order in which they lie
+
+    std::int64_t bytes() const noexcept { return count * static_cast<std::int64_t>(size_of(type)); }
+};
+
+/// Puts gradients into buckets of one type each.
+/// @param order all parameters, in the order in which they are expected to become ready
+/// @returns buckets in the order in which they are expected to be complete: by their last gradient
+std::vector<bucket_layout> lay_out(std::span<const gradient_parameter> parameters, std::span<const int> order,
+                                   const gradient_options& o);
+
+/// The order of a backward pass over layers that were registered from first to last.
+std::vector<int> reverse_order(std::size_t parameters);
+
+}  // namespace terrace::detail

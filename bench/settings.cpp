@@ -128,8 +128,10 @@ CLI::Validator known_algorithm() {
 
 // By the names of nccl-tests too.
 std::map<std::string, element_type> element_types() {
-    std::map<std::string, element_type> types{
-        {"half", element_type::float16}, {"float", element_type::float32}, {"double", element_type::float64}};
+    std::map<std::string, element_type> types{{"half", element_type::float16},
+                                              {"bool", element_type::boolean},
+                                              {"float", element_type::float32},
+                                              {"double", element_type::float64}};
     for (const element_type t : all_element_types) types.emplace(to_string(t), t);
     return types;
 }
@@ -170,6 +172,8 @@ void check_together(const settings& s) {
     const auto bad = [](const std::string& what) { throw CLI::ValidationError(what); };
     if (s.begin < element) bad(fmt::format("-b {}: less than one {} ({} bytes)", s.begin, to_string(s.type), element));
     if (s.end < s.begin) bad(fmt::format("-e {} is less than -b {}", s.end, s.begin));
+    if (!is_defined(s.op, s.type) && std::any_of(s.collectives.begin(), s.collectives.end(), goes_up))
+        bad(fmt::format("-o {}: {}", to_string(s.op), undefined_text(s.op, s.type)));
     if (s.end / element > std::numeric_limits<int>::max())
         bad(fmt::format("-e {}: MPI counts at most {} elements in a call", s.end, std::numeric_limits<int>::max()));
     if (s.step > 0 && (s.end - s.begin) / s.step >= max_sizes)

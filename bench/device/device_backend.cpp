@@ -90,6 +90,8 @@ public:
         const gpu_runtime& r = gpu_.runtime();
         if (goes_up(of_.what) && !nccl_has(of_.type))
             throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
+        if (goes_up(of_.what) && !nccl_has(of_.op))
+            throw usage_error(fmt::format("NCCL has no operation {}", to_string(of_.op)));
         if (goes_up(of_.what) && of_.op == reduce_op::avg)
             throw usage_error("NCCL's operation avg is none of those that Terrace calls");
         nccl_id id{};

@@ -110,7 +110,9 @@ std::vector<row> measure(const settings& s) {
     const buffers b(s.bytes);
     std::vector<row> rows{copy_row(s, b)};
     for (const element_type type : all_element_types)
-        for (const int k : {2, 4, most}) rows.push_back(reduce_row(s, b, type, reduce_op::sum, k, true));
+        for (const int k : {2, 4, most})
+            rows.push_back(
+                reduce_row(s, b, type, is_defined(reduce_op::sum, type) ? reduce_op::sum : reduce_op::land, k, true));
     for (const element_type type : {element_type::float32, element_type::bfloat16, element_type::float16}) {
         rows.push_back(reduce_row(s, b, type, reduce_op::sum, 2, false));
         for (const reduce_op op : {reduce_op::max, reduce_op::avg}) rows.push_back(reduce_row(s, b, type, op, 2, true));

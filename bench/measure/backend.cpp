@@ -73,7 +73,7 @@ MPI_Datatype mpi_type(element_type t) {
 
 MPI_Op mpi_op(reduce_op o) {
     const MPI_Op ops[] = {
-#define TERRACE_REDUCE_OP(name, mpi, nccl) mpi,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) mpi,
 #include <terrace/reduce_ops.def>
     };
     return ops[static_cast<std::size_t>(o)];

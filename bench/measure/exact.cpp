@@ -1,6 +1,7 @@
 #include "bench/measure/exact.hpp"
 
 #include <algorithm>
+#include <complex>
 #include <concepts>
 #include <cstring>
 #include <functional>
@@ -21,7 +22,7 @@ template <class T>
 constexpr std::int64_t largest_integer() {
     if constexpr (std::same_as<T, std::uint64_t>) return std::numeric_limits<std::int64_t>::max();
     else if constexpr (std::integral<T>) return static_cast<std::int64_t>(std::numeric_limits<T>::max());
-    else return std::int64_t{1} << (fraction_bits<T>() + 1);
+    else return std::int64_t{1} << (fraction_bits<part_t<T>>() + 1);
 }
 
 // 0 ... 63, without order.
@@ -39,7 +40,13 @@ bool is_picked(int rank, std::int64_t i, std::int64_t most, int ranks) noexcept 
     return rank % apart == scrambled(rank / apart, i) % apart;
 }
 
-// Never 0 where there is room for that, so that leaving a rank out shows.
+// True for one of the ranks at every element.
+bool is_chosen(int rank, std::int64_t i, int ranks) noexcept {
+    return (scrambled(1000, i) * 64 + scrambled(1001, i)) % ranks == rank;
+}
+
+// Never 0 where there is room for that, so that leaving a rank out shows. Of bits and truth values each result depends
+// on one rank.
 template <class T>
 double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
     const std::int64_t any = scrambled(rank, i);
@@ -51,7 +58,16 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
             return is_picked(rank, i, largest_integer<T>(), ranks) ? static_cast<double>(any % 2) : 0;
         case reduce_op::prod:  // odd: products that wrap around keep all that went into them
             if constexpr (std::integral<T>) return static_cast<double>(2 * any + 1);
-            else return !is_picked(rank, i, std::int64_t{largest_exponent<T>()}, ranks) ? 1 : any % 2 == 0 ? 2 : 0.5;
+            else
+                return !is_picked(rank, i, std::int64_t{largest_exponent<part_t<T>>()}, ranks) ? 1
+                       : any % 2 == 0                                                          ? 2
+                                                                                               : 0.5;
+        case reduce_op::band: return is_chosen(rank, i, ranks) ? static_cast<double>(any) : 127;
+        case reduce_op::bor: return is_chosen(rank, i, ranks) ? static_cast<double>(any) : 0;
+        case reduce_op::land: return is_chosen(rank, i, ranks) && any % 2 == 0 ? 0 : 1;
+        case reduce_op::lor: return is_chosen(rank, i, ranks) && any % 2 == 0 ? 1 : 0;
+        case reduce_op::lxor: return static_cast<double>(any % 2);
+        case reduce_op::bxor:
         case reduce_op::min:
         case reduce_op::max: break;
     }
@@ -61,17 +77,25 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
 template <class T>
 T reduction_of(reduce_op op, const std::vector<double>& values) {
     // Integers wrap around; averages of floats are rounded once, those of the short ones from single precision.
-    using wide = std::conditional_t<std::integral<T>, std::uint64_t, accumulator_t<T>>;
+    using wide = std::conditional_t<std::integral<T>, std::uint64_t, accumulator_t<part_t<T>>>;
     const auto fold = [&](auto&& combine) {
         return std::accumulate(values.begin() + 1, values.end(), static_cast<wide>(values.front()),
                                [&](wide sum, double v) { return combine(sum, static_cast<wide>(v)); });
     };
+    if constexpr (std::integral<T>) {
+        if (op == reduce_op::band) return static_cast<T>(fold(std::bit_and<>()));
+        if (op == reduce_op::bor) return static_cast<T>(fold(std::bit_or<>()));
+        if (op == reduce_op::bxor) return static_cast<T>(fold(std::bit_xor<>()));
+        if (op == reduce_op::land) return static_cast<T>(fold(std::logical_and<>()));
+        if (op == reduce_op::lor) return static_cast<T>(fold(std::logical_or<>()));
+        if (op == reduce_op::lxor) return static_cast<T>(fold(std::bit_xor<>()));
+    }
     switch (op) {
         case reduce_op::sum: return static_cast<T>(fold(std::plus<>()));
         case reduce_op::avg: return static_cast<T>(fold(std::plus<>()) / static_cast<wide>(values.size()));
         case reduce_op::prod: return static_cast<T>(fold(std::multiplies<>()));
         case reduce_op::min: return static_cast<T>(fold([](wide a, wide b) { return std::min(a, b); }));
-        case reduce_op::max: break;
+        default: break;
     }
     return static_cast<T>(fold([](wide a, wide b) { return std::max(a, b); }));
 }

@@ -3,10 +3,12 @@
 #include <terrace/export.hpp>
 
 #include <bit>
+#include <complex>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace terrace {
 
@@ -38,9 +40,10 @@ enum class element_type : std::uint8_t {
 
 /// How elements of different ranks are combined. NaN propagates in all operations; min and max order -0 below +0.
 /// Integers wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
-/// Every row of reduce_ops.def is an operation.
+/// band, bor and bxor work bit by bit. land, lor and lxor give 1 (true) or 0; whatever is not 0 is true. Every row of
+/// reduce_ops.def is an operation, and says which types have it: is_defined().
 enum class reduce_op : std::uint8_t {
-#define TERRACE_REDUCE_OP(name, mpi, nccl) name,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) name,
 #include <terrace/reduce_ops.def>
 };
 
@@ -62,7 +65,32 @@ inline constexpr element_type type_of = element_type::uint8;  // of bytes
     template <>                                                     \
     inline constexpr element_type type_of<element> = element_type::name;
 #include <terrace/element_types.def>
+
+// Kinds of element types, as bits.
+namespace kind {
+inline constexpr unsigned integer = 1, real = 2, logical = 4, complex = 8;
+template <class Element, class Accumulator>
+constexpr unsigned of() noexcept {
+    if constexpr (std::is_same_v<Element, bool>) return logical;
+    else if constexpr (std::is_integral_v<Accumulator>) return integer;
+    else return std::is_floating_point_v<Accumulator> ? real : complex;
+}
+}  // namespace kind
 }  // namespace detail
+
+/// True if elements of the type can be combined by the operation. A call of another pair throws usage_error.
+constexpr bool is_defined(reduce_op op, element_type type) noexcept {
+    using namespace detail::kind;
+    constexpr unsigned accepted[] = {
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) kinds,
+#include <terrace/reduce_ops.def>
+    };
+    constexpr unsigned kinds[] = {
+#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) of<element, accumulator>(),
+#include <terrace/element_types.def>
+    };
+    return (accepted[static_cast<std::size_t>(op)] & kinds[static_cast<std::size_t>(type)]) != 0;
+}
 
 /// The element_type of a C++ type.
 template <element T>
@@ -92,7 +120,7 @@ constexpr std::string_view to_string(element_type type) noexcept {
 /// Returns the name of the enumerator, for example "sum".
 constexpr std::string_view to_string(reduce_op op) noexcept {
     constexpr std::string_view names[] = {
-#define TERRACE_REDUCE_OP(name, mpi, nccl) #name,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) #name,
 #include <terrace/reduce_ops.def>
     };
     return names[static_cast<std::size_t>(op)];

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/element_types.hpp"
 #include "base/hash.hpp"
 
 namespace terrace::detail {
@@ -94,6 +95,7 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
         if (call.counts[r] < 0) return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
     if (call.root < 0 || call.root >= ranks)
         return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
+    if (goes_up(call.what) && !is_defined(call.op, call.type)) return undefined_text(call.op, call.type);
     if (call.count == 0 && call.counts.empty()) return {};
     const bool receives = call.what != collective::reduce || call.root == rank;
     if (call.counts.empty() && (send == nullptr || (receives && recv == nullptr)))

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <array>
+#include <complex>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -17,7 +19,7 @@ inline constexpr std::array all_element_types{
 };
 
 inline constexpr std::array all_reduce_ops{
-#define TERRACE_REDUCE_OP(name, mpi, nccl) reduce_op::name,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) reduce_op::name,
 #include <terrace/reduce_ops.def>
 };
 
@@ -55,6 +57,33 @@ constexpr bool is_float(element_type type) noexcept {
     return with_type(type, []<class T>(std::type_identity<T>) { return is_float_element<T>; });
 }
 
+/// True for complex numbers.
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
+
+template <class T>
+struct parts_of {
+    using type = T;
+};
+template <class T>
+struct parts_of<std::complex<T>> {
+    using type = T;
+};
+/// The real numbers that a complex one consists of; T for all other types.
+template <class T>
+using part_t = typename parts_of<T>::type;
+
+/// True for operations that NCCL has.
+constexpr bool nccl_has(reduce_op op) noexcept {
+    constexpr std::string_view names[] = {
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) #nccl,
+#include <terrace/reduce_ops.def>
+    };
+    return names[static_cast<std::size_t>(op)] != "ncclNumOps";
+}
+
 /// True for types that NCCL has.
 constexpr bool nccl_has(element_type type) noexcept {
     constexpr std::string_view names[] = {
@@ -63,6 +92,9 @@ constexpr bool nccl_has(element_type type) noexcept {
     };
     return names[static_cast<std::size_t>(type)] != "ncclNumTypes";
 }
+
+/// What to say of an operation that is not defined for a type: "min is not defined for boolean, which has land, ...".
+std::string undefined_text(reduce_op op, element_type type);
 
 template <template <class...> class List, class Ignored, class... Elements>
 struct list_without_first {

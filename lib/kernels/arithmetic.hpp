@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <complex>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
@@ -19,11 +20,15 @@ template <class T>
 using wide_t = accumulator_t<T>;
 // The type of the divisor of avg: the number of ranks, which a short integer may not hold.
 template <class T>
-using divisor_t = std::common_type_t<wide_t<T>, int>;
+using divisor_t = std::common_type_t<part_t<wide_t<T>>, int>;
 
 // Signed integers are added and multiplied as unsigned: overflow then wraps. Short ones would be promoted to int first.
 template <class T>
 using ring_t = std::conditional_t<sizeof(T) < 4, std::uint32_t, std::make_unsigned_t<T>>;
+
+// The type as which elements are combined: truth values as bytes, so that any byte may stand for true.
+template <class T>
+using kernel_t = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
 struct sum {
     template <class T>
@@ -39,6 +44,8 @@ struct prod {
     static constexpr T of(T a, T b) noexcept {
         if constexpr (std::is_integral_v<T>)
             return static_cast<T>(static_cast<ring_t<T>>(a) * static_cast<ring_t<T>>(b));
+        else if constexpr (is_complex<T>)  // the operator of std::complex branches at NaN
+            return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
         else return a * b;
     }
 };
@@ -72,9 +79,58 @@ struct max {
 // Sums that are divided in the end.
 struct avg : sum {};
 
+// Bit by bit.
+struct band {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>(a & b);
+    }
+};
+
+struct bor {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>(a | b);
+    }
+};
+
+struct bxor {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>(a ^ b);
+    }
+};
+
+// Of truth values. Without branches, so that loops vectorise.
+struct land {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>((a != 0) & (b != 0));
+    }
+};
+
+struct lor {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>((a | b) != 0);
+    }
+};
+
+struct lxor {
+    template <class T>
+    static constexpr T of(T a, T b) noexcept {
+        return static_cast<T>((a != 0) != (b != 0));
+    }
+};
+
+// True for operations on complex numbers that combine real and imaginary parts each for themselves.
+template <class Op>
+inline constexpr bool is_by_parts = std::is_base_of_v<sum, Op>;
+
 template <class T>
 constexpr T canonical(T x) noexcept {
-    if constexpr (std::is_floating_point_v<T>) return x == x ? x : std::numeric_limits<T>::quiet_NaN();
+    if constexpr (is_complex<T>) return {canonical(x.real()), canonical(x.imag())};
+    else if constexpr (std::is_floating_point_v<T>) return x == x ? x : std::numeric_limits<T>::quiet_NaN();
     else return x;
 }
 

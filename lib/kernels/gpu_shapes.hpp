@@ -27,13 +27,21 @@ struct many {
     static constexpr int batch = 4, unrolled = 2, most = most_gpu_sources, blocks = 3;
 };
 
-// Products have the same bits whatever the sign.
-template <class T>
-struct unsigned_like {
-    using type = T;
-};
-template <std::signed_integral T>
-struct unsigned_like<T> : std::make_unsigned<T> {};
+// The operation of a kernel. One kernel is for sum and avg: where nothing is divided, they are one.
+template <class Op>
+using kernel_op = std::conditional_t<std::is_same_v<Op, arithmetic::avg>, arithmetic::sum, Op>;
+
+// True where signed and unsigned integers have other bits. An average divides sums.
+template <class Op>
+inline constexpr bool minds_sign =
+    std::is_same_v<Op, arithmetic::sum> || std::is_same_v<Op, arithmetic::min> || std::is_same_v<Op, arithmetic::max>;
+
+// The type of a kernel: unsigned where the sign does not matter.
+template <class Op, class T>
+constexpr auto kernel_type() noexcept {
+    if constexpr (std::signed_integral<T> && !minds_sign<Op>) return std::type_identity<std::make_unsigned_t<T>>();
+    else return std::type_identity<arithmetic::kernel_t<T>>();
+}
 
 template <class T, class Op, class Call>
 auto with_shape(int k, const Call& call) {
@@ -43,16 +51,20 @@ auto with_shape(int k, const Call& call) {
 template <class T, class Call>
 auto with_op(reduce_op op, int k, const Call& call) {
     switch (op) {
-        case reduce_op::prod: return with_shape<typename unsigned_like<T>::type, arithmetic::prod>(k, call);
-        case reduce_op::min: return with_shape<T, arithmetic::min>(k, call);
-        case reduce_op::max: return with_shape<T, arithmetic::max>(k, call);
-        case reduce_op::sum:
-        case reduce_op::avg: break;
+// clang-format off
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) \
+        case reduce_op::name: \
+            if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
+                using kernel = kernel_op<arithmetic::name>; \
+                return with_shape<typename decltype(kernel_type<kernel, T>())::type, kernel>(k, call); \
+            } else break;
+#include <terrace/reduce_ops.def>
+        // clang-format on
     }
-    return with_shape<T, arithmetic::sum>(k, call);
+    __builtin_unreachable();  // a call is refused before
 }
 
-/// call.run<T, Op, Shape>() of the kernel for these.
+/// call.run<T, Op, Shape>() of the kernel for these, of an operation that is defined for the type.
 template <class Call>
 auto with_kernel(element_type type, reduce_op op, int k, const Call& call) {
     return with_type(type, [&]<class T>(std::type_identity<T>) { return with_op<T>(op, k, call); });

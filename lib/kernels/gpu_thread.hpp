@@ -68,6 +68,8 @@ inline task part(void* dst, const void* const* sources, int k, std::int64_t coun
     bool shifted = false;
     for (int s = 0; s < k; ++s) shifted |= misaligned(sources[s]) != misaligned(dst);
     const std::int64_t spare = shifted ? per_vector : 0;
+    // Complex numbers need not lie where multiples of their size do; then all are head.
+    if (misaligned(dst) % element != 0) return {dst, count, count, 0, 0, k, divisor};
     const auto to_boundary = static_cast<std::int64_t>(((0u - misaligned(dst)) & (sizeof(vector) - 1)) / element);
     task t{dst, count, to_boundary + spare, 0, 0, k, divisor};
     if (count > t.head + spare) t.vectors = (count - t.head - spare) / per_vector;
@@ -163,7 +165,7 @@ TERRACE_EITHER_SIDE inline T narrowed(arithmetic::wide_t<T> x) noexcept {
     return static_cast<T>(x);
 }
 
-// One kernel is for sum and avg: where nothing is divided, partial sums of an average among them, they are one.
+// True for the kernel of sum and avg. Partial sums of an average are not divided.
 template <class Op>
 inline constexpr bool averages = std::is_same_v<Op, arithmetic::sum>;
 

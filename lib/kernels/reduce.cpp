@@ -56,10 +56,30 @@ template <>
 }
 #endif
 
+// Products of complex numbers, part by part: compilers vectorise no loop over whole ones.
+template <class Op, class T, int N, bool last>
+inline void fold_complex(T* to, const T* const* inputs, std::int64_t n) noexcept {
+    using part = part_t<T>;
+    std::array<const part*, N> in;
+    for (int s = 0; s < N; ++s) in[s] = reinterpret_cast<const part*>(inputs[s]);
+    auto* out = reinterpret_cast<part*>(to);
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) {
+        part re = in[0][2 * i], im = in[0][2 * i + 1];
+        for (int s = 1; s < N; ++s) {
+            const T x = Op::of(T(re, im), T(in[s][2 * i], in[s][2 * i + 1]));
+            re = x.real(), im = x.imag();
+        }
+        out[2 * i] = last ? canonical(re) : re;
+        out[2 * i + 1] = last ? canonical(im) : im;
+    }
+}
+
 // to[i] = in[0][i] op ... op in[N-1][i]. The loop may run in any order: `to` is an input or does not touch one, so no
 // iteration sees another's result.
 template <class Op, class T, int N, bool last>
 inline void fold(wide_t<T>* to, const wide_t<T>* const* inputs, std::int64_t n, divisor_t<T> divisor) noexcept {
+    if constexpr (is_complex<T>) return fold_complex<Op, T, N, last>(to, inputs, n);
     std::array<const wide_t<T>*, N> in;
     std::copy_n(inputs, N, in.begin());
 #pragma omp simd
@@ -103,6 +123,8 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
     // Partial sums of an average are sums.
     if constexpr (std::is_same_v<Op, avg>)
         if (divisor == 1) return combine<V, sum, T>(dst, sources, k, count, 1);
+    if constexpr (is_complex<T> && is_by_parts<Op>)
+        return combine<V, Op, part_t<T>>(dst, sources, k, 2 * count, divisor);
     const auto* typed = reinterpret_cast<const T* const*>(sources);
     const auto by = static_cast<divisor_t<T>>(divisor);
     combine_typed<V, Op>(static_cast<T*>(dst), typed, k, count, by);
@@ -135,8 +157,11 @@ reduce_kernel find_op(reduce_op op, vectors v) noexcept {
     const auto compiled = [v](reduce_kernel plain, reduce_kernel wide) { return v == vectors::wide ? wide : plain; };
     switch (op) {
 // clang-format off
-#define TERRACE_REDUCE_OP(name, mpi, nccl) \
-        case reduce_op::name: return compiled(combine_plain<name, T>, combine_wide<name, T>);
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) \
+        case reduce_op::name: \
+            if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
+                return compiled(combine_plain<name, kernel_t<T>>, combine_wide<name, kernel_t<T>>); \
+            } else break;
 #include <terrace/reduce_ops.def>
         // clang-format on
     }

@@ -18,6 +18,7 @@ enum class vectors { plain, wide };
 /// The widest that this machine has.
 vectors widest_vectors() noexcept;
 
+/// Returns the kernel; null where the operation is not defined for the type.
 reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors()) noexcept;
 
 }  // namespace terrace::detail

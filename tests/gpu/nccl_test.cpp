@@ -69,7 +69,7 @@ constexpr ncclDataType_t nccl_type{};
 
 ncclRedOp_t nccl_op(reduce_op op) {
     constexpr ncclRedOp_t ops[] = {
-#define TERRACE_REDUCE_OP(name, mpi, nccl) nccl,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) nccl,
 #include <terrace/reduce_ops.def>
     };
     return ops[static_cast<std::size_t>(op)];

@@ -132,6 +132,13 @@ TEST(bad_calls, a_call_that_all_ranks_refuse_breaks_nothing) {
             refused([&] { comm.broadcast(nullptr, 10, type, 0); }, "null");
             refused([&] { comm.allgather(data.data(), data.data(), two, type); }, "2 counts for 3 ranks");
             refused([&] { comm.allgather(data.data(), data.data(), negative, type); }, "count 1 is -1");
+            bool truths[] = {true, false};
+            refused([&] { comm.allreduce(truths); }, "sum is not defined for boolean, which has land, lor, lxor");
+            refused([&] { comm.reduce(data.data(), data.data(), 0, type, 1, reduce_op::bxor); },
+                    "reduce: bxor is not defined for float32, which has sum, prod, min, max, avg");
+            comm.broadcast(truths, 1);
+            comm.allreduce(truths, reduce_op::land);
+            EXPECT_TRUE(truths[0] && !truths[1]);
             comm.allreduce(std::span(data));
             EXPECT_EQ(data[9], 3.0f);
         });

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <type_traits>
@@ -20,12 +22,31 @@ namespace {
 
 // What the oracle computes in: exact for the values below.
 template <class T>
-using wide = std::conditional_t<is_float_element<T>, double,
-                                std::make_unsigned_t<std::conditional_t<is_float_element<T>, int, T>>>;
+struct wide_of : std::make_unsigned<T> {};
+template <class T>
+requires is_float_element<T>
+struct wide_of<T> {
+    using type = double;
+};
+template <class T>
+struct wide_of<std::complex<T>> {
+    using type = std::complex<double>;
+};
+template <>
+struct wide_of<bool> {
+    using type = std::uint8_t;
+};
+template <class T>
+using wide = typename wide_of<T>::type;
 
 template <class T>
 T narrowed(double x) {
     return static_cast<T>(static_cast<accumulator_t<T>>(x));
+}
+
+template <class T>
+T narrowed(std::complex<double> x) {
+    return {narrowed<part_t<T>>(x.real()), narrowed<part_t<T>>(x.imag())};
 }
 
 template <class T>
@@ -41,16 +62,22 @@ std::uint64_t mixed(std::uint64_t z) {
 
 template <class T>
 T from_bits(std::uint64_t bits) {
+    if constexpr (std::is_same_v<T, bool>) return (bits & 1) != 0;
+    if constexpr (is_complex<T>) return {from_bits<part_t<T>>(bits), from_bits<part_t<T>>(mixed(bits))};
     T x;
-    std::memcpy(static_cast<void*>(&x), &bits, sizeof x);
+    std::memcpy(static_cast<void*>(&x), &bits, std::min(sizeof x, sizeof bits));
     return x;
 }
 
 template <class Wide>
 bool is_nan(Wide x) {
-    if constexpr (std::is_floating_point_v<Wide>) return std::isnan(x);
+    if constexpr (is_complex<Wide>) return std::isnan(x.real());  // both parts are, here
+    else if constexpr (std::is_floating_point_v<Wide>) return std::isnan(x);
     else return false;
 }
+
+bool is_bitwise(reduce_op op) { return op == reduce_op::band || op == reduce_op::bor || op == reduce_op::bxor; }
+bool is_logical(reduce_op op) { return op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor; }
 
 // The input of every rank and the serial oracle, element by element. An element's number is its place in the vector, or
 // in all blocks one after the other.
@@ -63,13 +90,10 @@ public:
         const std::uint64_t dice = mixed(salt_ + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u +
                                          static_cast<std::uint64_t>(rank) * 0xd1342543de82ef95u);
         if (!goes_up(c_.what)) return from_bits<T>(dice);  // moved as it is, NaN and all
-        if constexpr (is_float_element<T>) {
-            if (rank == c_.nan_from && i % 3 == rank % 3)
-                return narrowed<T>(std::bit_cast<double>(dice | std::uint64_t{0x7ff8} << 48));
-            return narrowed<T>(c_.data == contents::rough ? rough(dice) : exact(dice));
-        } else {
-            return static_cast<T>(dice);  // integers wrap around
-        }
+        if constexpr (is_complex<T>) return {number<part_t<T>>(i, rank, dice), number<part_t<T>>(i, rank, mixed(dice))};
+        else if constexpr (is_float_element<T>) return number<T>(i, rank, dice);
+        else if constexpr (std::is_same_v<T, bool>) return is_true(dice);
+        else return integer(dice);
     }
 
     T sum_of_all(std::int64_t i) const {
@@ -81,11 +105,13 @@ public:
             nan |= is_nan(next);
             total = combined(total, next);
         }
-        if constexpr (is_float_element<T>) {
-            if (nan) return narrowed<T>(std::numeric_limits<double>::quiet_NaN());
-            if (c_.op != reduce_op::avg) return narrowed<T>(total);
-            if constexpr (std::is_same_v<T, double>) return total / ranks_;
-            else return static_cast<T>(static_cast<float>(total) / static_cast<float>(ranks_));
+        if constexpr (is_complex<T>) {
+            if (nan) return narrowed<T>({not_a_number, not_a_number});
+            return {mean<part_t<T>>(total.real()), mean<part_t<T>>(total.imag())};
+        } else if constexpr (is_float_element<T>) {
+            return nan ? narrowed<T>(not_a_number) : mean<T>(total);
+        } else if constexpr (std::is_same_v<T, bool>) {
+            return total != 0;
         } else {
             const T whole = static_cast<T>(total);
             return c_.op == reduce_op::avg ? static_cast<T>(average(whole)) : whole;
@@ -93,9 +119,39 @@ public:
     }
 
 private:
+    static constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
     static wide<T> up(T x) {
         if constexpr (is_float_element<T>) return widened(x);
         else return static_cast<wide<T>>(x);
+    }
+
+    template <class Real>
+    Real number(std::int64_t i, int rank, std::uint64_t dice) const {
+        if (rank == c_.nan_from && i % 3 == rank % 3)
+            return narrowed<Real>(std::bit_cast<double>(dice | std::uint64_t{0x7ff8} << 48));
+        return narrowed<Real>(c_.data == contents::rough ? rough(dice) : exact(dice));
+    }
+
+    template <class Real>
+    Real mean(double total) const {
+        if (c_.op != reduce_op::avg) return narrowed<Real>(total);
+        if constexpr (std::is_same_v<Real, double>) return total / ranks_;
+        else return static_cast<Real>(static_cast<float>(total) / static_cast<float>(ranks_));
+    }
+
+    // Seldom false for land, seldom true for lor, so that one rank's value matters.
+    bool is_true(std::uint64_t dice) const {
+        const bool seldom = dice % static_cast<std::uint64_t>(ranks_ + 1) == 0;
+        return c_.op == reduce_op::land ? !seldom : c_.op == reduce_op::lor ? seldom : (dice & 1) != 0;
+    }
+
+    // Bits that matter in the same way. Sums and products wrap around.
+    T integer(std::uint64_t dice) const {
+        if (is_logical(c_.op)) return static_cast<T>(is_true(dice) ? (mixed(dice) | 1) : 0);
+        if (!is_bitwise(c_.op) || c_.op == reduce_op::bxor) return static_cast<T>(dice);
+        const std::uint64_t sparse = dice & mixed(dice) & mixed(dice + 1);
+        return static_cast<T>(c_.op == reduce_op::bor ? sparse : ~sparse);
     }
 
     auto average(T total) const {
@@ -106,6 +162,7 @@ private:
     // Small whole numbers: no partial sum of up to 64 ranks is rounded, in bfloat16 neither. Powers of two for
     // products, few enough to stay in range. Both zeros for min and max.
     double exact(std::uint64_t dice) const {
+        if (is_complex<T> && c_.op == reduce_op::prod) return dice & 1 ? -1 : 1;
         const int n = static_cast<int>(dice >> 40) % 9 - 4;
         if (c_.op == reduce_op::sum || c_.op == reduce_op::avg) return n == 0 ? 0.0 : n;
         if (c_.op == reduce_op::prod) return std::ldexp(dice & 1 ? -1 : 1, ranks_ > 8 ? 0 : n % 2);
@@ -119,8 +176,15 @@ private:
 
     wide<T> combined(wide<T> a, wide<T> b) const {
         // Unsigned arithmetic wraps; short types are promoted to int, where a product must not overflow.
-        using safe =
-            std::conditional_t<is_float_element<T>, double, std::conditional_t<sizeof(T) < 4, std::uint32_t, wide<T>>>;
+        using safe = std::conditional_t<std::is_integral_v<T> && sizeof(T) < 4, std::uint32_t, wide<T>>;
+        if constexpr (std::is_integral_v<wide<T>>) {
+            if (c_.op == reduce_op::band) return static_cast<wide<T>>(a & b);
+            if (c_.op == reduce_op::bor) return static_cast<wide<T>>(a | b);
+            if (c_.op == reduce_op::bxor) return static_cast<wide<T>>(a ^ b);
+            if (c_.op == reduce_op::land) return a != 0 && b != 0;
+            if (c_.op == reduce_op::lor) return a != 0 || b != 0;
+            if (c_.op == reduce_op::lxor) return (a != 0) != (b != 0);
+        }
         switch (c_.op) {
             case reduce_op::prod: return static_cast<wide<T>>(static_cast<safe>(a) * static_cast<safe>(b));
             case reduce_op::min: return before(b, a) ? b : a;
@@ -130,7 +194,8 @@ private:
     }
 
     static bool before(wide<T> a, wide<T> b) {
-        if constexpr (is_float_element<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
+        if constexpr (is_complex<T>) return false;  // they have no order
+        else if constexpr (is_float_element<T>) return a < b || (a == b && std::signbit(a) && !std::signbit(b));
         else return static_cast<T>(a) < static_cast<T>(b);
     }
 
@@ -141,6 +206,9 @@ private:
 
 template <element T>
 bool same(const T& a, const T& b) {
+    // A zero that complex products leave has the sign that the order of operations gives it.
+    if constexpr (is_complex<T>)
+        if (a == b) return true;
     return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT(bugprone-suspicious-memory-comparison): every bit counts
 }
 
@@ -250,6 +318,13 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
 }
 
 }  // namespace
+
+std::vector<reduce_op> ops_of(element_type type) {
+    std::vector<reduce_op> ops;
+    std::copy_if(all_reduce_ops.begin(), all_reduce_ops.end(), std::back_inserter(ops),
+                 [type](reduce_op op) { return is_defined(op, type); });
+    return ops;
+}
 
 std::string describe(const call& c) {
     const std::string count = c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)

@@ -10,6 +10,9 @@
 
 namespace terrace::detail::test {
 
+/// Returns the operations that are defined for the type.
+std::vector<reduce_op> ops_of(element_type type);
+
 /// What the ranks pass in.
 enum class contents {
     exact,  ///< every order of reductions gives the same bits, so that a serial oracle tells right from wrong
@@ -28,7 +31,7 @@ struct call {
     int offset = 0;  ///< the buffers begin so many elements past a 64-byte boundary
     contents data = contents::exact;
     bool in_window = false;  ///< the buffers lie in windows of the communicator
-    int nan_from = -1;       ///< this rank passes in NaN in every third element (floats)
+    int nan_from = -1;       ///< this rank passes in NaN in every third element (floats and complex numbers)
 };
 
 /// "reduce_scatter of blocks [3,0,5], float16 max, in place"

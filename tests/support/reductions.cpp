@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -9,7 +10,9 @@
 #include <fmt/format.h>
 
 #include "base/element_types.hpp"
+#include "kernels/arithmetic.hpp"
 #include "kernels/reduce.hpp"
+#include "support/calls.hpp"
 
 namespace terrace::detail::test {
 
@@ -27,20 +30,36 @@ T read(const std::byte* from, std::int64_t i) {
 
 double read_float(element_type type, const std::byte* from, std::int64_t i) {
     return with_type(type, [&]<class T>(std::type_identity<T>) -> double {
-        return static_cast<accumulator_t<T>>(read<T>(from, i));
+        if constexpr (is_complex<T>) return 0;
+        else return static_cast<accumulator_t<T>>(read<T>(from, i));
     });
+}
+
+// Complex numbers: with both parts.
+std::complex<double> read_complex(element_type type, const std::byte* from, std::int64_t i) {
+    return with_type(type, [&]<class T>(std::type_identity<T>) -> std::complex<double> {
+        if constexpr (is_complex<T>) return read<T>(from, i);
+        else return 0;
+    });
+}
+
+// The type of the parts of complex numbers; the type itself for others.
+element_type part_type(element_type type) {
+    return with_type(type, []<class T>(std::type_identity<T>) { return element_type_of<part_t<T>>; });
 }
 
 // Integers as they are in 64 bits: modulo 2^64 all sums and products are right.
 std::int64_t read_integer(element_type type, const std::byte* from, std::int64_t i) {
-    return with_type(type, [&]<class T>(std::type_identity<T>) {
-        return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(read<T>(from, i)));
+    return with_type(type, [&]<class T>(std::type_identity<T>) -> std::int64_t {
+        if constexpr (is_complex<T>) return 0;
+        else return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(read<arithmetic::kernel_t<T>>(from, i)));
     });
 }
 
 std::int64_t wrapped(element_type type, std::int64_t x) {
-    return with_type(type, [&]<class T>(std::type_identity<T>) {
-        return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(x));
+    return with_type(type, [&]<class T>(std::type_identity<T>) -> std::int64_t {
+        if constexpr (is_complex<T>) return 0;
+        else return static_cast<std::int64_t>(static_cast<accumulator_t<T>>(x));
     });
 }
 
@@ -51,7 +70,7 @@ bool is_unsigned(element_type type) {
 // Floating-point types only.
 int fraction_bits_of(element_type type) {
     return with_type(type, []<class T>(std::type_identity<T>) {
-        if constexpr (is_float_element<T>) return fraction_bits<T>();
+        if constexpr (is_float_element<part_t<T>>) return fraction_bits<part_t<T>>();
         else return 0;
     });
 }
@@ -61,7 +80,7 @@ void write_number(element_type type, std::byte* to, dice& random) {
     const double x =
         (random.coin() ? 1.0 : -1.0) * std::exp2(static_cast<double>(random.below(1u << 20)) * 0x1p-19 - 1);
     with_type(type, [&]<class T>(std::type_identity<T>) {
-        const T value = static_cast<T>(static_cast<accumulator_t<T>>(x));
+        const T value = static_cast<T>(static_cast<accumulator_t<T>>(static_cast<part_t<accumulator_t<T>>>(x)));
         std::memcpy(to, &value, sizeof value);
     });
 }
@@ -76,10 +95,20 @@ void write_special(element_type type, std::byte* to, dice& random) {
     std::memcpy(to, &with_sign, size_of(type));  // the lowest bytes
 }
 
+// Bits of which few are set, or few are not, where with others nearly every result would be the same.
+std::uint64_t sparse(dice& random, reduce_op op) {
+    const std::uint64_t bits = random.roll();
+    const bool lone = op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor;
+    if (lone) return random.below(4) == 0 ? 0 : bits;
+    if (op != reduce_op::band && op != reduce_op::bor) return bits;
+    const std::uint64_t few = bits & random.roll() & random.roll();
+    return op == reduce_op::bor ? few : ~few;
+}
+
 // How far a result of k inputs may be off, relative to what its parts are in size.
 double tolerance(const reduction::form& f) {
     const int fraction = fraction_bits_of(f.type);
-    const double wide = f.type == element_type::float64 ? 0x1p-53 : 0x1p-24;
+    const double wide = part_type(f.type) == element_type::float64 ? 0x1p-53 : 0x1p-24;
     const bool narrow = std::ldexp(1, -fraction - 1) > wide;
     const double last = narrow ? std::ldexp(1, -fraction - 1) : 0;
     return 1.001 * ((narrow ? f.k + 1 : f.k) * wide + last);
@@ -106,11 +135,14 @@ reduction::reduction(const form& what, dice& random) : what_(what) {
     arena_ = room_.data() + (over == 0 ? 0 : alignment - over);
     for (const std::size_t source : sources_)
         for (std::size_t at = source; at < source + length; at += size) {
-            const std::uint64_t bits = random.roll();
-            if (!is_float(what.type) || what.any_bits) std::memcpy(arena_ + at, &bits, size);
-            if (!is_float(what.type)) continue;
-            if (!what.any_bits) write_number(what.type, arena_ + at, random);
-            else if (random.below(3) == 0) write_special(what.type, arena_ + at, random);
+            const element_type part = part_type(what.type);
+            for (std::size_t p = 0; p < size; p += size_of(part)) {
+                const std::uint64_t bits = sparse(random, what.op);
+                if (!is_float(part) || what.any_bits) std::memcpy(arena_ + at + p, &bits, size_of(part));
+                if (!is_float(part)) continue;
+                if (!what.any_bits) write_number(part, arena_ + at + p, random);
+                else if (random.below(3) == 0) write_special(part, arena_ + at + p, random);
+            }
         }
 }
 
@@ -135,10 +167,15 @@ std::string reduction::differs(const std::byte* after) const {
     std::vector<std::uint64_t> expected(length / 8 + 1);
     std::vector<const void*> from;
     for (const std::size_t source : sources_) from.push_back(arena_ + source);
-    // One input is the larger of itself and itself, which makes NaN canonical.
-    if (what_.k == 1) from.push_back(from.front());
-    find_reduce(what_.type, what_.k == 1 ? reduce_op::max : what_.op)(expected.data(), from.data(),
-                                                                      std::max(what_.k, 2), what_.count, what_.divisor);
+    if (what_.k == 1) {
+        // One input is the larger of itself and itself, part by part, which makes NaN canonical.
+        from.push_back(from.front());
+        const element_type part = what_.type == element_type::boolean ? element_type::uint8 : part_type(what_.type);
+        const auto parts = static_cast<std::int64_t>(size / size_of(part));
+        find_reduce(part, reduce_op::max)(expected.data(), from.data(), 2, what_.count * parts, 1);
+    } else {
+        find_reduce(what_.type, what_.op)(expected.data(), from.data(), what_.k, what_.count, what_.divisor);
+    }
     const auto* bytes = reinterpret_cast<const std::byte*>(expected.data());
     const auto [is, should] = std::mismatch(after + dst_, after + dst_ + length, bytes);
     if (should == bytes + length) return "";
@@ -149,6 +186,22 @@ std::string reduction::differs(const std::byte* after) const {
 std::string reduction::misses(const std::byte* after) const {
     const form& f = what_;
     for (std::int64_t i = 0; i < f.count; ++i) {
+        if (part_type(f.type) != f.type) {
+            std::complex<double> exact = read_complex(f.type, arena_ + sources_[0], i);
+            double parts = std::abs(exact);
+            for (int s = 1; s < f.k; ++s) {
+                const auto x = read_complex(f.type, arena_ + sources_[static_cast<std::size_t>(s)], i);
+                if (f.op == reduce_op::prod) exact *= x, parts *= std::abs(x);
+                else exact += x, parts += std::abs(x);
+            }
+            exact /= f.divisor, parts /= f.divisor;
+            const std::complex<double> is = read_complex(f.type, after + dst_, i);
+            // A product of two rounds three times.
+            if (!(std::abs(is - exact) <= 3 * tolerance(f) * parts))
+                return fmt::format("{}: element {} is {} {}, not {} {}", name(), i, is.real(), is.imag(), exact.real(),
+                                   exact.imag());
+            continue;
+        }
         if (is_float(f.type)) {
             double exact = read_float(f.type, arena_ + sources_[0], i), parts = std::abs(exact);
             for (int s = 1; s < f.k; ++s) {
@@ -174,6 +227,12 @@ std::string reduction::misses(const std::byte* after) const {
             const bool less = positive ? x < exact : static_cast<std::int64_t>(x) < static_cast<std::int64_t>(exact);
             switch (f.op) {
                 case reduce_op::prod: exact *= x; break;
+                case reduce_op::band: exact &= x; break;
+                case reduce_op::bor: exact |= x; break;
+                case reduce_op::bxor: exact ^= x; break;
+                case reduce_op::land: exact = exact != 0 && x != 0; break;
+                case reduce_op::lor: exact = exact != 0 || x != 0; break;
+                case reduce_op::lxor: exact = (exact != 0) != (x != 0); break;
                 case reduce_op::min: exact = less ? x : exact; break;
                 case reduce_op::max: exact = less ? exact : x; break;
                 default: exact += x;
@@ -195,7 +254,7 @@ std::vector<reduction::form> reduction_forms(std::int64_t tile, dice& random) {
     for (const element_type type : all_element_types) {
         const auto size = static_cast<std::int64_t>(size_of(type));
         const std::int64_t vector = 16 / size, whole = tile / size;
-        for (const reduce_op op : all_reduce_ops)
+        for (const reduce_op op : ops_of(type))
             for (const int k : {1, 2, 3, 4, 5, 9})
                 for (const std::int64_t count : {std::int64_t{0}, std::int64_t{1}, vector - 1, vector, 3 * vector + 1,
                                                  whole - 1, whole, whole + 1, 2 * whole + 3 * vector + 1})

@@ -351,11 +351,21 @@ bytes reduced(const std::vector<bytes>& inputs, element_type type, reduce_op op,
     return combine(parts, divisor);
 }
 
-class exact_of : public testing::TestWithParam<std::tuple<element_type, reduce_op, int>> {
+using pair = std::pair<element_type, reduce_op>;
+
+std::vector<pair> defined_pairs() {
+    std::vector<pair> pairs;
+    for (const element_type type : all_element_types)
+        for (const reduce_op op : all_reduce_ops)
+            if (is_defined(op, type)) pairs.emplace_back(type, op);
+    return pairs;
+}
+
+class exact_of : public testing::TestWithParam<std::tuple<pair, int>> {
 protected:
-    element_type type = static_cast<element_type>(std::get<0>(GetParam()));
-    reduce_op op = static_cast<reduce_op>(std::get<1>(GetParam()));
-    int ranks = std::get<2>(GetParam());
+    element_type type = std::get<0>(GetParam()).first;
+    reduce_op op = std::get<0>(GetParam()).second;
+    int ranks = std::get<1>(GetParam());
     exact_data data{type, op, ranks - 1, ranks};
     std::vector<bytes> inputs;
 
@@ -400,16 +410,15 @@ TEST_P(exact_of, inputs_tell_ranks_apart) {
     EXPECT_GT(data.wrong_inputs(ranks - 1, inputs.front().data(), elements), 0);
 }
 
-std::string name_of(const testing::TestParamInfo<std::tuple<element_type, reduce_op, int>>& info) {
-    const auto [type, op, ranks] = info.param;
+std::string name_of(const testing::TestParamInfo<std::tuple<pair, int>>& info) {
+    const auto [of, ranks] = info.param;
+    const auto [type, op] = of;
     return std::string(to_string(type)) + "_" + std::string(to_string(op)) + "_" + std::to_string(ranks);
 }
 
 // 300 ranks: more than bfloat16, uint8 and int8 can count.
 INSTANTIATE_TEST_SUITE_P(all, exact_of,
-                         testing::Combine(testing::ValuesIn(all_element_types), testing::ValuesIn(all_reduce_ops),
-                                          testing::Values(2, 3, 8, 300)),
-                         name_of);
+                         testing::Combine(testing::ValuesIn(defined_pairs()), testing::Values(2, 3, 8, 300)), name_of);
 
 }  // namespace
 

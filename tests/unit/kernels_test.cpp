@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,13 +27,19 @@ double plain(reduce_op op, double a, double b) {
         case reduce_op::min: return std::min(a, b);
         case reduce_op::max: return std::max(a, b);
         case reduce_op::avg: return a + b;
+        case reduce_op::land: return a != 0 && b != 0;
+        case reduce_op::lor: return a != 0 || b != 0;
+        case reduce_op::lxor: return (a != 0) != (b != 0);
+        default: break;
     }
-    return 0;
+    const auto x = static_cast<std::int64_t>(a), y = static_cast<std::int64_t>(b);
+    return static_cast<double>(op == reduce_op::band ? x & y : op == reduce_op::bor ? x | y : x ^ y);
 }
 
 template <class T>
 double value(T x) {
     if constexpr (std::is_arithmetic_v<T>) return static_cast<double>(x);
+    else if constexpr (is_complex<T>) return x.imag() == 0 ? static_cast<double>(x.real()) : -1;
     else return static_cast<double>(static_cast<float>(x));
 }
 
@@ -47,15 +55,17 @@ void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
     // Products and sums of up to 16 of these are exact in every type.
     const auto input = [&](std::size_t i, int s) {
         const int spread = static_cast<int>((i * 7 + static_cast<std::size_t>(s) * 13) % 5);
+        if (std::is_same_v<T, bool>) return spread % 2;
         return op == reduce_op::prod ? (s < 3 ? 1 + spread % 3 : 1) : spread;
     };
-    std::vector<std::vector<T>> inputs;
+    using stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;  // std::vector<bool> has no addresses
+    std::vector<std::vector<stored>> inputs;
     for (int s = 0; s < k; ++s) {
-        std::vector<T>& v = inputs.emplace_back(static_cast<std::size_t>(count) + 1);
+        std::vector<stored>& v = inputs.emplace_back(static_cast<std::size_t>(count) + 1);
         for (std::size_t i = 0; i < v.size(); ++i) v[i] = make<T>(input(i, s));
     }
-    std::vector<T> fresh(static_cast<std::size_t>(count) + 2, make<T>(99));
-    T* out = in_place ? inputs.back().data() + 1 : fresh.data() + 1;
+    std::vector<stored> fresh(static_cast<std::size_t>(count) + 2, make<T>(99));
+    stored* out = in_place ? inputs.back().data() + 1 : fresh.data() + 1;
     std::vector<const void*> sources;
     for (const auto& v : inputs) sources.push_back(v.data() + 1);  // not aligned to a vector register
     find_reduce(element_type_of<T>, op)(out, sources.data(), k, count, divisor);
@@ -67,8 +77,8 @@ void expect_combined(reduce_op op, int k, std::int64_t count, bool in_place) {
         ASSERT_EQ(value(out[i]), expected)
             << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << k << " x " << count << " at " << i;
     }
-    EXPECT_EQ(value(fresh.front()), 99);
-    EXPECT_EQ(value(fresh.back()), 99);
+    EXPECT_EQ(value(fresh.front()), value(make<T>(99)));
+    EXPECT_EQ(value(fresh.back()), value(make<T>(99)));
 }
 
 template <class T>
@@ -87,10 +97,15 @@ T reduce_values(reduce_op op, const std::vector<T>& values) {
 }  // namespace
 
 TYPED_TEST(kernels_of, combine_any_number_and_count) {
-    for (reduce_op op : all_reduce_ops)
+    for (reduce_op op : all_reduce_ops) {
+        if (!is_defined(op, element_type_of<TypeParam>)) {
+            EXPECT_EQ(find_reduce(element_type_of<TypeParam>, op), nullptr) << to_string(op);
+            continue;
+        }
         for (int k : {2, 3, 5, 16})
             for (std::int64_t count : {0, 1, 15, 16, 17, 511, 512, 513, 1500})
                 for (bool in_place : {false, true}) expect_combined<TypeParam>(op, k, count, in_place);
+    }
 }
 
 TEST(kernels, nan_is_canonical_and_propagates) {
@@ -118,12 +133,50 @@ TEST(kernels, integers_wrap_around) {
               std::numeric_limits<std::int64_t>::min());
 }
 
+TEST(kernels, complex_numbers_multiply) {
+    using c = std::complex<float>;
+    EXPECT_EQ(reduce_values<c>(reduce_op::prod, {{1, 2}, {3, -4}, {0, 1}}), c(-2, 11));
+    const c nan = reduce_values<c>(reduce_op::prod, {{1, std::bit_cast<float>(0xffc01234u)}, {3, 4}});
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(nan.real()), 0x7fc00000u);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(nan.imag()), 0x7fc00000u);
+}
+
+TEST(kernels, any_byte_but_zero_is_true) {
+    const unsigned char bytes[] = {2, 4};
+    const void* sources[] = {&bytes[0], &bytes[1]};
+    unsigned char out = 99;
+    find_reduce(element_type::boolean, reduce_op::land)(&out, sources, 2, 1, 1);
+    EXPECT_EQ(out, 1);
+    find_reduce(element_type::boolean, reduce_op::lxor)(&out, sources, 2, 1, 1);
+    EXPECT_EQ(out, 0);
+}
+
+TEST(kernels, logical_operations_of_integers_give_0_or_1) {
+    EXPECT_EQ(reduce_values<std::int32_t>(reduce_op::land, {2, 4}), 1);
+    EXPECT_EQ(reduce_values<std::int32_t>(reduce_op::lor, {0, -4, 0}), 1);
+    EXPECT_EQ(reduce_values<std::int32_t>(reduce_op::lxor, {2, 4, 8}), 1);
+    EXPECT_EQ(reduce_values<std::int8_t>(reduce_op::band, {-128, -1}), -128);
+}
+
 TEST(kernels, short_floats_accumulate_in_float_and_round_once) {
     // 2048 + 1 is not a float16; adding the ones first would be lost if each step rounded.
     std::vector<float16> values{float16(2048.0f), float16(1.0f), float16(1.0f), float16(1.0f), float16(1.0f)};
     EXPECT_EQ(static_cast<float>(reduce_values(reduce_op::sum, values)), 2052.0f);
     std::vector<bfloat16> short_values{bfloat16(256.0f), bfloat16(1.0f), bfloat16(1.0f)};
     EXPECT_EQ(static_cast<float>(reduce_values(reduce_op::sum, short_values)), 258.0f);
+}
+
+TEST(types, kinds_say_which_operations_are_defined) {
+    EXPECT_TRUE(is_defined(reduce_op::bxor, element_type::uint16));
+    EXPECT_FALSE(is_defined(reduce_op::bxor, element_type::float16));
+    EXPECT_FALSE(is_defined(reduce_op::bxor, element_type::boolean));
+    EXPECT_FALSE(is_defined(reduce_op::sum, element_type::boolean));
+    EXPECT_TRUE(is_defined(reduce_op::lor, element_type::boolean));
+    EXPECT_TRUE(is_defined(reduce_op::avg, element_type::complex128));
+    EXPECT_FALSE(is_defined(reduce_op::max, element_type::complex64));
+    EXPECT_TRUE(is_defined(reduce_op::max, element_type::bfloat16));
+    EXPECT_EQ(undefined_text(reduce_op::max, element_type::complex64),
+              "max is not defined for complex64, which has sum, prod, avg");
 }
 
 TEST(types, float16_converts_every_value_and_back) {
@@ -177,7 +230,7 @@ TEST(reduce, wide_vectors_give_the_same_bits) {
         for (const reduce_op op : all_reduce_ops)
             for (const int k : {2, 3, 5})
                 for (const int divisor : {1, 3}) {
-                    if (divisor > 1 && op != reduce_op::avg) continue;
+                    if (!is_defined(op, type) || (divisor > 1 && op != reduce_op::avg)) continue;
                     const auto count = static_cast<std::int64_t>((bytes - at) / size_of(type)) - 3;
                     std::vector<std::byte> plain(bytes), wide(bytes);
                     find_reduce(type, op, vectors::plain)(plain.data(), sources.data(), k, count, divisor);

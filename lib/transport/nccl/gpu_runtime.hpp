@@ -103,7 +103,7 @@ struct gpu_runtime {
 /// True if NCCL has the type and computes the operation as Terrace defines it. NaN propagates in Terrace's min and max;
 /// NCCL's documentation does not say what it does in NCCL's.
 constexpr bool nccl_reduces(element_type type, reduce_op op) noexcept {
-    return nccl_has(type) && !(is_float(type) && (op == reduce_op::min || op == reduce_op::max));
+    return nccl_has(type) && nccl_has(op) && !(is_float(type) && (op == reduce_op::min || op == reduce_op::max));
 }
 
 }  // namespace terrace::detail

@@ -28,7 +28,7 @@ ncclDataType_t nccl_type_of(element_type type) {
 
 ncclRedOp_t op_of(reduce_op op) {
     constexpr ncclRedOp_t ops[] = {
-#define TERRACE_REDUCE_OP(name, mpi, nccl) nccl,
+#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) nccl,
 #include <terrace/reduce_ops.def>
     };
     return ops[static_cast<std::size_t>(op)];

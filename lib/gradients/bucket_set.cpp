@@ -16,7 +16,8 @@ void store(std::byte* data, std::int64_t index, element_type type, float value) 
 
 bool is_set(const std::byte* data, std::int64_t index, element_type type) noexcept {
     return with_type(type, [&]<class T>(std::type_identity<T>) {
-        return static_cast<float>(reinterpret_cast<const T*>(data)[index]) > 0;
+        if constexpr (is_complex<T>) return false;  // parameters are real: parameters.cpp
+        else return static_cast<float>(reinterpret_cast<const T*>(data)[index]) > 0;
     });
 }
 

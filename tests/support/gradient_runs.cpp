@@ -94,10 +94,12 @@ private:
     template <class Change>
     void each_element(gradient_reducer& reducer, int p, Change change) {
         with_type(parameters_[at(p)].type, [&]<class T>(std::type_identity<T>) {
-            using wide = accumulator_t<T>;
-            std::int64_t i = 0;
-            for (T& x : reducer.gradient<T>(p))
-                x = static_cast<T>(static_cast<wide>(change(static_cast<double>(static_cast<wide>(x)), i++)));
+            if constexpr (is_float_element<T>) {
+                using wide = accumulator_t<T>;
+                std::int64_t i = 0;
+                for (T& x : reducer.gradient<T>(p))
+                    x = static_cast<T>(static_cast<wide>(change(static_cast<double>(static_cast<wide>(x)), i++)));
+            }
         });
     }
 

@@ -3,6 +3,7 @@
 #include <terrace/export.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,17 @@ struct state_tensor {
     element_type type = element_type::float32;  ///< any type
 };
 
+/// What it means that a rank has not said ready(p) for a parameter when it calls gradient_reducer::finish.
+enum class unused_parameters {
+    error,  ///< finish() throws on all ranks
+    /// This rank does not use the parameter in this iteration. Ranks tell one another what they use, in one small call
+    /// that runs beside the last bucket.
+    find,
+    /// As find in the first iteration that is reduced; in all later ones each rank uses the same parameters as in that
+    /// one, and finish() throws where one is missing. Costs nothing then.
+    fixed,
+};
+
 /// The settings of a gradient_reducer, the same on every rank.
 struct gradient_options {
     /// The most bytes of a bucket. A larger gradient has a bucket of its own. 0: each gradient has one of its own.
@@ -45,6 +57,11 @@ struct gradient_options {
     std::int64_t first_bucket_bytes = std::int64_t{1} << 20;
     /// avg or sum.
     reduce_op op = reduce_op::avg;
+    /// What may be missing at finish().
+    unused_parameters unused = unused_parameters::error;
+    /// True if the average is by weights: gradient_reducer::set_weight. Requires avg, and costs one allreduce of 8
+    /// bytes at the start of each iteration. join() requires it.
+    bool weighted = false;
 };
 
 /// Keeps iterations local as long as it exists: gradient_reducer::no_sync.
@@ -67,7 +84,8 @@ private:
 /// An iteration is: ready(p) once for each parameter, in any order, which may differ between ranks; then finish().
 /// Gradients of one type share *buckets*, in reverse order of the list, since backward passes begin at the last layer.
 /// A bucket is reduced when all its gradients are ready and the bucket before it has been started; so all ranks make
-/// the same calls in the same order.
+/// the same calls in the same order. After the first iteration the buckets follow the order that rank 0 saw, and again
+/// where that order changes for some iterations in a row (rebuilds()).
 ///
 /// Created and used by all ranks of the communicators together, by the thread that uses the communicators. These must
 /// outlive the reducer, may be used for other calls between finish() and the next ready(), and must have the same ranks
@@ -110,6 +128,22 @@ public:
     /// Returns the number of elements of a parameter. @throws usage_error if there is none
     std::int64_t count(int parameter) const;
 
+    /// Sets the weight of this rank, from the next iteration that is reduced on: the number of samples in its batch,
+    /// where batches differ. At first it is 1. Results are then the sum of weight times gradient over the sum of
+    /// weights. @param weight above 0   @throws usage_error unless gradient_options::weighted is set, between ready()
+    /// and finish()
+    void set_weight(double weight);
+    /// Drops parameters from the next iteration that is reduced: their gradients do not travel, and ready() is not to
+    /// be called for them. The caller's gradient stays as it is; one that lives in its bucket is zeros afterwards. The
+    /// same on all ranks, for example by random numbers of one seed. Not while a rank has joined.
+    /// @throws usage_error between ready() and finish()
+    void drop(std::span<const int> parameters);
+    /// Does the same with what rank `root` passes; other ranks may pass anything. Collective: a broadcast.
+    void drop(std::span<const int> parameters, int root);
+    /// Says which parameters this rank uses in this iteration, if options.unused is find: the others do not hold up
+    /// their buckets until finish(). May be called once in an iteration; ranks need not all call it.
+    /// @throws usage_error if ready() was called for another one
+    void forward_done(std::span<const int> used);
     /// Says that the gradient of a parameter is complete on this rank, and starts each bucket whose turn has come. The
     /// caller's gradient has been copied when this returns; one that lives in its bucket must not be touched until
     /// finish() returns. @throws usage_error if the parameter has been said to be ready in this iteration
@@ -118,14 +152,21 @@ public:
     /// long backward pass, unless options::progress_thread is set.
     bool poll();
     /// Ends the iteration: returns when all gradients are reduced. Until then all gradients of the caller are
-    /// undefined.
-    /// @throws usage_error on all ranks if a rank has not said ready(p) for each parameter, naming that rank and the
-    /// first such parameter. The gradients are undefined then, and the reducer is ready for the next iteration
+    /// undefined. A parameter that a rank does not use counts as zeros there; one that no rank uses stays as it was.
+    /// @throws usage_error on all ranks if a rank lacks a gradient, naming that rank and the first such parameter. The
+    /// gradients are undefined then, and the reducer is ready for the next iteration
     void finish();
+    /// Takes part in the iterations of the other ranks, with zeros and weight 0, until all ranks have called join():
+    /// for a rank that has no data left. Gradients have the results of the other ranks.
+    /// @param after_each called after each such iteration, for the step of the optimiser, so that parameters stay equal
+    /// on all ranks; may be null
+    /// @throws as finish(); usage_error unless gradient_options::weighted is set
+    void join(const std::function<void()>& after_each = nullptr);
 
     /// Keeps iterations local, for as long as the result exists: ready() and finish() then send nothing, and gradients
-    /// add up where the caller adds them. The first iteration after it reduces the sums. May be nested. What holds when
-    /// an iteration begins holds until its finish(). On all ranks alike.
+    /// add up where the caller adds them. The first iteration after it reduces the sums; a parameter counts as used if
+    /// any of these iterations uses it. May be nested. What holds when an iteration begins holds until its finish(). On
+    /// all ranks alike.
     local_iterations no_sync();
 
     /// Copies the tensors of rank `root` to all ranks: the state at the start, or buffers before a forward pass. Small
@@ -137,6 +178,9 @@ public:
     int buckets() const noexcept;
     /// Returns the bucket of a parameter, from 0 in the order in which they start. @throws usage_error if there is none
     int bucket_of(int parameter) const;
+
+    /// Returns how often the buckets have followed another order.
+    int rebuilds() const noexcept;
 
 private:
     std::unique_ptr<detail::reducer_core> core_;

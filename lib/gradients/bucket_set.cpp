@@ -1,23 +1,38 @@
 #include "gradients/bucket_set.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <thread>
 
-#include "base/element_types.hpp"
+#include "gradients/float_types.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 constexpr std::size_t cache_line = 64;
+constexpr std::int64_t marks_of_bucket = 2;  // elements
 
-void store(std::byte* data, std::int64_t index, element_type type, float value) noexcept {
-    with_type(type, [&]<class T>(std::type_identity<T>) { reinterpret_cast<T*>(data)[index] = static_cast<T>(value); });
+void store(std::byte* data, std::int64_t index, element_type type, bool set) noexcept {
+    with_float_type(type, [&]<class T>(std::type_identity<T>) {
+        reinterpret_cast<T*>(data)[index] = static_cast<T>(static_cast<accumulator_t<T>>(set));
+    });
 }
 
 bool is_set(const std::byte* data, std::int64_t index, element_type type) noexcept {
-    return with_type(type, [&]<class T>(std::type_identity<T>) {
-        if constexpr (is_complex<T>) return false;  // parameters are real: parameters.cpp
-        else return static_cast<float>(reinterpret_cast<const T*>(data)[index]) > 0;
+    bool set = false;
+    with_float_type(type, [&]<class T>(std::type_identity<T>) {
+        set = static_cast<accumulator_t<T>>(reinterpret_cast<const T*>(data)[index]) > 0;
+    });
+    return set;
+}
+
+void scale(std::byte* data, std::int64_t count, element_type type, double factor) noexcept {
+    with_float_type(type, [&]<class T>(std::type_identity<T>) {
+        using wide = accumulator_t<T>;
+        T* to = reinterpret_cast<T*>(data);
+        for (std::int64_t i = 0; i < count; ++i)
+            to[i] = static_cast<T>(static_cast<wide>(to[i]) * static_cast<wide>(factor));
     });
 }
 
@@ -36,8 +51,9 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
         const std::size_t c = buckets_.size() % comms_.size();
         std::int64_t offset = 0;
         for (int p : what.parameters) {
-            places_[at(p)] = {size(), offset};
-            offset += parameters[at(p)].count * static_cast<std::int64_t>(size_of(what.type));
+            const std::int64_t count = parameters[at(p)].count;
+            places_[at(p)] = {size(), offset, count, false};
+            offset += count;
         }
         bucket& b = buckets_.emplace_back();
         b.data = next[c];
@@ -54,23 +70,64 @@ std::size_t bucket_set::room_for(const bucket_layout& what) noexcept {
 
 std::byte* bucket_set::memory_of(int parameter) const noexcept {
     const place& p = places_[at(parameter)];
-    return buckets_[at(p.bucket)].data + p.offset;
+    const bucket& b = buckets_[at(p.bucket)];
+    return b.data + static_cast<std::size_t>(p.offset) * size_of(b.what.type);
 }
 
-void bucket_set::start(int index, reduce_op op, const bucket_marks& marks) {
+bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noexcept {
+    const std::vector<int>& all = layout(bucket).parameters;
+    return std::all_of(all.begin(), all.end(), [&](int p) { return dropped[at(p)] != 0; });
+}
+
+void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::span<const char> dropped,
+                       double factor) {
     bucket& b = buckets_[at(index)];
-    store(b.data, b.what.count, b.what.type, marks.lacks_gradient ? 1 : 0);
+    close_up(b, dropped);
+    if (factor != 1) scale(b.data, b.travelling, b.what.type, factor);
+    store(b.data, b.travelling, b.what.type, marks.lacks_gradient);
+    store(b.data, b.travelling + 1, b.what.type, marks.asks_for_order);
     started_ = index + 1;
-    b.call = b.comm->allreduce_async(b.data, b.data, b.what.count + marks_of_bucket, b.what.type, op);
+    b.call = b.comm->allreduce_async(b.data, b.data, b.travelling + marks_of_bucket, b.what.type, op);
 }
 
-bucket_marks bucket_set::marks(int index) const noexcept {
-    const bucket& b = buckets_[at(index)];
-    return {is_set(b.data, b.what.count, b.what.type)};
+void bucket_set::skip(int index) noexcept {
+    bucket& b = buckets_[at(index)];
+    b.complete = b.skipped = true;
+    std::memset(b.data, 0, static_cast<std::size_t>(b.what.bytes()));
+    started_ = index + 1;
+}
+
+// Gradients move towards the front, in the order in which they lie: none is overwritten that is to travel.
+void bucket_set::close_up(bucket& b, std::span<const char> dropped) noexcept {
+    const std::size_t element = size_of(b.what.type);
+    b.travelling = 0;
+    for (int p : b.what.parameters) {
+        place& from = places_[at(p)];
+        from.dropped = dropped[at(p)] != 0;
+        if (from.dropped) continue;
+        if (b.travelling != from.offset)
+            std::memmove(b.data + static_cast<std::size_t>(b.travelling) * element, memory_of(p),
+                         static_cast<std::size_t>(from.count) * element);
+        b.travelling += from.count;
+    }
+}
+
+void bucket_set::spread_out(bucket& b) noexcept {
+    if (b.travelling == b.what.count) return;
+    const std::size_t element = size_of(b.what.type);
+    std::int64_t end = b.travelling;
+    for (auto p = b.what.parameters.rbegin(); p != b.what.parameters.rend(); ++p) {
+        const place& to = places_[at(*p)];
+        const std::size_t bytes = static_cast<std::size_t>(to.count) * element;
+        if (!to.dropped) end -= to.count;
+        if (!to.dropped && end != to.offset)
+            std::memmove(memory_of(*p), b.data + static_cast<std::size_t>(end) * element, bytes);
+        if (to.dropped) std::memset(memory_of(*p), 0, bytes);
+    }
 }
 
 // test() of one request moves all calls of its communicator along.
-bool bucket_set::poll(communicator& comm) {
+bool bucket_set::poll(const communicator& comm) {
     for (int i = completed_; i < started_; ++i) {
         bucket& b = buckets_[at(i)];
         if (b.comm != &comm || b.complete) continue;
@@ -82,7 +139,7 @@ bool bucket_set::poll(communicator& comm) {
 
 bool bucket_set::poll() {
     bool all = true;
-    for (communicator* comm : comms_) all &= poll(*comm);
+    for (const communicator* comm : comms_) all &= poll(*comm);
     while (completed_ < started_ && buckets_[at(completed_)].complete) ++completed_;
     return all;
 }
@@ -95,10 +152,14 @@ void bucket_set::wait(int index) {
     }
     if (!b.complete) b.call.wait();
     b.complete = true;
+    if (b.skipped) return;
+    marks_ = {is_set(b.data, b.travelling, b.what.type), is_set(b.data, b.travelling + 1, b.what.type)};
+    spread_out(b);
 }
 
 void bucket_set::restart() noexcept {
-    for (bucket& b : buckets_) b.complete = false;
+    for (bucket& b : buckets_) b.complete = b.skipped = false;
+    marks_ = {};
     started_ = completed_ = 0;
 }
 

@@ -11,13 +11,14 @@
 
 namespace terrace::detail {
 
-/// What one rank says to all others in the last bucket that it starts, at no cost: the sum over ranks of each.
+/// What one rank says to all others in the last bucket that it starts, at no cost: behind the gradients of a bucket lie
+/// its marks, which are reduced with it. A mark is set if it is set on any rank.
 struct bucket_marks {
-    bool lacks_gradient = false;
+    bool lacks_gradient = false;  ///< the iteration ends by an error
+    bool asks_for_order = false;  ///< the rank that decides proposes another order of buckets
 };
 
-/// The buckets of a reducer, their memory, and their calls in flight. Behind the gradients of a bucket lie its marks,
-/// which are reduced with it.
+/// The buckets of a reducer, their memory, and their calls in flight.
 class bucket_set {
 public:
     /// Allocates memory. Collective over all communicators, which must outlive this.
@@ -30,14 +31,20 @@ public:
     /// Returns where the gradient of a parameter lies in its bucket.
     std::byte* memory_of(int parameter) const noexcept;
 
+    /// Whether all gradients of a bucket are dropped.
+    bool is_dropped(int bucket, std::span<const char> dropped) const noexcept;
     /// Starts the reduction of a bucket in place.
-    void start(int bucket, reduce_op op, const bucket_marks& marks);
+    /// @param dropped by parameter: gradients that do not travel; the others close up until wait()
+    /// @param factor of all gradients, before they are reduced
+    void start(int bucket, reduce_op op, const bucket_marks& marks, std::span<const char> dropped, double factor);
+    /// Passes over a bucket whose gradients are all dropped.
+    void skip(int bucket) noexcept;
     /// Moves calls along. Returns true if all buckets that were started are complete.
     bool poll();
-    /// Returns once a bucket that was started is complete.
+    /// Returns once a bucket that was started is complete, and its gradients are where they lie.
     void wait(int bucket);
-    /// Returns the marks of a complete bucket, of all ranks together.
-    bucket_marks marks(int bucket) const noexcept;
+    /// Returns the marks of the bucket that was started last, when it is complete.
+    const bucket_marks& marks() const noexcept { return marks_; }
     /// Forgets which buckets were started: for the next iteration.
     void restart() noexcept;
     /// Leaves the memory to calls that may still use it, for the rest of the process: after a failure.
@@ -48,23 +55,28 @@ private:
         bucket_layout what;
         std::byte* data = nullptr;
         communicator* comm = nullptr;
-        request call;
+        std::int64_t travelling = 0;  // elements, without marks
+        bool skipped = false;
         bool complete = false;
+        request call;
     };
     struct place {
         int bucket = 0;
-        std::int64_t offset = 0;  // bytes
+        std::int64_t offset = 0, count = 0;  // elements
+        bool dropped = false;
     };
-    static constexpr std::int64_t marks_of_bucket = 1;  // elements
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     static std::size_t room_for(const bucket_layout& what) noexcept;
-    bool poll(communicator& comm);
+    void close_up(bucket& b, std::span<const char> dropped) noexcept;
+    void spread_out(bucket& b) noexcept;
+    bool poll(const communicator& comm);
 
     std::vector<communicator*> comms_;
     std::vector<window<std::byte>> memory_;  // by communicator; before buckets_, which wait for calls on it
     std::vector<place> places_;              // by parameter
     std::vector<bucket> buckets_;
+    bucket_marks marks_;
     int started_ = 0;
     int completed_ = 0;  // all before are complete
 };

@@ -37,12 +37,18 @@ gradient_reducer::~gradient_reducer() = default;
 void* gradient_reducer::gradient(int parameter, element_type type) { return core_->gradient(parameter, type); }
 void gradient_reducer::set_gradient(int parameter, void* gradient) { core_->set_gradient(parameter, gradient); }
 std::int64_t gradient_reducer::count(int parameter) const { return core_->count(parameter); }
+void gradient_reducer::set_weight(double weight) { core_->set_weight(weight); }
+void gradient_reducer::drop(std::span<const int> parameters) { core_->drop(parameters); }
+void gradient_reducer::drop(std::span<const int> parameters, int root) { core_->drop(parameters, root); }
+void gradient_reducer::forward_done(std::span<const int> used) { core_->forward_done(used); }
 void gradient_reducer::ready(int parameter) { core_->ready(parameter); }
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }
+void gradient_reducer::join(const std::function<void()>& after_each) { core_->join(after_each); }
 local_iterations gradient_reducer::no_sync() { return local_iterations(core_->guards()); }
 void gradient_reducer::broadcast(std::span<const state_tensor> tensors, int root) { core_->broadcast(tensors, root); }
 int gradient_reducer::buckets() const noexcept { return core_->buckets(); }
+int gradient_reducer::rebuilds() const noexcept { return core_->rebuilds(); }
 int gradient_reducer::bucket_of(int parameter) const { return core_->bucket_of(parameter); }
 
 }  // namespace terrace

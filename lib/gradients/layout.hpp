@@ -8,6 +8,10 @@
 
 namespace terrace::detail {
 
+inline std::size_t bytes_of(const gradient_parameter& p) noexcept {
+    return static_cast<std::size_t>(p.count) * size_of(p.type);
+}
+
 /// The gradients of one bucket, one after the other.
 struct bucket_layout {
     element_type type = element_type::float32;

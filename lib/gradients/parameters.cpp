@@ -17,6 +17,7 @@ std::string objection_to(const gradient_options& o) {
     if (o.first_bucket_bytes < 0) return fmt::format("first_bucket_bytes is {}; pass 0 or more", o.first_bucket_bytes);
     if (o.op != reduce_op::avg && o.op != reduce_op::sum)
         return fmt::format("op is {}; gradients are reduced by avg or sum", to_string(o.op));
+    if (o.weighted && o.op != reduce_op::avg) return "op is sum, and weighted is set; weights are for avg";
     return {};
 }
 
@@ -38,8 +39,9 @@ std::string objection_to(const state_tensor& t) {
 }  // namespace
 
 described describe(std::span<const gradient_parameter> parameters, const gradient_options& o) {
-    described all{{fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}", o.bucket_bytes, o.first_bucket_bytes,
-                               to_string(o.op))},
+    constexpr const char* unused[] = {"error", "find", "fixed"};
+    described all{{fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}, unused {}, weighted {}", o.bucket_bytes,
+                               o.first_bucket_bytes, to_string(o.op), unused[static_cast<int>(o.unused)], o.weighted)},
                   objection_to(o)};
     for (const gradient_parameter& p : parameters) {
         all.lines.push_back(line_of(p.name, p.count, p.type));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,10 +10,13 @@
 #include <terrace/gradients.hpp>
 
 #include "gradients/bucket_set.hpp"
+#include "gradients/order_trace.hpp"
+#include "gradients/used_set.hpp"
+#include "gradients/weight_sum.hpp"
 
 namespace terrace::detail {
 
-/// The implementation of a gradient_reducer: the iteration that is under way.
+/// The implementation of a gradient_reducer: its buckets, and the iteration that is under way.
 class reducer_core {
 public:
     reducer_core(std::vector<communicator*> comms, std::vector<gradient_parameter> parameters,
@@ -23,42 +27,87 @@ public:
     void* gradient(int parameter, element_type type);
     void set_gradient(int parameter, void* gradient);
     std::int64_t count(int parameter) const { return known(parameter).count; }
+    void set_weight(double weight);
+    void drop(std::span<const int> parameters);
+    void drop(std::span<const int> parameters, int root);
+    void forward_done(std::span<const int> used);
     void ready(int parameter);
     bool poll();
     void finish();
+    void join(const std::function<void()>& after_each);
     void broadcast(std::span<const state_tensor> tensors, int root);
     int buckets() const noexcept { return buckets_.size(); }
     int bucket_of(int parameter) const;
+    int rebuilds() const noexcept { return rebuilds_; }
     const std::shared_ptr<int>& guards() const noexcept { return guards_; }
 
 private:
+    /// What an iteration knows of a gradient.
+    enum class state : char {
+        awaited,
+        ready,
+        unused,   // on this rank: zeros stand for it
+        dropped,  // on all ranks
+    };
+
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+    int parameters() const noexcept { return static_cast<int>(parameters_.size()); }
+    communicator& comm() const noexcept { return *comms_.front(); }
     const gradient_parameter& known(int parameter) const;
     void expect_unbroken() const;
+    void expect_between(const char* call) const;
     template <class Action>
     void or_break(Action action);
 
-    void begin();
-    void contribute(int parameter, bool zero);
+    // iteration.cpp
+    void begin(bool joined = false);
+    void contribute(int parameter, state as);
     void start_full_buckets();
-    int complete_without_gradient();
-    bucket_marks wait_for_all();
-    void copy_out(int bucket) noexcept;
-    void end() noexcept;
+    void move_along();
+    void contribute_rest();
+    void finish_synchronised();
+    void copy_out(int parameter) noexcept;
+    void treat_unused();
+    void end(bool settle);
     [[noreturn]] void report(int lacking);
+
+    void rebuild();
 
     std::vector<communicator*> comms_;
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
+    order_trace trace_;
     bucket_set buckets_;
-    std::vector<char> is_ready_;  // by parameter
-    std::vector<int> pending_;    // by bucket: gradients that are not ready
-    int next_ = 0;                // bucket to start
-    int lacking_ = -1;            // first parameter whose gradient did not come
-    bool under_way_ = false;      // an iteration
-    bool local_ = false;          // that sends nothing
+    used_set used_;
+    weight_sum weights_;
+    std::vector<state> states_;      // by parameter
+    std::vector<char> declared_;     // by parameter: forward_done said that it is used
+    std::vector<char> dropped_;      // by parameter
+    std::vector<std::byte> kept_;    // gradients in buckets that this rank does not use, in case no rank does
+    std::vector<std::size_t> keep_;  // by parameter: where in kept_
+    std::vector<int> pending_;       // by bucket: gradients that are awaited
+    double weight_ = 1;              // of the next iteration
+    int next_ = 0;                   // bucket to start
+    int last_ = -1;                  // bucket that travels
+    int lacking_ = -1;               // first parameter whose gradient did not come
+    int rebuilds_ = 0;
+    bool under_way_ = false;  // an iteration
+    bool local_ = false;      // that sends nothing
+    bool joined_ = false;     // that this rank has no data for
+    bool forward_is_done_ = false;
     bool broken_ = false;
     std::shared_ptr<int> guards_ = std::make_shared<int>(0);
 };
+
+// What another rank may wait for has not been done after an error.
+template <class Action>
+void reducer_core::or_break(Action action) {
+    try {
+        action();
+    } catch (...) {
+        broken_ = true;
+        throw;
+    }
+}
 
 }  // namespace terrace::detail

@@ -9,47 +9,16 @@
 
 #include <gtest/gtest.h>
 
-#include <terrace/gradients.hpp>
-#include <terrace/loopback.hpp>
-
-#include "support/plans.hpp"
-#include "support/shapes.hpp"
+#include "loopback/gradients.hpp"
 
 namespace terrace::detail::test {
 
 namespace {
 
-void on_ranks(int ranks, const std::function<void(communicator&)>& body) {
-    options o;
-    o.timeout = std::chrono::seconds(60);
-    loopback::run(plan_of_all_collectives(machines_of_size(ranks).back()), body, o);
-}
-
-gradient_parameter floats(std::string name, std::int64_t count) {
-    return {std::move(name), count, element_type::float32, nullptr};
-}
-
-gradient_options caps(std::int64_t bytes, std::int64_t first) {
-    gradient_options o;
-    o.bucket_bytes = bytes;
-    o.first_bucket_bytes = first;
-    return o;
-}
-
 std::vector<int> buckets_of(gradient_reducer& reducer, int parameters) {
     std::vector<int> buckets;
     for (int p = 0; p < parameters; ++p) buckets.push_back(reducer.bucket_of(p));
     return buckets;
-}
-
-// The message of the usage_error that an action throws; empty if it does not.
-std::string objection(const std::function<void()>& action) {
-    try {
-        action();
-    } catch (const usage_error& e) {
-        return e.what();
-    }
-    return {};
 }
 
 }  // namespace

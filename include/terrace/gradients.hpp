@@ -26,6 +26,16 @@ struct gradient_parameter {
     /// The caller's gradient of `count` elements on the host, which is copied into a bucket and back. Null: the
     /// gradient lives in its bucket, and nothing is copied: gradient_reducer::gradient().
     void* gradient = nullptr;
+    /// Above 0: the gradient is sparse, with rows of so many elements, of which `count` is a multiple (an embedding).
+    /// `gradient` is null then. The same on every rank.
+    std::int64_t row = 0;
+};
+
+/// The rows of a sparse gradient that any rank has, and their values. Belongs to the reducer.
+template <element T>
+struct gradient_rows {
+    std::span<const std::int64_t> rows;  ///< ascending, each once
+    std::span<const T> values;           ///< of one row after the other
 };
 
 /// Memory that gradient_reducer::broadcast sends: a parameter, or a buffer such as a running mean. Name, count and type
@@ -62,6 +72,9 @@ struct gradient_options {
     /// True if the average is by weights: gradient_reducer::set_weight. Requires avg, and costs one allreduce of 8
     /// bytes at the start of each iteration. join() requires it.
     bool weighted = false;
+    /// The part of all rows that one rank must have of a sparse gradient, in an iteration, so that it travels as a
+    /// dense one: 0 to 1. 0: 2 / size(), above which a ring moves fewer bytes so.
+    double dense_above = 0;
 };
 
 /// Keeps iterations local as long as it exists: gradient_reducer::no_sync.
@@ -148,6 +161,27 @@ public:
     /// caller's gradient has been copied when this returns; one that lives in its bucket must not be touched until
     /// finish() returns. @throws usage_error if the parameter has been said to be ready in this iteration
     void ready(int parameter);
+    /// Does the same for a sparse gradient. Both ranges are copied before this returns. In local iterations rows add
+    /// up.
+    /// @param rows from 0, in any order; may repeat, and their values are then added up
+    /// @param values as many as rows.size() times gradient_parameter::row
+    template <element T>
+    void ready(int parameter, std::span<const std::int64_t> rows, std::span<const T> values) {
+        ready(parameter, rows, values.data(), values.size(), element_type_of<T>);
+    }
+    /// Does the same by address. @param elements in values
+    void ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
+               element_type type);
+    /// Returns the result of a sparse gradient, with the same bits on all ranks; empty if it was dropped. Valid until
+    /// the next iteration that is reduced begins. @throws usage_error if the parameter is dense, or of another type
+    template <element T>
+    gradient_rows<T> rows(int parameter) const {
+        const std::span<const std::int64_t> numbers = row_numbers(parameter, element_type_of<T>);
+        return {numbers,
+                {static_cast<const T*>(row_values(parameter, element_type_of<T>)), numbers.size() * row_of(parameter)}};
+    }
+    /// Returns true if the values of a sparse gradient travelled as a dense one the last time.
+    bool was_dense(int parameter) const;
     /// Moves calls along. Returns true if all buckets that were started are complete. To be called now and then in a
     /// long backward pass, unless options::progress_thread is set.
     bool poll();
@@ -183,6 +217,10 @@ public:
     int rebuilds() const noexcept;
 
 private:
+    std::span<const std::int64_t> row_numbers(int parameter, element_type type) const;
+    const void* row_values(int parameter, element_type type) const;
+    std::size_t row_of(int parameter) const;
+
     std::unique_ptr<detail::reducer_core> core_;
 };
 

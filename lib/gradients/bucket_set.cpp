@@ -39,7 +39,7 @@ void scale(std::byte* data, std::int64_t count, element_type type, double factor
 }  // namespace
 
 bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
-                       std::vector<bucket_layout> layout)
+                       std::span<const std::unique_ptr<row_exchange>> sparse, std::vector<bucket_layout> layout)
     : comms_(std::move(comms)), places_(parameters.size()) {
     std::vector<std::size_t> bytes(comms_.size());
     for (std::size_t b = 0; b < layout.size(); ++b) bytes[b % bytes.size()] += room_for(layout[b]);
@@ -51,7 +51,7 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
         const std::size_t c = buckets_.size() % comms_.size();
         std::int64_t offset = 0;
         for (int p : what.parameters) {
-            const std::int64_t count = parameters[at(p)].count;
+            const std::int64_t count = sparse[at(p)] ? 0 : parameters[at(p)].count;
             places_[at(p)] = {size(), offset, count, false};
             offset += count;
         }
@@ -59,6 +59,7 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
         b.data = next[c];
         b.comm = comms_[c];
         next[c] += room_for(what);
+        b.sparse = what.parameters.empty() ? nullptr : sparse[at(what.parameters.front())].get();
         b.what = std::move(what);
     }
 }
@@ -82,6 +83,11 @@ bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noe
 void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::span<const char> dropped,
                        double factor) {
     bucket& b = buckets_[at(index)];
+    if (b.sparse != nullptr) {
+        started_ = index + 1;
+        b.sparse->start(*b.comm, marks, factor);
+        return;
+    }
     close_up(b, dropped);
     if (factor != 1) scale(b.data, b.travelling, b.what.type, factor);
     store(b.data, b.travelling, b.what.type, marks.lacks_gradient);
@@ -131,7 +137,7 @@ bool bucket_set::poll(const communicator& comm) {
     for (int i = completed_; i < started_; ++i) {
         bucket& b = buckets_[at(i)];
         if (b.comm != &comm || b.complete) continue;
-        b.complete = b.call.test();
+        b.complete = b.sparse != nullptr ? b.sparse->test() : b.call.test();
         if (!b.complete) return false;
     }
     return true;
@@ -150,9 +156,15 @@ void bucket_set::wait(int index) {
         poll();
         if (!b.complete) std::this_thread::yield();
     }
+    if (!b.complete && b.sparse != nullptr) b.sparse->wait();
     if (!b.complete) b.call.wait();
     b.complete = true;
     if (b.skipped) return;
+    if (b.sparse != nullptr) {
+        marks_ = b.sparse->marks();
+        b.sparse->merge();
+        return;
+    }
     marks_ = {is_set(b.data, b.travelling, b.what.type), is_set(b.data, b.travelling + 1, b.what.type)};
     spread_out(b);
 }

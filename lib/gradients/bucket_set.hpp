@@ -2,28 +2,26 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include <terrace/communicator.hpp>
 
+#include "gradients/bucket_marks.hpp"
 #include "gradients/layout.hpp"
+#include "gradients/row_exchange.hpp"
 
 namespace terrace::detail {
 
-/// What one rank says to all others in the last bucket that it starts, at no cost: behind the gradients of a bucket lie
-/// its marks, which are reduced with it. A mark is set if it is set on any rank.
-struct bucket_marks {
-    bool lacks_gradient = false;  ///< the iteration ends by an error
-    bool asks_for_order = false;  ///< the rank that decides proposes another order of buckets
-};
-
-/// The buckets of a reducer, their memory, and their calls in flight.
+/// The buckets of a reducer, their memory, and their calls in flight. A sparse gradient is a bucket of its own, without
+/// memory here.
 class bucket_set {
 public:
     /// Allocates memory. Collective over all communicators, which must outlive this.
+    /// @param sparse by parameter; null if it is dense; must outlive this
     bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
-               std::vector<bucket_layout> layout);
+               std::span<const std::unique_ptr<row_exchange>> sparse, std::vector<bucket_layout> layout);
 
     int size() const noexcept { return static_cast<int>(buckets_.size()); }
     const bucket_layout& layout(int bucket) const noexcept { return buckets_[at(bucket)].what; }
@@ -37,6 +35,15 @@ public:
     /// @param dropped by parameter: gradients that do not travel; the others close up until wait()
     /// @param factor of all gradients, before they are reduced
     void start(int bucket, reduce_op op, const bucket_marks& marks, std::span<const char> dropped, double factor);
+    /// Returns true if what follows a bucket that was started may start: of a sparse one the counts must be there.
+    bool lets_next_start(int bucket) {
+        row_exchange* sparse = sparse_in_flight(bucket);
+        return sparse == nullptr || sparse->follow_up();
+    }
+    /// Returns once that is so.
+    void wait_for_next_start(int bucket) {
+        if (row_exchange* sparse = sparse_in_flight(bucket)) sparse->wait_for_follow_up();
+    }
     /// Passes over a bucket whose gradients are all dropped.
     void skip(int bucket) noexcept;
     /// Moves calls along. Returns true if all buckets that were started are complete.
@@ -55,7 +62,8 @@ private:
         bucket_layout what;
         std::byte* data = nullptr;
         communicator* comm = nullptr;
-        std::int64_t travelling = 0;  // elements, without marks
+        row_exchange* sparse = nullptr;  // null: a dense bucket
+        std::int64_t travelling = 0;     // elements, without marks
         bool skipped = false;
         bool complete = false;
         request call;
@@ -68,6 +76,10 @@ private:
 
     static std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
     static std::size_t room_for(const bucket_layout& what) noexcept;
+    row_exchange* sparse_in_flight(int index) const noexcept {
+        const bucket& b = buckets_[at(index)];
+        return b.skipped ? nullptr : b.sparse;
+    }
     void close_up(bucket& b, std::span<const char> dropped) noexcept;
     void spread_out(bucket& b) noexcept;
     bool poll(const communicator& comm);

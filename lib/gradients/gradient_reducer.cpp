@@ -42,6 +42,18 @@ void gradient_reducer::drop(std::span<const int> parameters) { core_->drop(param
 void gradient_reducer::drop(std::span<const int> parameters, int root) { core_->drop(parameters, root); }
 void gradient_reducer::forward_done(std::span<const int> used) { core_->forward_done(used); }
 void gradient_reducer::ready(int parameter) { core_->ready(parameter); }
+void gradient_reducer::ready(int parameter, std::span<const std::int64_t> rows, const void* values,
+                             std::size_t elements, element_type type) {
+    core_->ready(parameter, rows, values, elements, type);
+}
+std::span<const std::int64_t> gradient_reducer::row_numbers(int parameter, element_type type) const {
+    return core_->sparse(parameter, type).rows();
+}
+const void* gradient_reducer::row_values(int parameter, element_type type) const {
+    return core_->sparse(parameter, type).values();
+}
+std::size_t gradient_reducer::row_of(int parameter) const { return core_->row_of(parameter); }
+bool gradient_reducer::was_dense(int parameter) const { return core_->was_dense(parameter); }
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }
 void gradient_reducer::join(const std::function<void()>& after_each) { core_->join(after_each); }

@@ -20,6 +20,8 @@ void reducer_core::begin(bool joined) {
     local_ = !joined && *guards_ > 0;
     if (local_) return;
     std::fill(pending_.begin(), pending_.end(), 0);
+    for (const auto& each : sparse_)
+        if (each) each->clear_result();
     for (int p = 0; p < parameters(); ++p) {
         if (dropped_[at(p)] != 0) states_[at(p)] = state::dropped;
         else ++pending_[at(buckets_.bucket_of(p))];
@@ -50,7 +52,39 @@ void reducer_core::forward_done(std::span<const int> used) {
 }
 
 void reducer_core::ready(int parameter) {
+    if (known(parameter).row > 0)
+        throw usage_error(
+            fmt::format("ready: \"{}\" is sparse; pass its rows and their values", parameters_[at(parameter)].name));
+    say_ready(parameter);
+}
+
+void reducer_core::ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
+                         element_type type) {
     const gradient_parameter& p = known(parameter);
+    expect_unbroken();
+    if (p.row == 0 || p.type != type || elements != rows.size() * static_cast<std::size_t>(p.row))
+        throw usage_error(fmt::format(
+            "ready: {} rows with {} values of {} are not the gradient of \"{}\", which is {} and has {} {} in a row",
+            rows.size(), elements, to_string(type), p.name, p.row == 0 ? "dense" : "sparse", p.row, to_string(p.type)));
+    expect_awaited(parameter);
+    sparse_[at(parameter)]->add(rows, values);
+    say_ready(parameter);
+}
+
+void reducer_core::say_ready(int parameter) {
+    expect_awaited(parameter);
+    used_.add(parameter);
+    if (local_) {
+        states_[at(parameter)] = state::ready;
+        return;
+    }
+    trace_.saw(parameter);
+    contribute(parameter, state::ready);
+    move_along();
+}
+
+void reducer_core::expect_awaited(int parameter) {
+    const gradient_parameter& p = parameters_[at(parameter)];
     expect_unbroken();
     begin();
     switch (states_[at(parameter)]) {
@@ -63,14 +97,6 @@ void reducer_core::ready(int parameter) {
                                           forward_is_done_ ? "forward_done()" : "the first iteration"));
         case state::dropped: throw usage_error(fmt::format("ready: \"{}\" is dropped in this iteration", p.name));
     }
-    used_.add(parameter);
-    if (local_) {
-        states_[at(parameter)] = state::ready;
-        return;
-    }
-    trace_.saw(parameter);
-    contribute(parameter, state::ready);
-    move_along();
 }
 
 void reducer_core::contribute(int parameter, state as) {
@@ -78,7 +104,7 @@ void reducer_core::contribute(int parameter, state as) {
     std::byte* in_bucket = buckets_.memory_of(parameter);
     states_[at(parameter)] = as;
     --pending_[at(buckets_.bucket_of(parameter))];
-    if (p.count == 0) return;
+    if (bytes_of(p) == 0) return;
     if (as == state::ready) {
         if (p.gradient != nullptr) std::memcpy(in_bucket, p.gradient, bytes_of(p));
         return;
@@ -90,6 +116,7 @@ void reducer_core::contribute(int parameter, state as) {
 // Marks are for the last bucket: when it starts, this rank knows everything of the iteration.
 void reducer_core::start_full_buckets() {
     for (; next_ < buckets_.size() && pending_[at(next_)] == 0; ++next_) {
+        if (next_ > 0 && !buckets_.lets_next_start(next_ - 1)) return;
         if (next_ > last_ || buckets_.is_dropped(next_, dropped_)) {
             buckets_.skip(next_);
             continue;
@@ -147,7 +174,8 @@ void reducer_core::finish_synchronised() {
     contribute_rest();
     or_break([&] {
         if (options_.weighted) weights_.wait();
-        start_full_buckets();
+        for (start_full_buckets(); next_ < buckets_.size(); start_full_buckets())
+            buckets_.wait_for_next_start(next_ - 1);
         for (int b = 0; b < buckets_.size(); ++b) {
             buckets_.wait(b);
             for (int p : buckets_.layout(b).parameters)
@@ -179,7 +207,8 @@ void reducer_core::contribute_rest() {
 
 void reducer_core::copy_out(int parameter) noexcept {
     const gradient_parameter& to = parameters_[at(parameter)];
-    if (to.gradient != nullptr && to.count > 0) std::memcpy(to.gradient, buckets_.memory_of(parameter), bytes_of(to));
+    if (to.gradient != nullptr && bytes_of(to) > 0)
+        std::memcpy(to.gradient, buckets_.memory_of(parameter), bytes_of(to));
 }
 
 // A gradient that another rank uses has its result; one that no rank uses stays as it was.
@@ -189,7 +218,7 @@ void reducer_core::treat_unused() {
         if (states_[at(p)] != state::unused) continue;
         const gradient_parameter& each = parameters_[at(p)];
         if (!used_.may_differ() || used_.anywhere(p)) copy_out(p);
-        else if (each.gradient == nullptr && each.count > 0)
+        else if (each.gradient == nullptr && bytes_of(each) > 0)
             std::memcpy(buckets_.memory_of(p), &kept_[keep_[at(p)]], bytes_of(each));
     }
 }
@@ -200,6 +229,8 @@ void reducer_core::end(bool settle) {
     if (!local_) {
         std::fill(dropped_.begin(), dropped_.end(), 0);
         used_.restart(settle);
+        for (const auto& each : sparse_)
+            if (each) each->forget();
         buckets_.restart();
     }
     next_ = 0;

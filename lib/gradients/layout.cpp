@@ -20,13 +20,19 @@ std::vector<bucket_layout> lay_out(std::span<const gradient_parameter> parameter
     constexpr std::size_t none = ~std::size_t{0};
     std::array<std::size_t, all_element_types.size()> open{};  // by type: the bucket that may get more gradients
     open.fill(none);
+    bool first = true;
     for (std::size_t place = 0; place < order.size(); ++place) {
         const gradient_parameter& p = parameters[at(order[place])];
-        const std::int64_t bytes = p.count * static_cast<std::int64_t>(size_of(p.type));
+        const auto bytes = static_cast<std::int64_t>(bytes_of(p));
+        if (p.row > 0) {
+            buckets.push_back({{p.type, 0, {order[place]}}, place, 0});
+            continue;
+        }
         std::size_t& current = open[static_cast<std::size_t>(p.type)];
         if (current == none || buckets[current].what.bytes() + bytes > buckets[current].cap) {
             current = buckets.size();
-            const std::int64_t cap = buckets.empty() ? std::min(o.first_bucket_bytes, o.bucket_bytes) : o.bucket_bytes;
+            const std::int64_t cap = first ? std::min(o.first_bucket_bytes, o.bucket_bytes) : o.bucket_bytes;
+            first = false;
             buckets.push_back({{p.type, 0, {}}, 0, cap});
         }
         open_bucket& b = buckets[current];

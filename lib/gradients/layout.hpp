@@ -8,8 +8,9 @@
 
 namespace terrace::detail {
 
+/// Bytes of a gradient in its bucket; a sparse one is in none.
 inline std::size_t bytes_of(const gradient_parameter& p) noexcept {
-    return static_cast<std::size_t>(p.count) * size_of(p.type);
+    return p.row > 0 ? 0 : static_cast<std::size_t>(p.count) * size_of(p.type);
 }
 
 /// The gradients of one bucket, one after the other.
@@ -21,7 +22,7 @@ struct bucket_layout {
     std::int64_t bytes() const noexcept { return count * static_cast<std::int64_t>(size_of(type)); }
 };
 
-/// Puts gradients into buckets of one type each.
+/// Puts gradients into buckets of one type each, a sparse one into one of its own.
 /// @param order all parameters, in the order in which they are expected to become ready
 /// @returns buckets in the order in which they are expected to be complete: by their last gradient
 std::vector<bucket_layout> lay_out(std::span<const gradient_parameter> parameters, std::span<const int> order,

@@ -15,6 +15,8 @@ std::string line_of(const std::string& name, std::int64_t count, element_type ty
 std::string objection_to(const gradient_options& o) {
     if (o.bucket_bytes < 0) return fmt::format("bucket_bytes is {}; pass 0 or more", o.bucket_bytes);
     if (o.first_bucket_bytes < 0) return fmt::format("first_bucket_bytes is {}; pass 0 or more", o.first_bucket_bytes);
+    if (!(o.dense_above >= 0 && o.dense_above <= 1))
+        return fmt::format("dense_above is {}; pass 0 to 1", o.dense_above);
     if (o.op != reduce_op::avg && o.op != reduce_op::sum)
         return fmt::format("op is {}; gradients are reduced by avg or sum", to_string(o.op));
     if (o.weighted && o.op != reduce_op::avg) return "op is sum, and weighted is set; weights are for avg";
@@ -26,6 +28,11 @@ std::string objection_to(const gradient_parameter& p) {
     if (!is_float(p.type))
         return fmt::format("parameter \"{}\" is of type {}; gradients have a floating-point type", p.name,
                            to_string(p.type));
+    if (p.row < 0 || (p.row > 0 && p.count % p.row != 0))
+        return fmt::format("parameter \"{}\" has count {} and row {}; the count must be a multiple of the row", p.name,
+                           p.count, p.row);
+    if (p.row > 0 && p.gradient != nullptr)
+        return fmt::format("parameter \"{}\" is sparse and has an address; pass rows to ready()", p.name);
     return {};
 }
 
@@ -40,11 +47,12 @@ std::string objection_to(const state_tensor& t) {
 
 described describe(std::span<const gradient_parameter> parameters, const gradient_options& o) {
     constexpr const char* unused[] = {"error", "find", "fixed"};
-    described all{{fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}, unused {}, weighted {}", o.bucket_bytes,
-                               o.first_bucket_bytes, to_string(o.op), unused[static_cast<int>(o.unused)], o.weighted)},
+    described all{{fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}, unused {}, weighted {}, dense_above {}",
+                               o.bucket_bytes, o.first_bucket_bytes, to_string(o.op),
+                               unused[static_cast<int>(o.unused)], o.weighted, o.dense_above)},
                   objection_to(o)};
     for (const gradient_parameter& p : parameters) {
-        all.lines.push_back(line_of(p.name, p.count, p.type));
+        all.lines.push_back(line_of(p.name, p.count, p.type) + (p.row > 0 ? fmt::format(" in rows of {}", p.row) : ""));
         if (all.objection.empty()) all.objection = objection_to(p);
     }
     return all;

@@ -11,6 +11,18 @@
 
 namespace terrace::detail {
 
+namespace {
+
+std::vector<std::unique_ptr<row_exchange>> sparse_of(const std::vector<gradient_parameter>& parameters,
+                                                     const gradient_options& o) {
+    std::vector<std::unique_ptr<row_exchange>> all(parameters.size());
+    for (std::size_t p = 0; p < all.size(); ++p)
+        if (parameters[p].row > 0) all[p] = std::make_unique<row_exchange>(parameters[p], o);
+    return all;
+}
+
+}  // namespace
+
 reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradient_parameter> parameters,
                            const gradient_options& o)
     : comms_(std::move(comms)),
@@ -18,7 +30,8 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
       options_(o),
       trace_(
           (expect_same_lines(comm(), "gradient_reducer", describe(parameters_, o)), reverse_order(parameters_.size()))),
-      buckets_(comms_, parameters_, lay_out(parameters_, reverse_order(parameters_.size()), o)),
+      sparse_(sparse_of(parameters_, o)),
+      buckets_(comms_, parameters_, sparse_, lay_out(parameters_, reverse_order(parameters_.size()), o)),
       used_(parameters_.size(), o.unused),
       states_(parameters_.size()),
       declared_(parameters_.size()),
@@ -60,6 +73,7 @@ void* reducer_core::gradient(int parameter, element_type type) {
     if (p.type != type)
         throw usage_error(fmt::format("gradient: parameter \"{}\" is of type {}, not {}", p.name, to_string(p.type),
                                       to_string(type)));
+    if (p.row > 0) throw usage_error(fmt::format("gradient: \"{}\" is sparse; use rows()", p.name));
     return p.gradient != nullptr ? p.gradient : buckets_.memory_of(parameter);
 }
 
@@ -73,6 +87,15 @@ void reducer_core::set_gradient(int parameter, void* gradient) {
     if (states_[at(parameter)] == state::ready && !local_)
         throw usage_error(fmt::format("set_gradient: \"{}\" is in use until finish()", p.name));
     parameters_[at(parameter)].gradient = gradient;
+}
+
+const row_exchange& reducer_core::sparse(int parameter, element_type type) const {
+    const gradient_parameter& p = known(parameter);
+    if (p.row == 0) throw usage_error(fmt::format("rows: \"{}\" is dense; use gradient()", p.name));
+    if (p.type != type)
+        throw usage_error(
+            fmt::format("rows: parameter \"{}\" is of type {}, not {}", p.name, to_string(p.type), to_string(type)));
+    return *sparse_[at(parameter)];
 }
 
 int reducer_core::bucket_of(int parameter) const {
@@ -118,9 +141,9 @@ void reducer_core::broadcast(std::span<const state_tensor> tensors, int root) {
 void reducer_core::rebuild() {
     std::vector<int> order = trace_.proposal();
     comm().broadcast(order, 0);
-    bucket_set made(comms_, parameters_, lay_out(parameters_, order, options_));
+    bucket_set made(comms_, parameters_, sparse_, lay_out(parameters_, order, options_));
     for (int p = 0; p < parameters(); ++p)
-        if (const gradient_parameter& each = parameters_[at(p)]; each.gradient == nullptr && each.count > 0)
+        if (const gradient_parameter& each = parameters_[at(p)]; each.gradient == nullptr && bytes_of(each) > 0)
             std::memcpy(made.memory_of(p), buckets_.memory_of(p), bytes_of(each));
     buckets_ = std::move(made);
     trace_.follow(order);

@@ -11,6 +11,7 @@
 
 #include "gradients/bucket_set.hpp"
 #include "gradients/order_trace.hpp"
+#include "gradients/row_exchange.hpp"
 #include "gradients/used_set.hpp"
 #include "gradients/weight_sum.hpp"
 
@@ -32,6 +33,11 @@ public:
     void drop(std::span<const int> parameters, int root);
     void forward_done(std::span<const int> used);
     void ready(int parameter);
+    void ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
+               element_type type);
+    const row_exchange& sparse(int parameter, element_type type) const;
+    std::size_t row_of(int parameter) const { return static_cast<std::size_t>(known(parameter).row); }
+    bool was_dense(int parameter) const { return sparse(parameter, known(parameter).type).was_dense(); }
     bool poll();
     void finish();
     void join(const std::function<void()>& after_each);
@@ -61,6 +67,8 @@ private:
 
     // iteration.cpp
     void begin(bool joined = false);
+    void expect_awaited(int parameter);
+    void say_ready(int parameter);
     void contribute(int parameter, state as);
     void start_full_buckets();
     void move_along();
@@ -77,6 +85,7 @@ private:
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
     order_trace trace_;
+    std::vector<std::unique_ptr<row_exchange>> sparse_;  // by parameter; null if it is dense
     bucket_set buckets_;
     used_set used_;
     weight_sum weights_;

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <terrace/gradients.hpp>
+
+#include "gradients/bucket_marks.hpp"
+
+namespace terrace::detail {
+
+/// The sparse gradient of one parameter. Ranks gather how many rows each of them has, then which rows, then their
+/// values; each rank adds up equal rows in the order of ranks, so that all get the same bits. Where many rows are in
+/// use, values travel as one dense gradient.
+class row_exchange {
+public:
+    row_exchange(const gradient_parameter& p, const gradient_options& o);
+
+    /// Adds rows of this rank, which may repeat. @throws usage_error if a row does not exist
+    void add(std::span<const std::int64_t> rows, const void* values);
+    /// Drops the rows of this rank that have not been sent.
+    void forget() noexcept;
+
+    /// Starts: gathers counts and marks. @param factor of all values, before they are added up
+    void start(communicator& comm, const bucket_marks& marks, double factor);
+    /// Starts what follows the counts, once these are there. Returns true if it has been started: only then may another
+    /// call begin on any communicator, since all ranks keep to one order.
+    bool follow_up();
+    /// Moves calls along. Returns true if all are complete.
+    bool test();
+    /// Returns when follow_up() has been done.
+    void wait_for_follow_up();
+    /// Returns when all calls are complete.
+    void wait();
+    /// Returns the marks of all ranks together. After wait().
+    bucket_marks marks() const noexcept;
+
+    /// Adds up equal rows. After wait().
+    void merge();
+    /// Makes the result empty.
+    void clear_result() noexcept;
+    /// Returns the rows that any rank has, ascending, and their values.
+    std::span<const std::int64_t> rows() const noexcept { return result_rows_; }
+    const void* values() const noexcept { return result_.data(); }
+    /// True if the values travelled as a dense gradient.
+    bool was_dense() const noexcept { return dense_; }
+
+private:
+    static constexpr std::size_t words = 3;  // of a rank: its rows, and its marks
+
+    std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(row_) * size_of(type_); }
+    void send_rows();
+    void send_dense();
+    template <class T>
+    void merge_as(std::size_t first, std::size_t last);
+
+    std::int64_t row_, rows_of_parameter_;
+    element_type type_;
+    reduce_op op_;
+    bool weighted_;
+    double dense_above_;
+
+    communicator* comm_ = nullptr;
+    double factor_ = 1;
+    std::array<std::int64_t, words> mine_{};
+    std::vector<std::int64_t> all_;              // words of each rank
+    std::vector<std::int64_t> rows_, all_rows_;  // padded to the same number for each rank
+    std::vector<std::byte> values_, all_values_;
+    std::vector<std::byte> dense_values_;
+    std::vector<std::size_t> order_;  // of all rows: ascending, equal ones in the order of ranks
+    std::vector<std::int64_t> result_rows_;
+    std::vector<std::byte> result_;
+    std::vector<double> sum_;  // of one row
+    bool followed_up_ = false, dense_ = false;
+    request counts_call_, rows_call_, values_call_;
+};
+
+}  // namespace terrace::detail

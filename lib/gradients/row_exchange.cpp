@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/element_types.hpp"
+#include "gradients/float_types.hpp"
 
 namespace terrace::detail {
 
@@ -16,7 +16,7 @@ std::size_t size_from(std::int64_t n) noexcept { return static_cast<std::size_t>
 
 // Of two rows of `count` elements.
 void add_row(std::byte* to, const std::byte* from, std::int64_t count, element_type type) noexcept {
-    with_type(type, [&]<class T>(std::type_identity<T>) {
+    with_float_type(type, [&]<class T>(std::type_identity<T>) {
         using wide = accumulator_t<T>;
         T* sum = reinterpret_cast<T*>(to);
         const T* more = reinterpret_cast<const T*>(from);
@@ -71,7 +71,7 @@ bool row_exchange::follow_up() {
     const double limit = dense_above_ > 0 ? dense_above_ : 2.0 / comm_->size();
     dense_ = static_cast<double>(most) > limit * static_cast<double>(rows_of_parameter_);
     if (factor_ != 1)
-        with_type(type_, [&]<class T>(std::type_identity<T>) {
+        with_float_type(type_, [&]<class T>(std::type_identity<T>) {
             using wide = accumulator_t<T>;
             T* each = reinterpret_cast<T*>(values_.data());
             for (std::size_t i = 0; i < rows_.size() * size_from(row_); ++i)
@@ -140,7 +140,7 @@ void row_exchange::merge() {
     });
     for (std::size_t first = 0, last = 0; first < order_.size(); first = last) {
         while (last < order_.size() && all_rows_[order_[last]] == all_rows_[order_[first]]) ++last;
-        with_type(type_, [&]<class T>(std::type_identity<T>) { merge_as<T>(first, last); });
+        with_float_type(type_, [&]<class T>(std::type_identity<T>) { merge_as<T>(first, last); });
     }
 }
 

@@ -52,6 +52,7 @@ double value_of(reduce_op op, int rank, std::int64_t i, int ranks) noexcept {
     const std::int64_t any = scrambled(rank, i);
     switch (op) {
         case reduce_op::sum:
+        case reduce_op::premul_sum:
         case reduce_op::avg:  // no partial sum leaves the integers that the type has
             if (const std::int64_t high = std::min<std::int64_t>(largest_integer<T>() / ranks, 64); high > 0)
                 return static_cast<double>(any * high / 64 + 1);
@@ -91,7 +92,8 @@ T reduction_of(reduce_op op, const std::vector<double>& values) {
         if (op == reduce_op::lxor) return static_cast<T>(fold(std::bit_xor<>()));
     }
     switch (op) {
-        case reduce_op::sum: return static_cast<T>(fold(std::plus<>()));
+        case reduce_op::sum:
+        case reduce_op::premul_sum: return static_cast<T>(fold(std::plus<>()));
         case reduce_op::avg: return static_cast<T>(fold(std::plus<>()) / static_cast<wide>(values.size()));
         case reduce_op::prod: return static_cast<T>(fold(std::multiplies<>()));
         case reduce_op::min: return static_cast<T>(fold([](wide a, wide b) { return std::min(a, b); }));

@@ -66,70 +66,70 @@ public:
 
     /// Sets data[i] to the reduction of data[i] over all ranks.
     template <mutable_element_buffer R>
-    void allreduce(R&& data, reduce_op op = reduce_op::sum) {
+    void allreduce(R&& data, reduction op = reduce_op::sum) {
         allreduce(at(data), at(data), count_of(data), type_of<R>(), op);
     }
     /// Starts the same.
     template <mutable_element_buffer R>
-    request allreduce_async(R&& data, reduce_op op = reduce_op::sum) {
+    request allreduce_async(R&& data, reduction op = reduce_op::sum) {
         return allreduce_async(at(data), at(data), count_of(data), type_of<R>(), op);
     }
     /// Sets recv[i] to the reduction of send[i] over all ranks. Both buffers have the same count.
     template <element_buffer S, mutable_buffer_like<S> R>
-    void allreduce(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+    void allreduce(S&& send, R&& recv, reduction op = reduce_op::sum) {
         expect_equal("allreduce", count_of(send), count_of(recv));
         allreduce(at(send), at(recv), count_of(send), type_of<S>(), op);
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
-    request allreduce_async(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+    request allreduce_async(S&& send, R&& recv, reduction op = reduce_op::sum) {
         expect_equal("allreduce", count_of(send), count_of(recv));
         return allreduce_async(at(send), at(recv), count_of(send), type_of<S>(), op);
     }
     /// Does the same by address. @param count elements of each buffer
-    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Starts the same by address. @param count elements of each buffer
-    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
 
     // ---- reduce_scatter
 
     /// Sets recv[i] to the reduction of send[rank() * n + i] over all ranks, where n is the count of recv. send holds
     /// size() * n elements: block r is for rank r.
     template <element_buffer S, mutable_buffer_like<S> R>
-    void reduce_scatter(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+    void reduce_scatter(S&& send, R&& recv, reduction op = reduce_op::sum) {
         expect_blocks("reduce_scatter", count_of(send), count_of(recv), {"send", "recv"});
         reduce_scatter(at(send), at(recv), count_of(recv), type_of<S>(), op);
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
-    request reduce_scatter_async(S&& send, R&& recv, reduce_op op = reduce_op::sum) {
+    request reduce_scatter_async(S&& send, R&& recv, reduction op = reduce_op::sum) {
         expect_blocks("reduce_scatter", count_of(send), count_of(recv), {"send", "recv"});
         return reduce_scatter_async(at(send), at(recv), count_of(recv), type_of<S>(), op);
     }
     /// Does the same with blocks of counts[r] elements for rank r, one after the other in send. recv holds
     /// counts[rank()] elements. `counts` has size() numbers, the same on every rank, and is read before this returns.
     template <element_buffer S, mutable_buffer_like<S> R>
-    void reduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> counts, reduce_op op = reduce_op::sum) {
+    void reduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> counts, reduction op = reduce_op::sum) {
         expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
         reduce_scatter(at(send), at(recv), counts, type_of<S>(), op);
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
     request reduce_scatter_async(S&& send, R&& recv, std::span<const std::int64_t> counts,
-                                 reduce_op op = reduce_op::sum) {
+                                 reduction op = reduce_op::sum) {
         expect_blocks("reduce_scatter", counts, count_of(send), count_of(recv));
         return reduce_scatter_async(at(send), at(recv), counts, type_of<S>(), op);
     }
     /// Does the same by address. @param count elements of one block
-    void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    void reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Starts the same by address. @param count elements of one block
-    request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op);
+    request reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Does the same by address. @param counts elements of each block, by rank
     void reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                        reduce_op op);
+                        reduction op);
     /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
     request reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                                 reduce_op op);
+                                 reduction op);
 
     // ---- allgather
 
@@ -190,20 +190,20 @@ public:
     /// Sets recv[i] on rank `root` to the reduction of send[i] over all ranks. recv has the count of send there; on
     /// other ranks it is not used, and may be empty and overlap send.
     template <element_buffer S, mutable_buffer_like<S> R>
-    void reduce(S&& send, R&& recv, int root, reduce_op op = reduce_op::sum) {
+    void reduce(S&& send, R&& recv, int root, reduction op = reduce_op::sum) {
         if (rank() == root) expect_equal("reduce", count_of(send), count_of(recv));
         reduce(at(send), at(recv), count_of(send), type_of<S>(), root, op);
     }
     /// Starts the same.
     template <element_buffer S, mutable_buffer_like<S> R>
-    request reduce_async(S&& send, R&& recv, int root, reduce_op op = reduce_op::sum) {
+    request reduce_async(S&& send, R&& recv, int root, reduction op = reduce_op::sum) {
         if (rank() == root) expect_equal("reduce", count_of(send), count_of(recv));
         return reduce_async(at(send), at(recv), count_of(send), type_of<S>(), root, op);
     }
     /// Does the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
-    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+    void reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op);
     /// Starts the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
-    request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op);
+    request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op);
 
     // Any number of calls may be in flight, and they complete in any order. Calls move along while their communicator's
     // thread is in Terrace: in any call, test() or wait(); with options::progress_thread at any time.

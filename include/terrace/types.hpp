@@ -40,12 +40,37 @@ enum class element_type : std::uint8_t {
 
 /// How elements of different ranks are combined. NaN propagates in all operations; min and max order -0 below +0.
 /// Integers wrap around in sum and prod. avg is the sum divided by the number of ranks; integers truncate towards zero.
-/// band, bor and bxor work bit by bit. land, lor and lxor give 1 (true) or 0; whatever is not 0 is true. Every row of
-/// reduce_ops.def is an operation, and says which types have it: is_defined().
+/// premul_sum is the sum of elements that each rank has multiplied by its factor. band, bor and bxor work bit by bit.
+/// land, lor and lxor give 1 (true) or 0; whatever is not 0 is true. Every row of reduce_ops.def is an operation, and
+/// says which types have it: is_defined().
 enum class reduce_op : std::uint8_t {
 #define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) name,
 #include <terrace/reduce_ops.def>
 };
+
+/// What a call does to the elements of all ranks: an operation, and of premul_sum this rank's factor. Calls accept a
+/// reduce_op in its place.
+class reduction {
+public:
+    constexpr reduction(reduce_op op) noexcept : op_(op) {}  // NOLINT: an operation is a reduction
+
+    constexpr reduce_op op() const noexcept { return op_; }
+    constexpr double factor() const noexcept { return factor_; }
+
+private:
+    friend constexpr reduction premul_sum(double factor) noexcept;
+
+    reduce_op op_;
+    double factor_ = 1;
+};
+
+/// Returns a sum before which each rank multiplies its elements by its own factor. Products are computed in the type
+/// that elements are added up in, and rounded to the element type. The operation premul_sum by itself has the factor 1.
+constexpr reduction premul_sum(double factor) noexcept {
+    reduction made(reduce_op::premul_sum);
+    made.factor_ = factor;
+    return made;
+}
 
 /// A C++ type whose values can be reduced: one that stands for an element_type.
 template <class T>

@@ -50,32 +50,32 @@ call_shape reduce_of(std::int64_t count, element_type type, int root, reduce_op 
 
 }  // namespace
 
-void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
-    core_->run(allreduce_of(count, type, op), send, recv);
+void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
+    core_->run(allreduce_of(count, type, op.op()), send, recv, op.factor());
 }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
-                                      reduce_op op) {
-    return core_->start(allreduce_of(count, type, op), send, recv);
+                                      reduction op) {
+    return core_->start(allreduce_of(count, type, op.op()), send, recv, op.factor());
 }
 
-void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduce_op op) {
-    core_->run(reduce_scatter_of(count, type, op), send, recv);
+void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
+    core_->run(reduce_scatter_of(count, type, op.op()), send, recv, op.factor());
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
-                                           reduce_op op) {
-    return core_->start(reduce_scatter_of(count, type, op), send, recv);
+                                           reduction op) {
+    return core_->start(reduce_scatter_of(count, type, op.op()), send, recv, op.factor());
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
-                                  reduce_op op) {
-    core_->run(reduce_scatter_of(counts, type, op), send, recv);
+                                  reduction op) {
+    core_->run(reduce_scatter_of(counts, type, op.op()), send, recv, op.factor());
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
-                                           element_type type, reduce_op op) {
-    return core_->start(reduce_scatter_of(counts, type, op), send, recv);
+                                           element_type type, reduction op) {
+    return core_->start(reduce_scatter_of(counts, type, op.op()), send, recv, op.factor());
 }
 
 void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
@@ -103,13 +103,13 @@ request communicator::broadcast_async(void* data, std::int64_t count, element_ty
     return core_->start(broadcast_of(count, type, root), data, data);
 }
 
-void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduce_op op) {
-    core_->run(reduce_of(count, type, root, op), send, recv);
+void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op) {
+    core_->run(reduce_of(count, type, root, op.op()), send, recv, op.factor());
 }
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
-                                   reduce_op op) {
-    return core_->start(reduce_of(count, type, root, op), send, recv);
+                                   reduction op) {
+    return core_->start(reduce_of(count, type, root, op.op()), send, recv, op.factor());
 }
 
 void communicator::expect_equal(const char* call, std::int64_t send, std::int64_t recv) {

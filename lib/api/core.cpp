@@ -93,21 +93,27 @@ std::unique_ptr<progress_thread> communicator_core::make_thread() {
 
 progress_thread::lock communicator_core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
 
-void communicator_core::run(const call_shape& call, const void* send, void* recv) { start(call, send, recv).wait(); }
+void communicator_core::run(const call_shape& call, const void* send, void* recv, double factor) {
+    start(call, send, recv, factor).wait();
+}
 
-request communicator_core::start(const call_shape& call, const void* send, void* recv) {
+request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor) {
     const auto held = hold();
     expect_unbroken(to_string(call.what));
     if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
-        const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream());
+        const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream(), factor);
         return number == 0 ? request{} : request_access::make(*device_calls_, number);
     }
-    const bool near = reachable(call, send, recv);
+    // An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
+    const bool multiplies = call.op == reduce_op::premul_sum && goes_up(call.what);
+    const bool near =
+        multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
     programs::entry* found = find_idle(call, near);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     check_call(call, signature, send, recv);
     if (call.count == 0 && call.counts.empty()) return {};
     if (found == nullptr) found = &bind_new(call, signature, near);
+    if (multiplies) send = multiplied(*found, send, recv, factor);
     found->last_call = engine_->issue(found->run, send, recv);
     if (events_.keeps_everything())
         events_.describe({found->last_call, call.what, call.type,
@@ -118,13 +124,24 @@ request communicator_core::start(const call_shape& call, const void* send, void*
     return request_access::make(*this, found->last_call);
 }
 
+// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in the program's memory.
+const void* communicator_core::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
+    const std::int64_t count = binding_.elements_of(by.shape);
+    if (by.shape.what != collective::allreduce) {
+        by.multiplied.resize(static_cast<std::size_t>(count) * size_of(by.shape.type));
+        recv = by.multiplied.data();
+    }
+    multiply(recv, send, count, by.shape.type, factor);
+    return recv;
+}
+
 void communicator_core::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
     const auto held = hold();
     expect_unbroken(to_string(call.what));
     if (!device_calls_)
         throw usage_error(fmt::format(
             "{}: this communicator has no device; create one that has by terrace::nccl::create", to_string(call.what)));
-    start_on_device(call, send, recv, stream);
+    start_on_device(call, send, recv, stream, 1);
 }
 
 void communicator_core::synchronize() {
@@ -134,10 +151,12 @@ void communicator_core::synchronize() {
 }
 
 std::uint64_t communicator_core::start_on_device(const call_shape& call, const void* send, void* recv,
-                                                 CUstream_st* stream) {
+                                                 CUstream_st* stream, double factor) {
     const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
     const std::uint64_t signature = known ? *known : signature_of(call);
-    check_call(call, signature, send, recv, device_calls_->objection_to(call, stream));
+    std::string objection = device_calls_->objection_to(call, stream);
+    if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
+    check_call(call, signature, send, recv, std::move(objection));
     if (binding_.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
     or_fail([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });

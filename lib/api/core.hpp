@@ -32,14 +32,15 @@ public:
     ~communicator_core();
 
     /// Starts a call, whose buffers may be on the host or on the device.
+    /// @param factor of this rank's elements, of premul_sum
     /// @returns a request that is complete if the call is complete already
-    request start(const call_shape& call, const void* send, void* recv);
+    request start(const call_shape& call, const void* send, void* recv, double factor = 1);
     /// Enqueues a call of device buffers behind the work in `stream`, and returns.
     void enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
     /// Waits for all calls that were enqueued.
     void synchronize();
     /// Makes a call and waits for it.
-    void run(const call_shape& call, const void* send, void* recv);
+    void run(const call_shape& call, const void* send, void* recv, double factor = 1);
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
     /// Allocates memory for windows; null for a count of 0. Collective.
@@ -59,8 +60,10 @@ private:
     void gather_callers_ranks();
     std::unique_ptr<progress_thread> make_thread();
     progress_thread::lock hold();
+    const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
 
-    std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
+    std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
+                                  double factor);
     void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                     std::string objection = {});
     void expect_unbroken(std::string_view what) const;

@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "api/signature.hpp"
 
@@ -21,10 +22,11 @@ public:
 
     struct entry {
         call_shape shape;
-        std::uint64_t signature = 0;  ///< signature_of(shape)
-        bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
-        Program run;                  ///< the program
-        std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
+        std::uint64_t signature = 0;             ///< signature_of(shape)
+        bool peers_reach_it = false;             ///< the program is for buffers that peers on the node can reach
+        Program run;                             ///< the program
+        std::uint64_t last_call = 0;             ///< number of the last call that ran it; 0: none yet
+        std::vector<std::byte> multiplied = {};  ///< of premul_sum, where the result has no room: what the rank gives
     };
 
     /// Returns a program for calls of this shape that `fits` is true of; null if there is none.

@@ -79,6 +79,9 @@ struct max {
 // Sums that are divided in the end.
 struct avg : sum {};
 
+// Sums of elements that are multiplied before: see multiply().
+struct premul_sum : sum {};
+
 // Bit by bit.
 struct band {
     template <class T>

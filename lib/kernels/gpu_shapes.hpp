@@ -27,9 +27,9 @@ struct many {
     static constexpr int batch = 4, unrolled = 2, most = most_gpu_sources, blocks = 3;
 };
 
-// The operation of a kernel. One kernel is for sum and avg: where nothing is divided, they are one.
+// The operation of a kernel. One kernel is for all sums: where nothing is divided, they are one.
 template <class Op>
-using kernel_op = std::conditional_t<std::is_same_v<Op, arithmetic::avg>, arithmetic::sum, Op>;
+using kernel_op = std::conditional_t<std::is_base_of_v<arithmetic::sum, Op>, arithmetic::sum, Op>;
 
 // True where signed and unsigned integers have other bits. An average divides sums.
 template <class Op>

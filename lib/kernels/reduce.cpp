@@ -130,6 +130,27 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
     combine_typed<V, Op>(static_cast<T*>(dst), typed, k, count, by);
 }
 
+template <vectors V, class T>
+inline void multiply_typed(T* to, const T* from, std::int64_t count, wide_t<T> factor) noexcept {
+    using wide = wide_t<T>;
+    wide product[tile<wide>];
+    for (std::int64_t begin = 0; begin < count; begin += tile<wide>) {
+        const std::int64_t n = std::min(tile<wide>, count - begin);
+        widen<V>(product, from + begin, n);
+#pragma omp simd
+        for (std::int64_t i = 0; i < n; ++i) product[i] *= factor;
+        narrow<V>(to + begin, product, n);
+    }
+}
+
+using multiply_kernel = void (*)(void* to, const void* from, std::int64_t count, double factor);
+
+template <class T>
+void multiply_plain(void* to, const void* from, std::int64_t count, double factor) {
+    multiply_typed<vectors::plain>(static_cast<T*>(to), static_cast<const T*>(from), count,
+                                   static_cast<wide_t<T>>(factor));
+}
+
 template <class Op, class T>
 void combine_plain(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
     combine<vectors::plain, Op, T>(dst, sources, k, count, divisor);
@@ -143,11 +164,19 @@ template <class Op, class T>
     combine<vectors::wide, Op, T>(dst, sources, k, count, divisor);
 }
 
+template <class T>
+[[TERRACE_WIDE, gnu::flatten]] void multiply_wide(void* to, const void* from, std::int64_t count, double factor) {
+    multiply_typed<vectors::wide>(static_cast<T*>(to), static_cast<const T*>(from), count,
+                                  static_cast<wide_t<T>>(factor));
+}
+
 // Whatever has avx2 has f16c.
 bool has_wide_vectors() noexcept { return __builtin_cpu_supports("avx2"); }
 #else
 template <class Op, class T>
 constexpr reduce_kernel combine_wide = combine_plain<Op, T>;
+template <class T>
+constexpr multiply_kernel multiply_wide = multiply_plain<T>;
 
 bool has_wide_vectors() noexcept { return false; }
 #endif
@@ -174,6 +203,16 @@ vectors widest_vectors() noexcept { return has_wide_vectors() ? vectors::wide : 
 
 reduce_kernel find_reduce(element_type type, reduce_op op, vectors v) noexcept {
     return with_type(type, [&]<class T>(std::type_identity<T>) { return find_op<T>(op, v); });
+}
+
+void multiply(void* to, const void* from, std::int64_t count, element_type type, double factor, vectors v) noexcept {
+    with_type(type, [&]<class T>(std::type_identity<T>) {
+        if constexpr (is_defined(reduce_op::premul_sum, element_type_of<T>)) {
+            using part = part_t<T>;
+            const multiply_kernel run = v == vectors::wide ? multiply_wide<part> : multiply_plain<part>;
+            run(to, from, count * static_cast<std::int64_t>(sizeof(T) / sizeof(part)), factor);
+        }
+    });
 }
 
 }  // namespace terrace::detail

@@ -21,4 +21,9 @@ vectors widest_vectors() noexcept;
 /// Returns the kernel; null where the operation is not defined for the type.
 reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors()) noexcept;
 
+/// to[i] = from[i] * factor for i < count, computed in the accumulator and rounded once; of complex numbers both parts.
+/// The type is one of those that premul_sum is defined for. `to` may be `from`, but not overlap it in part.
+void multiply(void* to, const void* from, std::int64_t count, element_type type, double factor,
+              vectors v = widest_vectors()) noexcept;
+
 }  // namespace terrace::detail

@@ -135,7 +135,7 @@ TEST(bad_calls, a_call_that_all_ranks_refuse_breaks_nothing) {
             bool truths[] = {true, false};
             refused([&] { comm.allreduce(truths); }, "sum is not defined for boolean, which has land, lor, lxor");
             refused([&] { comm.reduce(data.data(), data.data(), 0, type, 1, reduce_op::bxor); },
-                    "reduce: bxor is not defined for float32, which has sum, prod, min, max, avg");
+                    "reduce: bxor is not defined for float32, which has sum, prod, min, max, avg, premul_sum");
             comm.broadcast(truths, 1);
             comm.allreduce(truths, reduce_op::land);
             EXPECT_TRUE(truths[0] && !truths[1]);

@@ -79,6 +79,9 @@ bool is_nan(Wide x) {
 bool is_bitwise(reduce_op op) { return op == reduce_op::band || op == reduce_op::bor || op == reduce_op::bxor; }
 bool is_logical(reduce_op op) { return op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor; }
 
+// 1 on rank 0, so that a single rank's result is what it passed in.
+double factor_of(const call& c, int rank) { return c.op == reduce_op::premul_sum && rank % 2 == 1 ? -1 : 1; }
+
 // The input of every rank and the serial oracle, element by element. An element's number is its place in the vector, or
 // in all blocks one after the other.
 template <element T>
@@ -98,10 +101,10 @@ public:
 
     T sum_of_all(std::int64_t i) const {
         if (ranks_ == 1) return input(i, 0);  // as it is: NaN is not made canonical
-        wide<T> total = up(input(i, 0));
+        wide<T> total = term(i, 0);
         bool nan = is_nan(total);
         for (int r = 1; r < ranks_; ++r) {
-            const wide<T> next = up(input(i, r));
+            const wide<T> next = term(i, r);
             nan |= is_nan(next);
             total = combined(total, next);
         }
@@ -124,6 +127,13 @@ private:
     static wide<T> up(T x) {
         if constexpr (is_float_element<T>) return widened(x);
         else return static_cast<wide<T>>(x);
+    }
+
+    // Factors of premul_sum change signs, so that sums stay exact.
+    wide<T> term(std::int64_t i, int rank) const {
+        const wide<T> x = up(input(i, rank));
+        if constexpr (is_defined(reduce_op::premul_sum, element_type_of<T>)) return x * factor_of(c_, rank);
+        else return x;
     }
 
     template <class Real>
@@ -164,7 +174,8 @@ private:
     double exact(std::uint64_t dice) const {
         if (is_complex<T> && c_.op == reduce_op::prod) return dice & 1 ? -1 : 1;
         const int n = static_cast<int>(dice >> 40) % 9 - 4;
-        if (c_.op == reduce_op::sum || c_.op == reduce_op::avg) return n == 0 ? 0.0 : n;
+        if (c_.op == reduce_op::sum || c_.op == reduce_op::avg || c_.op == reduce_op::premul_sum)
+            return n == 0 ? 0.0 : n;
         if (c_.op == reduce_op::prod) return std::ldexp(dice & 1 ? -1 : 1, ranks_ > 8 ? 0 : n % 2);
         return n == 0 ? std::copysign(0.0, dice & 1 ? -1 : 1) : n == 4 ? std::numeric_limits<double>::infinity() : n;
     }
@@ -254,16 +265,17 @@ private:
 };
 
 void issue(communicator& comm, const call& c, const void* send, void* recv) {
+    const reduction op = c.op == reduce_op::premul_sum ? premul_sum(factor_of(c, comm.rank())) : reduction(c.op);
     switch (c.what) {
-        case collective::allreduce: return comm.allreduce(send, recv, c.count, c.type, c.op);
+        case collective::allreduce: return comm.allreduce(send, recv, c.count, c.type, op);
         case collective::reduce_scatter:
-            if (c.counts.empty()) return comm.reduce_scatter(send, recv, c.count, c.type, c.op);
-            return comm.reduce_scatter(send, recv, c.counts, c.type, c.op);
+            if (c.counts.empty()) return comm.reduce_scatter(send, recv, c.count, c.type, op);
+            return comm.reduce_scatter(send, recv, c.counts, c.type, op);
         case collective::allgather:
             if (c.counts.empty()) return comm.allgather(send, recv, c.count, c.type);
             return comm.allgather(send, recv, c.counts, c.type);
         case collective::broadcast: return comm.broadcast(recv, c.count, c.type, c.root);
-        case collective::reduce: return comm.reduce(send, recv, c.count, c.type, c.root, c.op);
+        case collective::reduce: return comm.reduce(send, recv, c.count, c.type, c.root, op);
     }
 }
 

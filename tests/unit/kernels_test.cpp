@@ -26,7 +26,8 @@ double plain(reduce_op op, double a, double b) {
         case reduce_op::prod: return a * b;
         case reduce_op::min: return std::min(a, b);
         case reduce_op::max: return std::max(a, b);
-        case reduce_op::avg: return a + b;
+        case reduce_op::avg:
+        case reduce_op::premul_sum: return a + b;
         case reduce_op::land: return a != 0 && b != 0;
         case reduce_op::lor: return a != 0 || b != 0;
         case reduce_op::lxor: return (a != 0) != (b != 0);
@@ -141,6 +142,18 @@ TEST(kernels, complex_numbers_multiply) {
     EXPECT_EQ(std::bit_cast<std::uint32_t>(nan.imag()), 0x7fc00000u);
 }
 
+TEST(kernels, multiply_rounds_once) {
+    for (const vectors v : {vectors::plain, widest_vectors()}) {
+        std::vector<float16> x(1003, float16(3.0f));
+        multiply(x.data(), x.data(), 1003, element_type::float16, 1.0 / 3, v);
+        for (const float16 each : x) ASSERT_EQ(static_cast<float>(each), static_cast<float>(float16(1.0f)));
+        const std::vector<std::complex<double>> from(1003, {1, -2});
+        std::vector<std::complex<double>> to(1003);
+        multiply(to.data(), from.data(), 1003, element_type::complex128, 0.1, v);
+        for (const auto& each : to) ASSERT_EQ(each, std::complex<double>(0.1, -0.2));
+    }
+}
+
 TEST(kernels, any_byte_but_zero_is_true) {
     const unsigned char bytes[] = {2, 4};
     const void* sources[] = {&bytes[0], &bytes[1]};
@@ -176,7 +189,7 @@ TEST(types, kinds_say_which_operations_are_defined) {
     EXPECT_FALSE(is_defined(reduce_op::max, element_type::complex64));
     EXPECT_TRUE(is_defined(reduce_op::max, element_type::bfloat16));
     EXPECT_EQ(undefined_text(reduce_op::max, element_type::complex64),
-              "max is not defined for complex64, which has sum, prod, avg");
+              "max is not defined for complex64, which has sum, prod, avg, premul_sum");
 }
 
 TEST(types, float16_converts_every_value_and_back) {

@@ -41,6 +41,11 @@ struct TERRACE_API options {
     /// True if ranks of one machine node reduce in shared memory.
     bool shared_memory = true;
 
+    /// True if results have the same bits whatever the plan, the transport, and how vectors are joined: each element is
+    /// reduced by one tree over the ranks (docs/explanation/reproducible.md). For buffers of the host. Costs up to
+    /// twice the time.
+    bool reproducible = false;
+
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most
     /// of a core while calls are in flight, and sleeps otherwise. It is bound to one of the last cores that the process
     /// may run on. Requires MPI_THREAD_MULTIPLE. Pays where computing leaves a core free.

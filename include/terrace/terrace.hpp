@@ -9,6 +9,7 @@
 #include <terrace/loopback.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
+#include <terrace/reproducible.hpp>
 #include <terrace/request.hpp>
 #include <terrace/types.hpp>
 #include <terrace/version.hpp>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/element_types.hpp"
 #include "base/index.hpp"
 
 namespace terrace::detail {
@@ -10,6 +11,10 @@ namespace terrace::detail {
 std::int64_t binding::elements_of(const call_shape& call) const {
     if (!call.counts.empty()) return std::reduce(call.counts.begin(), call.counts.end());
     return has_blocks(call.what) ? call.count * static_cast<std::int64_t>(callers_rank.size()) : call.count;
+}
+
+bool binding::uses_tree(const call_shape& call) const {
+    return reproducible && goes_up(call.what) && rounds(call.type, call.op);
 }
 
 const rule& binding::rule_of(const call_shape& call) const {
@@ -23,6 +28,7 @@ collective_call binding::planned(const call_shape& call) const {
     if (has_root(call.what))
         made.root =
             static_cast<int>(std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin());
+    if (uses_tree(call)) made.tree = callers_rank;
     if (!has_blocks(call.what)) return made;
     std::vector<range> callers = equal_blocks(static_cast<int>(callers_rank.size()), call.count);
     std::int64_t end = 0;

@@ -14,7 +14,10 @@ struct binding {
     const plan_data& plan;
     int rank;                              ///< of the plan
     const std::vector<int>& callers_rank;  ///< by rank of the plan
+    bool reproducible = false;             ///< options::reproducible
 
+    /// True if the call is reduced by the tree over the ranks, in the caller's numbering.
+    bool uses_tree(const call_shape& call) const;
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
     const rule& rule_of(const call_shape& call) const;

@@ -25,10 +25,11 @@ void expect_threads(const options& o, const network_traits& traits) {
 void agree(connection& all, const std::string& plan_id, const options& o, std::string_view also) {
     or_tell_others(all.ranks, "no progress thread", [&] { expect_threads(o, all.net->traits()); });
     const bool by_node = o.place == options::placement::by_node;
-    require_same(all.ranks, fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}", version(), plan_id,
-                                        by_node ? "by node" : "anywhere", to_string(o.check),
-                                        o.shared_memory ? "" : ", no shared memory",
-                                        o.progress_thread ? ", progress thread" : "", also));
+    require_same(
+        all.ranks,
+        fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}{}", version(), plan_id,
+                    by_node ? "by node" : "anywhere", to_string(o.check), o.shared_memory ? "" : ", no shared memory",
+                    o.progress_thread ? ", progress thread" : "", o.reproducible ? ", reproducible" : "", also));
 }
 
 planned connect_without_plan(connection all, const options& o, std::string_view also) {

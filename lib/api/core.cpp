@@ -23,7 +23,7 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
                                      std::optional<device_setting> device)
     : plan_(p),
       rank_(rank),
-      binding_{data_of(plan_), by.ranks.rank(), callers_rank_},
+      binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible},
       options_(std::move(o)),
       net_((check_runnable(data_of(plan_)), equip(std::move(by), data_of(plan_), options_))),
       events_(!options_.trace_file.empty(), rank),
@@ -156,6 +156,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     const std::uint64_t signature = known ? *known : signature_of(call);
     std::string objection = device_calls_->objection_to(call, stream);
     if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
+    if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
     check_call(call, signature, send, recv, std::move(objection));
     if (binding_.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
@@ -248,7 +249,8 @@ program communicator_core::bind(const call_shape& call, bool near) {
                                  describe(data_of(plan_).machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
     return program(std::move(full), std::move(tail),
                    {.element = size_of(call.type),
-                    .reduce = find_reduce(call.type, call.op),
+                    .reduce = find_reduce(call.type, call.op, widest_vectors(),
+                                          binding_.uses_tree(call) ? grouping::by_tree : grouping::in_order),
                     .divisor = call.op == reduce_op::avg ? size() : 1,
                     .chunks = chunks,
                     .lanes = lanes,

@@ -100,6 +100,10 @@ bool set_number(int& number, std::string_view value, int least) {
 }
 
 bool set_rank(options& o, std::string_view value) { return set_number(o.rank, value, 0); }
+bool set_reproducible(options& o, std::string_view value) {
+    o.reproducible = value == "on";
+    return value == "on" || value == "off";
+}
 bool set_size(options& o, std::string_view value) { return set_number(o.size, value, 1); }
 
 bool set_check(options& o, std::string_view value) {
@@ -131,6 +135,8 @@ constexpr std::array variables{
     variable{"TERRACE_PLAN", "", "a plan file",
              "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
+    variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
+             set_reproducible},
     variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},

@@ -75,6 +75,11 @@ struct parts_of<std::complex<T>> {
 template <class T>
 using part_t = typename parts_of<T>::type;
 
+/// True for reductions whose bits depend on the order of the operations.
+constexpr bool rounds(element_type type, reduce_op op) noexcept {
+    return is_defined(reduce_op::premul_sum, type) && op != reduce_op::min && op != reduce_op::max;
+}
+
 /// True for operations that NCCL has.
 constexpr bool nccl_has(reduce_op op) noexcept {
     constexpr std::string_view names[] = {

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <type_traits>
 
 #include "base/element_types.hpp"
@@ -19,6 +21,9 @@ using namespace arithmetic;
 
 // As many inputs pass at a time: each pass of one more reads and writes a tile of partial results again.
 constexpr int fan_in = 4;
+
+// Partial results of a tree [bytes], one for each of its levels.
+constexpr std::size_t tree_tile = 2048;
 
 // Partial results and inputs that are converted [elements], which stay in the innermost cache.
 template <class T>
@@ -181,14 +186,50 @@ constexpr multiply_kernel multiply_wide = multiply_plain<T>;
 bool has_wide_vectors() noexcept { return false; }
 #endif
 
+// to = sources[0] ... sources[k - 1] by the tree, k > 1, of at most one tile. The left part is combined in `to`, unless
+// that may be a source.
+template <reduce_kernel pair, std::size_t element, bool outermost>
+void tile_by_tree(std::byte* to, const std::byte* const* sources, int k, std::int64_t offset, std::int64_t n,
+                  int divisor) {
+    std::byte left_room[outermost ? tree_tile : 1], right_room[tree_tile];
+    const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(k - 1)));
+    const void* in[] = {sources[0] + offset, sources[left] + offset};
+    if (left > 1) {
+        std::byte* const room = outermost ? left_room : to;
+        tile_by_tree<pair, element, false>(room, sources, left, offset, n, 1);
+        in[0] = room;
+    }
+    if (k - left > 1) {
+        tile_by_tree<pair, element, false>(right_room, sources + left, k - left, offset, n, 1);
+        in[1] = right_room;
+    }
+    pair(to, in, 2, n, divisor);
+}
+
+// Every node is a reduction of two.
+template <reduce_kernel pair, std::size_t element>
+void combine_by_tree(void* dst, const void* const* sources, int k, std::int64_t count, int divisor) {
+    if (k <= 2) return pair(dst, sources, k, count, divisor);
+    const auto* from = reinterpret_cast<const std::byte* const*>(sources);
+    const auto most = static_cast<std::int64_t>(tree_tile / element);
+    for (std::int64_t begin = 0; begin < count; begin += most) {
+        const auto offset = static_cast<std::int64_t>(static_cast<std::size_t>(begin) * element);
+        tile_by_tree<pair, element, true>(static_cast<std::byte*>(dst) + offset, from, k, offset,
+                                          std::min(most, count - begin), divisor);
+    }
+}
+
 template <class T>
-reduce_kernel find_op(reduce_op op, vectors v) noexcept {
+reduce_kernel find_op(reduce_op op, vectors v, grouping how) noexcept {
     const auto compiled = [v](reduce_kernel plain, reduce_kernel wide) { return v == vectors::wide ? wide : plain; };
     switch (op) {
 // clang-format off
 #define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) \
         case reduce_op::name: \
             if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
+                if (how == grouping::by_tree && rounds(type_of<T>, op)) \
+                    return compiled(combine_by_tree<combine_plain<name, kernel_t<T>>, sizeof(T)>, \
+                                    combine_by_tree<combine_wide<name, kernel_t<T>>, sizeof(T)>); \
                 return compiled(combine_plain<name, kernel_t<T>>, combine_wide<name, kernel_t<T>>); \
             } else break;
 #include <terrace/reduce_ops.def>
@@ -201,8 +242,8 @@ reduce_kernel find_op(reduce_op op, vectors v) noexcept {
 
 vectors widest_vectors() noexcept { return has_wide_vectors() ? vectors::wide : vectors::plain; }
 
-reduce_kernel find_reduce(element_type type, reduce_op op, vectors v) noexcept {
-    return with_type(type, [&]<class T>(std::type_identity<T>) { return find_op<T>(op, v); });
+reduce_kernel find_reduce(element_type type, reduce_op op, vectors v, grouping how) noexcept {
+    return with_type(type, [&]<class T>(std::type_identity<T>) { return find_op<T>(op, v, how); });
 }
 
 void multiply(void* to, const void* from, std::int64_t count, element_type type, double factor, vectors v) noexcept {

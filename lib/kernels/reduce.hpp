@@ -18,8 +18,13 @@ enum class vectors { plain, wide };
 /// The widest that this machine has.
 vectors widest_vectors() noexcept;
 
+/// How the sources of a reduction are combined: in their order, or by the tree of lib/schedule/reduction_tree.hpp, each
+/// node rounded to the element type. Of two sources both are the same.
+enum class grouping { in_order, by_tree };
+
 /// Returns the kernel; null where the operation is not defined for the type.
-reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors()) noexcept;
+reduce_kernel find_reduce(element_type type, reduce_op op, vectors v = widest_vectors(),
+                          grouping how = grouping::in_order) noexcept;
 
 /// to[i] = from[i] * factor for i < count, computed in the accumulator and rounded once; of complex numbers both parts.
 /// The type is one of those that premul_sum is defined for. `to` may be `from`, but not overlap it in part.

@@ -21,13 +21,13 @@ std::vector<range> block_layout::block_of(int rank) const {
 // the route) stand for a point of the rank's largest part. A cut through the fine vector is a cut between the blocks
 // before it and those behind.
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
-                            std::span<const std::int64_t> counts) {
+                            std::span<const std::int64_t> counts, std::span<const int> tree) {
     for (const stage& s : stages)
         if (s.how != mode::scatter)
             throw plan_error(fmt::format("stages: mode {} cannot leave every rank with its own block; only scatter can",
                                          to_string(s.how)));
     const std::int64_t fine = std::int64_t{machine.ranks()} << 20;
-    block_layout result{compose(machine, stages, fine, 1), {}};
+    block_layout result{compose(machine, stages, fine, 1, -1, tree), {}};
     composition& c = result.c;
 
     const routes ways = routes_of(machine, stages);

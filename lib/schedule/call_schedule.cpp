@@ -11,12 +11,12 @@ block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, co
     if (has_blocks(chunk.what)) {
         std::vector<std::int64_t> counts;
         for (const range block : chunk.blocks) counts.push_back(block.count());
-        return compose_blocks(machine, stages, counts);
+        return compose_blocks(machine, stages, counts, chunk.tree);
     }
     const int root = has_root(chunk.what) ? chunk.root : -1;
     const std::int64_t quantum = quantum_of(chunk.element);
-    return {rank == call_layout::all_ranks ? compose(machine, stages, chunk.count, quantum, root)
-                                           : compose_for(rank, machine, stages, chunk.count, quantum, root),
+    return {rank == call_layout::all_ranks ? compose(machine, stages, chunk.count, quantum, root, chunk.tree)
+                                           : compose_for(rank, machine, stages, chunk.count, quantum, root, chunk.tree),
             {}};
 }
 

@@ -16,7 +16,10 @@ struct collective_call {
     int root = 0;                    ///< of broadcast and reduce
     std::size_t element = 4;         ///< bytes of one
     std::vector<range> blocks = {};  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
-    bool counts_given = false;       ///< the caller gave each block a count of its own, so that `count` is unused
+    /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).
+    /// Empty: any order will do.
+    std::vector<int> tree = {};
+    bool counts_given = false;  ///< the caller gave each block a count of its own, so that `count` is unused
 
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements() const noexcept;

@@ -147,12 +147,18 @@ private:
         for (int g = 0; g < static_cast<int>(made_.groups.size()); ++g)
             for (const int rank : made_.groups[at(g)].members())
                 if (asked_.for_all() || rank == asked_.rank) made_.of_rank[at(rank - made_.first_rank)].push_back(g);
+        if (!asked_.tree.empty()) {
+            made_.domains.resize(at(shape().ranks()));
+            for (int r = 0; r < shape().ranks(); ++r)
+                made_.domains[at(view_.plan_rank(r))] = shape().domain_of(level_ - 1, r);
+        }
         if (asked_.count == 0) return;
         const std::vector<int>& sizes = shape().children()[at(level_)];
         for (const int size : std::set(sizes.begin(), sizes.end())) {
             if (size == 1) continue;
             made_.largest = std::max(made_.largest, size);
             made_.steps_up = std::max(made_.steps_up, steps_of(made_.by->up(made_.how), size));
+            if (!asked_.tree.empty()) made_.steps_up = std::max(made_.steps_up, size);  // tree_stages::exchange
             made_.steps_down = std::max(made_.steps_down, steps_of(made_.by->down(made_.how), size));
         }
     }
@@ -210,6 +216,7 @@ composition compose_request(const hierarchy& machine, const composition_request&
     composition made;
     made.ranks = machine.ranks();
     made.count = asked.count;
+    made.tree.assign(asked.tree.begin(), asked.tree.end());
     const tree whole = stage_tree(machine, asked.stages);
     const routes all = routes_of(machine, asked.stages);
     ownerships known;
@@ -235,13 +242,13 @@ composition compose_request(const hierarchy& machine, const composition_request&
 }  // namespace
 
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
-                    int root) {
-    return compose_request(machine, {stages, count, quantum, root, composition_request::all_ranks});
+                    int root, std::span<const int> tree) {
+    return compose_request(machine, {stages, count, quantum, root, composition_request::all_ranks, tree});
 }
 
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
-                        std::int64_t quantum, int root) {
-    return compose_request(machine, {stages, count, quantum, root, rank});
+                        std::int64_t quantum, int root, std::span<const int> tree) {
+    return compose_request(machine, {stages, count, quantum, root, rank, tree});
 }
 
 void check_runnable(const plan_data& r) {

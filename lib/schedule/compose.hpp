@@ -21,8 +21,9 @@ struct composed_stage {
     std::vector<group> groups;         ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
-    int number = 0;  ///< among the plan's stages
-    int route = 0;   ///< which of the composition's it is on, from 1; 0: on all
+    std::vector<int> domains;  ///< of a reproducible reduction, by rank: the child of the level that it is in
+    int number = 0;            ///< among the plan's stages
+    int route = 0;             ///< which of the composition's it is on, from 1; 0: on all
 
     /// Returns the groups that a rank is a member of, ascending.
     const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
@@ -38,6 +39,7 @@ struct composition {
     /// Where parts of the vector go through stages in different orders: of each order, the ranks as its first stage
     /// takes them together, then its next. No two routes have a part of the vector in common. Else empty.
     std::vector<std::vector<int>> routes;
+    std::vector<int> tree;  ///< as in collective_call
 };
 
 /// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner
@@ -49,12 +51,12 @@ struct composition {
 /// stages inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in
 /// that order.
 composition compose(const hierarchy& machine, std::span<const stage> stages, std::int64_t count, std::int64_t quantum,
-                    int root = -1);
+                    int root = -1, std::span<const int> tree = {});
 
 /// Returns a rank's part: the same stages and steps, the groups that the rank is a member of, and the parts that
 /// it owns. Costs far less: the time of the rank's own groups, and of one domain of each kind.
 composition compose_for(int rank, const hierarchy& machine, std::span<const stage> stages, std::int64_t count,
-                        std::int64_t quantum, int root = -1);
+                        std::int64_t quantum, int root = -1, std::span<const int> tree = {});
 
 /// Makes sure that all rules of a plan can be composed. @throws input_error at the stage's place in the file that the
 /// plan_data was read from, plan_error if it was made in memory
@@ -74,7 +76,7 @@ struct block_layout {
 /// so that what a stage moves is consecutive.
 /// @throws plan_error as above, or if a stage's mode is not scatter
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
-                            std::span<const std::int64_t> counts);
+                            std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_stages(const composition& c, int rank, const capabilities& can);

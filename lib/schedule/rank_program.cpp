@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/index.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/compose.hpp"
+#include "schedule/tree_stages.hpp"
 
 namespace terrace::detail {
 
@@ -17,6 +19,7 @@ public:
         for (int s = 0; s < depth(); ++s)
             if (stage_at(s).largest > 0) outermost_[at(stage_at(s).route)] = s;
         while (common_ < depth() && stage_at(common_).route == 0) ++common_;
+        if (!c.tree.empty() && goes_up(what)) by_tree_.emplace(out, c, rank, can);
     }
 
     void up() {
@@ -63,26 +66,32 @@ private:
             const group& g = stage.groups[at(index)];
             out_.go_to_step(first);
             out_.begin_role({is_outermost(number), stage.how == mode::scatter, delivers(number, g, down)});
+            if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
+                by_tree_->exchange(stage, g.seen_by(rank_));
+                continue;
+            }
             if (const algorithm::generator emit = generator_of(number, g, down)) emit(out_, g.seen_by(rank_));
         }
+        if (by_tree_ && !down) by_tree_->end_stage(stage);
         out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
     }
 
-    algorithm::generator generator_of(int number, const group& g, bool down) const {
+    algorithm::generator generator_of(int number, const group& g, bool down) {
         const composed_stage& stage = c_.stages[at(number)];
         if (is_fused(number, g)) return down ? nullptr : stage.by->allreduce;
         return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
     }
 
     // An outermost stage gathers at once what it has scattered: the transport may do both in one.
-    bool is_fused(int number, const group& g) const {
+    bool is_fused(int number, const group& g) {
         const composed_stage& stage = c_.stages[at(number)];
         return what_ == collective::allreduce && is_outermost(number) && follows_buffers(stage.by->provider) &&
-               stage.how == mode::scatter && can_.runs(action::stage_allreduce, g);
+               stage.how == mode::scatter && can_.runs(action::stage_allreduce, g) &&
+               (!by_tree_ || by_tree_->may_hand_over(stage, g));
     }
 
     // A vector that consists of blocks stands in another order than the caller's.
-    bool delivers(int number, const group& g, bool down) const {
+    bool delivers(int number, const group& g, bool down) {
         if (has_blocks(what_) || number > 0) return false;
         const bool comes_down = goes_down(what_) && c_.stages[at(number)].how != mode::replicate;
         return down || is_fused(number, g) || (depth() == 1 && !comes_down);
@@ -95,6 +104,7 @@ private:
     const capabilities& can_;
     std::vector<int> outermost_;  // stage of each route
     int common_ = 0;              // stages that are on all
+    std::optional<tree_stages> by_tree_;
 };
 
 }  // namespace

@@ -15,8 +15,9 @@ struct composition_request {
 
     std::span<const stage> stages;
     std::int64_t count = 0, quantum = 1;
-    int root = -1;         ///< -1: none
-    int rank = all_ranks;  ///< the one rank whose groups are wanted, or all_ranks
+    int root = -1;              ///< -1: none
+    int rank = all_ranks;       ///< the one rank whose groups are wanted, or all_ranks
+    std::span<const int> tree;  ///< as in collective_call
 
     bool for_all() const noexcept { return rank == all_ranks; }
 };

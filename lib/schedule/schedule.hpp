@@ -29,7 +29,8 @@ enum class action : std::uint8_t {
     recv,         ///< dst from `peer`
     recv_reduce,  ///< dst = src + what arrives from `peer`
     copy,         ///< dst = src
-    reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once
+    reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once; of a
+                  ///< reproducible call by the tree (reduction_tree.hpp), rounded at each node
     // A provider's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
     // buffer on all members; dst is what it gets. From the start of one to its completion peers may read src. MPI looks
     // at no second place: src then has this rank's part as well, and there are no sources.

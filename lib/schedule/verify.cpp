@@ -15,7 +15,7 @@ std::optional<std::string> find_fault(std::span<const schedule> schedules, const
         const proof::network net(schedules);
         proof::stages with(net);
         std::vector<proof::event> order;
-        proof::expressions sums(static_cast<int>(schedules.size()));
+        proof::expressions sums(static_cast<int>(schedules.size()), of.tree);
         bool first = true;
         for (const proof::buffer_case& now : with.cases()) {
             with.settle(now);

@@ -11,8 +11,9 @@ namespace terrace::detail {
 
 /// The caller's terms of a call beside its count; allreduce needs neither.
 struct expectation {
-    int root = 0;               ///< of broadcast and reduce
-    std::vector<range> blocks;  ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
+    int root = 0;                ///< of broadcast and reduce
+    std::vector<range> blocks;   ///< of reduce_scatter and allgather: by rank, in the caller's buffer of all blocks
+    std::vector<int> tree = {};  ///< of a reproducible reduction: as in collective_call
 };
 
 /// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered) for one chunk, in place and out
@@ -30,8 +31,8 @@ struct expectation {
 /// * no deadlock with one send and one receive at a time, each in program order, and no buffering: more only helps;
 /// * postcondition of allreduce, reduce and reduce_scatter: every rank's contribution to every element counted exactly
 ///   once, at the same element, with equal bits on all ranks that get it (the same expression, up to exchanging the two
-///   operands of an addition), and the reduction that completes it, and no other, says so (avg divides there, once); of
-///   broadcast and allgather: every element as its rank passed it in.
+///   operands of an addition; of a reproducible reduction the tree's), and the reduction that completes it, and no
+///   other, says so (avg divides there, once); of broadcast and allgather: every element as its rank passed it in.
 /// Returns nothing if all hold, else the first thing that does not, naming rank and instruction.
 std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of = {});
 

@@ -52,7 +52,7 @@ program_of_all staged_program(const hierarchy& machine, const std::vector<stage>
     program_of_all result{fmt::format("{} of {}, root {}, stages in shared memory", name_of(machine, stages, call.what),
                                       call.elements(), call.root),
                           {},
-                          {.root = call.root, .blocks = call.blocks}};
+                          {.root = call.root, .blocks = call.blocks, .tree = call.tree}};
     for (int rank = 0; rank < machine.ranks(); ++rank)
         result.schedules.push_back(layout.schedule_of(rank, can, homes[static_cast<std::size_t>(rank)]));
     return result;

@@ -154,6 +154,48 @@ TEST(kernels, multiply_rounds_once) {
     }
 }
 
+// Every node of the tree is a reduction of two, rounded to the type.
+TEST(kernels, combine_by_tree) {
+    constexpr std::int64_t count = 3001;
+    std::mt19937_64 random(3);
+    for (const element_type type : all_element_types)
+        for (const reduce_op op : {reduce_op::sum, reduce_op::prod, reduce_op::avg}) {
+            if (!rounds(type, op)) continue;
+            const std::size_t size = static_cast<std::size_t>(count) * size_of(type);
+            for (const int k : {1, 2, 3, 4, 5, 7, 8, 13}) {
+                std::vector<std::vector<std::uint64_t>> inputs(static_cast<std::size_t>(k));
+                std::vector<const void*> sources;
+                for (auto& each : inputs) {
+                    each.resize(size / 8 + 1);
+                    std::generate(each.begin(), each.end(), std::ref(random));
+                    sources.push_back(each.data());
+                }
+                const auto pair = find_reduce(type, op);
+                const auto by_hand = [&](const auto& self, int first, int n) -> std::vector<std::uint64_t> {
+                    if (n == 1) return inputs[static_cast<std::size_t>(first)];
+                    int left = 1;
+                    while (2 * left < n) left *= 2;
+                    const auto a = self(self, first, left), b = self(self, first + left, n - left);
+                    const void* two[] = {a.data(), b.data()};
+                    std::vector<std::uint64_t> sum(a.size());
+                    pair(sum.data(), two, 2, count, op == reduce_op::avg && n == k ? k : 1);
+                    return sum;
+                };
+                const auto expected = by_hand(by_hand, 0, k);
+                for (const vectors v : {vectors::plain, widest_vectors()}) {
+                    if (k == 1) continue;
+                    std::vector<std::vector<std::uint64_t>> copies = inputs;  // the result replaces one of them
+                    auto& result = copies[static_cast<std::size_t>(k) / 2];
+                    for (std::size_t s = 0; s < copies.size(); ++s) sources[s] = copies[s].data();
+                    find_reduce(type, op, v, grouping::by_tree)(result.data(), sources.data(), k, count,
+                                                                op == reduce_op::avg ? k : 1);
+                    ASSERT_EQ(std::memcmp(result.data(), expected.data(), size), 0)
+                        << to_string(type) << ' ' << to_string(op) << " of " << k;
+                }
+            }
+        }
+}
+
 TEST(kernels, any_byte_but_zero_is_true) {
     const unsigned char bytes[] = {2, 4};
     const void* sources[] = {&bytes[0], &bytes[1]};

@@ -18,7 +18,9 @@ namespace terrace::detail::proof {
 // Sums as they are computed. Equal expressions have equal numbers; two operands may change places, as in IEEE addition.
 class expressions {
 public:
-    explicit expressions(int ranks) : ranks_(ranks), words_((at(ranks) + 63) / 64) {
+    // @param tree of a reproducible reduction: the place of each rank in it
+    explicit expressions(int ranks, std::vector<int> tree = {})
+        : ranks_(ranks), words_((at(ranks) + 63) / 64), tree_(std::move(tree)) {
         contributors_.resize(at(ranks) * words_, 0);
         for (int r = 0; r < ranks; ++r) set(r)[at(r) / 64] |= std::uint64_t{1} << r % 64;
     }
@@ -26,8 +28,39 @@ public:
     // Returns the number of what a rank passed in.
     static int input(int rank) { return rank; }
 
-    // Negative if a rank contributes to two of the terms.
-    int sum(std::vector<int> terms) {
+    // Negative if a rank contributes to two of the terms. Of a reproducible reduction they are combined by a tree.
+    int sum(std::vector<int> terms) { return tree_.empty() ? plain_sum(std::move(terms)) : sum_by_tree(terms); }
+
+    // True unless a reproducible reduction makes another sum of all ranks.
+    bool by_tree(int number) {
+        if (tree_.empty()) return true;
+        if (whole_ < 0) {
+            std::vector<int> inputs(at(ranks_));
+            for (int r = 0; r < ranks_; ++r) inputs[at(tree_[at(r)])] = input(r);
+            whole_ = inputs.size() == 1 ? inputs.front() : sum(inputs);
+        }
+        return number == whole_;
+    }
+
+    bool complete(int number) {
+        int count = 0;
+        for (std::size_t w = 0; w < words_; ++w) count += std::popcount(set(number)[w]);
+        return count == ranks_;
+    }
+
+private:
+    std::uint64_t* set(int number) { return contributors_.data() + at(number) * words_; }
+
+    // The kernels' tree, told once more: the left part has the largest power of two below the number of terms.
+    int sum_by_tree(std::span<const int> terms) {
+        if (terms.size() == 1) return terms.front();
+        std::size_t left = 1;
+        while (2 * left < terms.size()) left *= 2;
+        const int a = sum_by_tree(terms.first(left)), b = sum_by_tree(terms.subspan(left));
+        return a < 0 || b < 0 ? -1 : plain_sum({a, b});
+    }
+
+    int plain_sum(std::vector<int> terms) {
         if (terms.size() == 2 && terms[0] > terms[1]) std::swap(terms[0], terms[1]);
         const auto known = numbers_.find(terms);
         if (known != numbers_.end()) return known->second;
@@ -43,17 +76,10 @@ public:
         return number;
     }
 
-    bool complete(int number) {
-        int count = 0;
-        for (std::size_t w = 0; w < words_; ++w) count += std::popcount(set(number)[w]);
-        return count == ranks_;
-    }
-
-private:
-    std::uint64_t* set(int number) { return contributors_.data() + at(number) * words_; }
-
     int ranks_;
     std::size_t words_;
+    std::vector<int> tree_;
+    int whole_ = -1;                           // the sum by the tree, once it is known
     std::vector<std::uint64_t> contributors_;  // a bit set per expression
     std::map<std::vector<int>, int> numbers_;
 };

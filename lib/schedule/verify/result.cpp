@@ -77,6 +77,7 @@ private:
         if (mine.shift != 0) wrong("elements of another place arrive");
         if (terms_.adds() && !sums_.complete(mine.value)) wrong("contributions are missing");
         if (terms_.adds() && !mine.finished && net_.schedules().size() > 1) wrong("no reduction completed the sum");
+        if (terms_.adds() && !sums_.by_tree(mine.value)) wrong("the additions are not those of the tree");
         if (agreed.rank < 0) agreed = {mine.value, rank};
         if (mine.value != agreed.value)
             wrong(terms_.adds() ? fmt::format("the order of additions differs from rank {}'s", agreed.rank)

@@ -1,0 +1,144 @@
+#include "schedule/tree_stages.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// What a provider does on the way up of a stage where the stages are not fused.
+action own_action(mode how) {
+    return how == mode::scatter ? action::stage_reduce_scatter
+           : how == mode::root  ? action::stage_reduce
+                                : action::stage_allreduce;
+}
+
+// The part of the group's elements whose owner a position becomes.
+range part_for(const group& g, mode how, int position) {
+    if (how == mode::scatter) return g.shard(position);
+    if (how == mode::root && g.wrapped(position) != g.root()) return {g.whole().begin, g.whole().begin};
+    return g.whole();
+}
+
+}  // namespace
+
+tree_stages::tree_stages(builder& out, const composition& c, int rank, const capabilities& can)
+    : out_(out), c_(c), rank_(rank), can_(can) {
+    planes_[0] = {plane()};
+}
+
+const tree_stages::domain& tree_stages::domain_of(const composed_stage& s, const group& g) {
+    const auto [known, is_new] = domains_.try_emplace(&s);
+    if (!is_new) return known->second;
+    std::map<int, std::vector<int>> places;
+    for (const int member : g.members()) places[s.domains[at(member)]];
+    for (int r = 0; r < c_.ranks; ++r)
+        if (const auto child = places.find(s.domains[at(r)]); child != places.end())
+            child->second.push_back(c_.tree[at(r)]);
+    std::vector<int> all;
+    for (auto& [child, of_child] : places) {
+        std::sort(of_child.begin(), of_child.end());
+        known->second.before[child] = largest_nodes(of_child, c_.ranks);
+        all.insert(all.end(), of_child.begin(), of_child.end());
+    }
+    std::sort(all.begin(), all.end());
+    known->second.after = largest_nodes(all, c_.ranks);
+    return known->second;
+}
+
+bool tree_stages::may_hand_over(const composed_stage& s, const group& g) {
+    if (!follows_buffers(s.by->provider) || !can_.runs(own_action(s.how), g)) return false;
+    const domain& d = domain_of(s, g);
+    nodes members;
+    for (const int member : g.members()) {
+        const nodes& held = d.before.at(s.domains[at(member)]);
+        if (held.size() > 1) return false;
+        members.push_back(held.front());
+    }
+    const auto in_order = [](tree_node a, tree_node b) { return a.end == b.begin; };
+    return d.after.size() == 1 && members.front().begin == d.after.front().begin &&
+           std::adjacent_find(members.begin(), members.end(), std::not_fn(in_order)) == members.end() &&
+           are_like_leaves(d.after.front(), members);
+}
+
+const std::vector<tree_stages::plane>& tree_stages::planes_before(const composed_stage& s) const {
+    const auto own = planes_.find(s.route);
+    return own == planes_.end() ? planes_.at(0) : own->second;
+}
+
+// Planes of a stage are not those of the stage before: members still read these.
+const std::vector<tree_stages::plane>& tree_stages::planes_after(const composed_stage& s, const group& g) {
+    const std::size_t many = domain_of(s, g).after.size();
+    if (next_.empty() && many == 1) next_.push_back(plane());
+    while (next_.size() < many) next_.emplace_back(out_.scratch(c_.count).part.begin);
+    return next_;
+}
+
+void tree_stages::end_stage(const composed_stage& s) {
+    if (!next_.empty()) planes_[s.route] = std::exchange(next_, {});
+}
+
+builder::place tree_stages::in_plane(plane p, range part) {
+    return p ? builder::place(operand{buffer::scratch, {*p + part.begin, *p + part.end}}) : builder::place(part);
+}
+
+void tree_stages::exchange(const composed_stage& s, const group& g) {
+    const domain& d = domain_of(s, g);
+    const std::vector<plane>& from_planes = planes_before(s);
+    const std::vector<plane>& to_planes = planes_after(s, g);
+    const range mine = part_for(g, s.how, g.position());
+    const auto held_by = [&](int position) -> const nodes& { return d.before.at(s.domains[at(g.rank(position))]); };
+    // What is combined with nothing here goes straight to its plane.
+    const auto place_of = [&](tree_node n) {
+        const auto stays = std::find(d.after.begin(), d.after.end(), n);
+        return stays == d.after.end() ? builder::place(out_.scratch(mine.count()))
+                                      : in_plane(to_planes[at(stays - d.after.begin())], mine);
+    };
+    std::vector<piece> pieces;
+    const nodes& own = held_by(g.position());
+    for (std::size_t j = 0; j < own.size(); ++j) pieces.push_back({own[j], in_plane(from_planes[j], mine)});
+    for (int distance = 1; distance < g.size(); ++distance) {
+        out_.next_step();
+        const range theirs = part_for(g, s.how, g.position() + distance);
+        for (std::size_t j = 0; j < own.size(); ++j)
+            out_.send(g.rank(g.position() + distance), in_plane(from_planes[j], theirs));
+        for (const tree_node n : held_by(g.position() - distance)) {
+            pieces.push_back({n, place_of(n)});
+            out_.recv(g.rank(g.position() - distance), pieces.back().where);
+        }
+    }
+    out_.next_step();
+    std::sort(pieces.begin(), pieces.end(), [](const piece& a, const piece& b) { return a.node.begin < b.node.begin; });
+    for (std::size_t q = 0, first = 0; q < d.after.size(); ++q) {
+        std::size_t end = first;
+        while (end < pieces.size() && pieces[end].node.begin < d.after[q].end) ++end;
+        combine(in_plane(to_planes[q], mine), d.after[q], std::span(pieces).subspan(first, end - first));
+        first = end;
+    }
+}
+
+// One reduction where its tree over the pieces is the tree; else one for each half.
+void tree_stages::combine(builder::place dst, tree_node node, std::span<const piece> pieces) {
+    if (dst.part.empty()) return;
+    nodes parts;
+    std::vector<builder::place> sources;
+    for (const piece& p : pieces) parts.push_back(p.node), sources.push_back(p.where);
+    if (are_like_leaves(node, parts)) return out_.reduce(dst, sources);
+    const auto right =
+        std::find_if(pieces.begin(), pieces.end(), [&](const piece& p) { return p.node.begin >= node.middle(); });
+    const auto half = [&](tree_node child, std::span<const piece> of) {
+        if (of.size() == 1) return of.front().where;
+        const builder::place made = out_.scratch(dst.part.count());
+        combine(made, child, of);
+        return made;
+    };
+    const builder::place left_sum = half(node.left(), {pieces.begin(), right});
+    const builder::place right_sum = half(node.right(), {right, pieces.end()});
+    out_.reduce(dst, {left_sum, right_sum});
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "schedule/compose.hpp"
+#include "schedule/reduction_tree.hpp"
+
+namespace terrace::detail {
+
+/// The way up of a reproducible reduction, as one rank runs it: each element is reduced by one tree over the ranks,
+/// whatever the stages are.
+///
+/// A domain whose ranks are no node of the tree holds several partial results of an element, one for each of the
+/// largest nodes that are complete inside the domain. The owner of an element has all of them. Partial result j of
+/// element i lies at element i of plane j, which is the vector where there is one partial result, and scratch else.
+/// In a stage each member sends its partial results of the elements that another is to own to that one, which combines
+/// them by the tree.
+class tree_stages {
+public:
+    /// @param c a composition for a tree, of a rank that `can` do stages of its transport
+    tree_stages(builder& out, const composition& c, int rank, const capabilities& can);
+
+    /// True if the stage may hand the group over to its provider, whose one reduction of all members in their order is
+    /// the tree's. All members come to the same answer.
+    bool may_hand_over(const composed_stage& s, const group& g);
+    /// Emits the rank's part of a group's stage, as the members see it: g.size() steps.
+    void exchange(const composed_stage& s, const group& g);
+    /// Follows the last group of a stage.
+    void end_stage(const composed_stage& s);
+
+private:
+    using nodes = std::vector<tree_node>;
+    // The partial results before a stage of each child of the rank's domain (by composed_stage::domains), and after it.
+    struct domain {
+        std::map<int, nodes> before;
+        nodes after;
+    };
+    // A partial result, and where it is.
+    struct piece {
+        tree_node node;
+        builder::place where;
+    };
+    using plane = std::optional<std::int64_t>;  // its first element in scratch; none: the vector
+
+    const domain& domain_of(const composed_stage& s, const group& g);
+    const std::vector<plane>& planes_before(const composed_stage& s) const;
+    const std::vector<plane>& planes_after(const composed_stage& s, const group& g);
+    static builder::place in_plane(plane p, range part);
+    void combine(builder::place dst, tree_node node, std::span<const piece> pieces);
+
+    builder& out_;
+    const composition& c_;
+    int rank_;
+    const capabilities& can_;
+    std::map<const composed_stage*, domain> domains_;
+    std::map<int, std::vector<plane>> planes_;  // by route; 0: before routes begin
+    std::vector<plane> next_;                   // after the stage that is written
+};
+
+}  // namespace terrace::detail

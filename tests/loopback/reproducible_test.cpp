@@ -1,0 +1,180 @@
+// options::reproducible: the same bits whatever the plan, the transport's stages and how vectors are joined.
+
+#include <atomic>
+#include <complex>
+#include <cstring>
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+#include <terrace/reproducible.hpp>
+
+#include "base/element_types.hpp"
+#include "kernels/reduce.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+constexpr int ranks = 16;
+constexpr std::int64_t block = 37, count = ranks * block;
+using bytes = std::vector<std::byte>;
+
+double factor_of(int rank) { return 1 / (3.0 + rank); }
+
+// Numbers whose sums and products are rounded.
+template <class T>
+void write_numbers(bytes& to, std::mt19937_64& random) {
+    std::uniform_real_distribution<double> any(0.5, 2);
+    for (std::size_t i = 0; i < to.size(); i += sizeof(T)) {
+        const T x = static_cast<T>(static_cast<accumulator_t<T>>(random() % 2 == 0 ? any(random) : -any(random)));
+        std::memcpy(to.data() + i, &x, sizeof x);
+    }
+}
+
+bytes input_of(int rank, element_type type) {
+    bytes made(static_cast<std::size_t>(count) * size_of(type));
+    std::mt19937_64 random(static_cast<std::uint64_t>(rank) * 100 + static_cast<std::uint64_t>(type));
+    with_type(type, [&]<class T>(std::type_identity<T>) { write_numbers<part_t<T>>(made, random); });
+    return made;
+}
+
+bytes expected(element_type type, reduce_op op) {
+    std::vector<bytes> inputs;
+    std::vector<const void*> at;
+    for (int r = 0; r < ranks; ++r) {
+        inputs.push_back(input_of(r, type));
+        if (op == reduce_op::premul_sum)
+            multiply(inputs.back().data(), inputs.back().data(), count, type, factor_of(r));
+    }
+    for (const bytes& each : inputs) at.push_back(each.data());
+    bytes result(inputs.front().size());
+    reduce_serially(at, result.data(), count, type, op);
+    return result;
+}
+
+struct pair {
+    element_type type;
+    reduce_op op;
+};
+
+std::vector<pair> rounded_pairs() {
+    std::vector<pair> pairs;
+    for (const element_type type : all_element_types)
+        for (const reduce_op op : ops_of(type))
+            if (rounds(type, op)) pairs.push_back({type, op});
+    return pairs;
+}
+
+struct setting {
+    std::string name;
+    plan p;
+    mode how;
+};
+
+std::vector<setting> settings() {
+    std::vector<setting> all;
+    const auto add = [&](const tree& shape, std::vector<std::string> by, mode how, int lanes, std::int64_t chunk) {
+        const hierarchy machine = machine_of(shape);
+        std::vector<stage> stages;
+        for (int l = 0; l < machine.depth(); ++l)
+            stages.push_back(run_by({{l}, shape.uniform_size(l).value_or(0), how}, by[static_cast<std::size_t>(l)]));
+        all.push_back({fmt::format("{}: {}", text(shape), terrace::detail::describe(machine, stages)),
+                       plan_of(machine, stages, lanes, chunk), how});
+    };
+    add(tree::uniform(std::vector{16}), {"ring"}, mode::scatter, 1, 0);
+    add(tree::uniform(std::vector{16}), {"shared_memory"}, mode::scatter, 1, 0);
+    add(tree::uniform(std::vector{16}), {"tree"}, mode::root, 2, 512);
+    add(tree::uniform(std::vector{8, 2}), {"shared_memory", "ring"}, mode::scatter, 2, 1024);
+    add(tree::uniform(std::vector{4, 4}), {"direct", "halving"}, mode::scatter, 3, 512);
+    add(tree::uniform(std::vector{4, 4}), {"shared_memory", "doubling"}, mode::replicate, 1, 0);
+    add(tree::uniform(std::vector{2, 2, 4}), {"ring", "shared_memory", "ring"}, mode::scatter, 1, 0);
+    add(tree(std::vector<std::vector<int>>{{7, 9}, {2}}), {"shared_memory", "ring"}, mode::scatter, 2, 1024);
+    add(tree(std::vector<std::vector<int>>{{5, 4, 3, 4}, {3, 1}, {2}}), {"shared_memory", "ring", "ring"},
+        mode::scatter, 1, 0);
+    add(tree(std::vector<std::vector<int>>{{5, 4, 3, 4}, {3, 1}, {2}}), {"tree", "tree", "tree"}, mode::root, 1, 0);
+    return all;
+}
+
+options reproducible() {
+    options o;
+    o.reproducible = true;
+    return o;
+}
+
+}  // namespace
+
+// 0 bits differ: each result is what a serial reduction of all vectors by the tree gives.
+TEST(reproducible, bits_do_not_depend_on_the_plan) {
+    const std::vector<pair> pairs = rounded_pairs();
+    ASSERT_EQ(pairs.size(), 6u * 4);
+    std::vector<bytes> right;
+    for (const pair& p : pairs) right.push_back(expected(p.type, p.op));
+    for (const setting& s : settings()) {
+        std::atomic<int> wrong{0}, results{0};
+        loopback::run(
+            s.p,
+            [&](communicator& comm) {
+                const int me = comm.rank();
+                for (std::size_t n = 0; n < pairs.size(); ++n) {
+                    const element_type type = pairs[n].type;
+                    const reduce_op op = pairs[n].op;
+                    const reduction by = op == reduce_op::premul_sum ? premul_sum(factor_of(me)) : reduction(op);
+                    const bytes mine = input_of(me, type);
+                    const auto expect = [&](const bytes& result, std::int64_t first, std::int64_t elements) {
+                        const std::size_t size = size_of(type), begin = static_cast<std::size_t>(first) * size;
+                        wrong += std::memcmp(result.data(), right[n].data() + begin,
+                                             static_cast<std::size_t>(elements) * size) != 0;
+                        ++results;
+                    };
+                    bytes in_place = mine, result(mine.size());
+                    comm.allreduce(in_place.data(), in_place.data(), count, type, by);
+                    expect(in_place, 0, count);
+                    if (s.how == mode::root) {
+                        comm.reduce(mine.data(), result.data(), count, type, 5, by);
+                        if (me == 5) expect(result, 0, count);
+                    }
+                    // Vectors that are joined, or cut in two, have the same bits.
+                    const std::size_t half = static_cast<std::size_t>(count / 2) * size_of(type);
+                    comm.allreduce(mine.data(), result.data(), count / 2, type, by);
+                    comm.allreduce(mine.data() + half, result.data() + half, count - count / 2, type, by);
+                    expect(result, 0, count);
+                    if (s.how == mode::scatter) {
+                        comm.reduce_scatter(mine.data(), result.data(), block, type, by);
+                        expect(result, me * block, block);
+                    }
+                }
+            },
+            reproducible());
+        EXPECT_EQ(wrong, 0) << s.name;
+        EXPECT_GE(results, ranks * 2 * static_cast<int>(pairs.size())) << s.name;
+    }
+}
+
+// Where nothing is rounded, and without the option, plans run as they are.
+TEST(reproducible, is_for_rounded_reductions) {
+    for (const pair& p : rounded_pairs()) EXPECT_FALSE(p.op == reduce_op::max || p.type == element_type::int32);
+    const setting ring = settings().front();
+    std::atomic<int> differ{0};
+    loopback::run(ring.p, [&](communicator& comm) {
+        bytes data = input_of(comm.rank(), element_type::bfloat16);
+        comm.allreduce(data.data(), data.data(), count, element_type::bfloat16, reduce_op::sum);
+        differ += data != expected(element_type::bfloat16, reduce_op::sum);
+    });
+    EXPECT_EQ(differ, ranks);  // or the test above would show nothing
+}
+
+TEST(reproducible, a_serial_reduction_refuses_what_is_not_defined) {
+    const float x = 1;
+    float y = 0;
+    const void* one[] = {&x};
+    reduce_serially(one, &y, 1, element_type::float32);
+    EXPECT_EQ(y, 1.0f);
+    EXPECT_THROW(reduce_serially(one, &y, 1, element_type::float32, reduce_op::band), usage_error);
+}
+
+}  // namespace terrace::detail::test

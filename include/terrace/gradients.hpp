@@ -77,6 +77,17 @@ struct gradient_options {
     double dense_above = 0;
 };
 
+/// Where the time of an iteration went, on one rank [s].
+struct gradient_times {
+    /// From the end of the last iteration that was reduced to the call of finish(), without the time spent in the
+    /// reducer: forward and backward passes, local iterations too.
+    double compute = 0;
+    double communication = 0;  ///< while buckets were in flight, as far as this rank has seen
+    double hidden = 0;         ///< of that, before finish() was called
+    double exposed = 0;        ///< in finish()
+    double waiting = 0;        ///< of that, until the slowest rank had come: exposed, minus the least of any rank
+};
+
 /// Keeps iterations local as long as it exists: gradient_reducer::no_sync.
 class [[nodiscard]] TERRACE_API local_iterations {
 public:
@@ -207,6 +218,10 @@ public:
     /// tensors travel together. Compares the names, counts and types over all ranks first. Not between ready() and
     /// finish(). @throws usage_error on all ranks if ranks differ, or if they are wrong on any rank
     void broadcast(std::span<const state_tensor> tensors, int root = 0);
+
+    /// Returns the times of the last iteration that was reduced. Collective: an allreduce of 8 bytes.
+    /// @throws usage_error if there was none, and between ready() and finish()
+    gradient_times statistics();
 
     /// Returns the number of buckets.
     int buckets() const noexcept;

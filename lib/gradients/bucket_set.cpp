@@ -39,8 +39,9 @@ void scale(std::byte* data, std::int64_t count, element_type type, double factor
 }  // namespace
 
 bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
-                       std::span<const std::unique_ptr<row_exchange>> sparse, std::vector<bucket_layout> layout)
-    : comms_(std::move(comms)), places_(parameters.size()) {
+                       std::span<const std::unique_ptr<row_exchange>> sparse, iteration_clock& clock,
+                       std::vector<bucket_layout> layout)
+    : clock_(&clock), comms_(std::move(comms)), places_(parameters.size()) {
     std::vector<std::size_t> bytes(comms_.size());
     for (std::size_t b = 0; b < layout.size(); ++b) bytes[b % bytes.size()] += room_for(layout[b]);
     for (std::size_t c = 0; c < comms_.size(); ++c) memory_.push_back(comms_[c]->allocate<std::byte>(bytes[c]));
@@ -83,6 +84,7 @@ bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noe
 void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::span<const char> dropped,
                        double factor) {
     bucket& b = buckets_[at(index)];
+    clock_->started();
     if (b.sparse != nullptr) {
         started_ = index + 1;
         b.sparse->start(*b.comm, marks, factor);
@@ -137,8 +139,8 @@ bool bucket_set::poll(const communicator& comm) {
     for (int i = completed_; i < started_; ++i) {
         bucket& b = buckets_[at(i)];
         if (b.comm != &comm || b.complete) continue;
-        b.complete = b.sparse != nullptr ? b.sparse->test() : b.call.test();
-        if (!b.complete) return false;
+        if (!(b.sparse != nullptr ? b.sparse->test() : b.call.test())) return false;
+        set_complete(b);
     }
     return true;
 }
@@ -150,15 +152,22 @@ bool bucket_set::poll() {
     return all;
 }
 
+void bucket_set::set_complete(bucket& b) noexcept {
+    b.complete = true;
+    clock_->completed();
+}
+
 void bucket_set::wait(int index) {
     bucket& b = buckets_[at(index)];
     while (comms_.size() > 1 && !b.complete) {  // the calls on all of them are to move along
         poll();
         if (!b.complete) std::this_thread::yield();
     }
-    if (!b.complete && b.sparse != nullptr) b.sparse->wait();
-    if (!b.complete) b.call.wait();
-    b.complete = true;
+    if (!b.complete) {
+        if (b.sparse != nullptr) b.sparse->wait();
+        b.call.wait();
+        set_complete(b);
+    }
     if (b.skipped) return;
     if (b.sparse != nullptr) {
         marks_ = b.sparse->marks();

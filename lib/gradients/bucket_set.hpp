@@ -9,6 +9,7 @@
 #include <terrace/communicator.hpp>
 
 #include "gradients/bucket_marks.hpp"
+#include "gradients/iteration_clock.hpp"
 #include "gradients/layout.hpp"
 #include "gradients/row_exchange.hpp"
 
@@ -19,9 +20,11 @@ namespace terrace::detail {
 class bucket_set {
 public:
     /// Allocates memory. Collective over all communicators, which must outlive this.
+    /// @param clock that is told of calls; must outlive this
     /// @param sparse by parameter; null if it is dense; must outlive this
     bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
-               std::span<const std::unique_ptr<row_exchange>> sparse, std::vector<bucket_layout> layout);
+               std::span<const std::unique_ptr<row_exchange>> sparse, iteration_clock& clock,
+               std::vector<bucket_layout> layout);
 
     int size() const noexcept { return static_cast<int>(buckets_.size()); }
     const bucket_layout& layout(int bucket) const noexcept { return buckets_[at(bucket)].what; }
@@ -83,7 +86,9 @@ private:
     void close_up(bucket& b, std::span<const char> dropped) noexcept;
     void spread_out(bucket& b) noexcept;
     bool poll(const communicator& comm);
+    void set_complete(bucket& b) noexcept;
 
+    iteration_clock* clock_;
     std::vector<communicator*> comms_;
     std::vector<window<std::byte>> memory_;  // by communicator; before buckets_, which wait for calls on it
     std::vector<place> places_;              // by parameter

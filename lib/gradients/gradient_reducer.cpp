@@ -59,6 +59,7 @@ void gradient_reducer::finish() { core_->finish(); }
 void gradient_reducer::join(const std::function<void()>& after_each) { core_->join(after_each); }
 local_iterations gradient_reducer::no_sync() { return local_iterations(core_->guards()); }
 void gradient_reducer::broadcast(std::span<const state_tensor> tensors, int root) { core_->broadcast(tensors, root); }
+gradient_times gradient_reducer::statistics() { return core_->statistics(); }
 int gradient_reducer::buckets() const noexcept { return core_->buckets(); }
 int gradient_reducer::rebuilds() const noexcept { return core_->rebuilds(); }
 int gradient_reducer::bucket_of(int parameter) const { return core_->bucket_of(parameter); }

@@ -34,6 +34,7 @@ void reducer_core::begin(bool joined) {
 }
 
 void reducer_core::forward_done(std::span<const int> used) {
+    const iteration_clock::inside counted(clock_);
     expect_unbroken();
     for (int p : used) known(p);
     if (forward_is_done_) throw usage_error("forward_done: called already in this iteration; call finish() first");
@@ -52,6 +53,7 @@ void reducer_core::forward_done(std::span<const int> used) {
 }
 
 void reducer_core::ready(int parameter) {
+    const iteration_clock::inside counted(clock_);
     if (known(parameter).row > 0)
         throw usage_error(
             fmt::format("ready: \"{}\" is sparse; pass its rows and their values", parameters_[at(parameter)].name));
@@ -60,6 +62,7 @@ void reducer_core::ready(int parameter) {
 
 void reducer_core::ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
                          element_type type) {
+    const iteration_clock::inside counted(clock_);
     const gradient_parameter& p = known(parameter);
     expect_unbroken();
     if (p.row == 0 || p.type != type || elements != rows.size() * static_cast<std::size_t>(p.row))
@@ -142,6 +145,7 @@ void reducer_core::move_along() {
 }
 
 bool reducer_core::poll() {
+    const iteration_clock::inside counted(clock_);
     expect_unbroken();
     bool all = false;
     or_break([&] {
@@ -171,6 +175,7 @@ void reducer_core::join(const std::function<void()>& after_each) {
 }
 
 void reducer_core::finish_synchronised() {
+    clock_.finishing();
     contribute_rest();
     or_break([&] {
         if (options_.weighted) weights_.wait();
@@ -189,6 +194,7 @@ void reducer_core::finish_synchronised() {
     if (all.lacks_gradient) report(lacking);
     if (all.asks_for_order) or_break([&] { rebuild(); });
     trace_.restart();
+    clock_.finished();
 }
 
 // Zeros stand for all gradients that did not come, so that no other rank waits for them.
@@ -241,6 +247,7 @@ void reducer_core::end(bool settle) {
 // All ranks come here, and none of them has a call in flight.
 void reducer_core::report(int lacking) {
     trace_.restart();
+    clock_.finished();
     std::vector<int> all(at(comm().size()));
     or_break([&] { comm().allgather(std::span(&lacking, 1), all); });
     const auto first = std::find_if(all.begin(), all.end(), [](int p) { return p >= 0; });

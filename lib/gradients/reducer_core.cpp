@@ -31,7 +31,7 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
       trace_(
           (expect_same_lines(comm(), "gradient_reducer", describe(parameters_, o)), reverse_order(parameters_.size()))),
       sparse_(sparse_of(parameters_, o)),
-      buckets_(comms_, parameters_, sparse_, lay_out(parameters_, reverse_order(parameters_.size()), o)),
+      buckets_(comms_, parameters_, sparse_, clock_, lay_out(parameters_, reverse_order(parameters_.size()), o)),
       used_(parameters_.size(), o.unused),
       states_(parameters_.size()),
       declared_(parameters_.size()),
@@ -137,11 +137,21 @@ void reducer_core::broadcast(std::span<const state_tensor> tensors, int root) {
     or_break([&] { broadcast_state(comm(), tensors, root, options_.bucket_bytes); });
 }
 
+gradient_times reducer_core::statistics() {
+    expect_between("statistics");
+    if (!clock_.any()) throw usage_error("statistics: no iteration has been reduced yet");
+    gradient_times times = clock_.last();
+    double least = times.exposed;
+    or_break([&] { comm().allreduce(std::span(&least, 1), reduce_op::min); });
+    times.waiting = times.exposed - least;
+    return times;
+}
+
 // All ranks come here, with the results of an iteration where their gradients lie.
 void reducer_core::rebuild() {
     std::vector<int> order = trace_.proposal();
     comm().broadcast(order, 0);
-    bucket_set made(comms_, parameters_, sparse_, lay_out(parameters_, order, options_));
+    bucket_set made(comms_, parameters_, sparse_, clock_, lay_out(parameters_, order, options_));
     for (int p = 0; p < parameters(); ++p)
         if (const gradient_parameter& each = parameters_[at(p)]; each.gradient == nullptr && bytes_of(each) > 0)
             std::memcpy(made.memory_of(p), buckets_.memory_of(p), bytes_of(each));

@@ -10,6 +10,7 @@
 #include <terrace/gradients.hpp>
 
 #include "gradients/bucket_set.hpp"
+#include "gradients/iteration_clock.hpp"
 #include "gradients/order_trace.hpp"
 #include "gradients/row_exchange.hpp"
 #include "gradients/used_set.hpp"
@@ -42,6 +43,7 @@ public:
     void finish();
     void join(const std::function<void()>& after_each);
     void broadcast(std::span<const state_tensor> tensors, int root);
+    gradient_times statistics();
     int buckets() const noexcept { return buckets_.size(); }
     int bucket_of(int parameter) const;
     int rebuilds() const noexcept { return rebuilds_; }
@@ -84,6 +86,7 @@ private:
     std::vector<communicator*> comms_;
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
+    iteration_clock clock_;
     order_trace trace_;
     std::vector<std::unique_ptr<row_exchange>> sparse_;  // by parameter; null if it is dense
     bucket_set buckets_;

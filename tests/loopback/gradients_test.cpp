@@ -148,6 +148,31 @@ TEST(gradient_reducer, says_how_ranks_differ) {
     });
 }
 
+// Which of them is long is no test's to say.
+TEST(gradient_statistics, add_up) {
+    on_ranks(3, [](communicator& comm) {
+        gradient_reducer reducer(comm, {floats("a", 1000), floats("b", 1000)}, caps(0, 0));
+        EXPECT_EQ(objection([&] { reducer.statistics(); }), "statistics: no iteration has been reduced yet");
+        for (int turn = 0; turn < 3; ++turn) {
+            for (int p : {1, 0}) reducer.ready(p);
+            EXPECT_EQ(objection([&] { reducer.statistics(); }),
+                      "statistics: an iteration is under way; call finish() first");
+            reducer.finish();
+            const gradient_times t = reducer.statistics();
+            EXPECT_GE(t.compute, 0);
+            EXPECT_GT(t.communication, 0);
+            EXPECT_GE(t.hidden, 0);
+            EXPECT_LE(t.hidden, t.communication);
+            EXPECT_GT(t.exposed, 0);
+            EXPECT_GE(t.waiting, 0);
+            EXPECT_LE(t.waiting, t.exposed);
+            double least = t.waiting;
+            comm.allreduce(std::span(&least, 1), reduce_op::min);
+            EXPECT_EQ(least, 0);  // the slowest rank
+        }
+    });
+}
+
 TEST(gradient_broadcast, copies_state_from_a_rank) {
     for (std::int64_t cap : {0, 100, 1 << 20})
         on_ranks(3, [cap](communicator& comm) {

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+
+#include <terrace/gradients.hpp>
+
+namespace terrace::detail {
+
+/// Measures the times of iterations on one rank.
+class iteration_clock {
+public:
+    using time = std::chrono::steady_clock::time_point;
+
+    /// Counts the time until its end as spent in the reducer.
+    class inside {
+    public:
+        explicit inside(iteration_clock& of) noexcept : of_(of), since_(now()) {}
+        inside(const inside&) = delete;
+        inside& operator=(const inside&) = delete;
+        ~inside() { of_.inside_ += now() - since_; }
+
+    private:
+        iteration_clock& of_;
+        time since_;
+    };
+
+    /// A call has been started, or has been seen to be complete.
+    void started() noexcept {
+        if (in_flight_++ == 0) busy_since_ = now();
+    }
+    void completed() noexcept {
+        if (--in_flight_ == 0) busy_ += now() - busy_since_;
+    }
+    /// finish() has been called.
+    void finishing() noexcept;
+    /// finish() returns, with gradients that were reduced.
+    void finished() noexcept;
+    /// Returns the times of the last iteration that was reduced, without `waiting`.
+    const gradient_times& last() const noexcept { return last_; }
+    /// True if there has been such an iteration.
+    bool any() const noexcept { return any_; }
+
+private:
+    using duration = std::chrono::steady_clock::duration;
+
+    static time now() noexcept { return std::chrono::steady_clock::now(); }
+    static double seconds(duration d) noexcept { return std::chrono::duration<double>(d).count(); }
+
+    time begin_ = now(), busy_since_, finishing_;
+    duration inside_{}, busy_{}, hidden_{};
+    int in_flight_ = 0;
+    bool any_ = false;
+    gradient_times last_;
+};
+
+inline void iteration_clock::finishing() noexcept {
+    finishing_ = now();
+    hidden_ = busy_ + (in_flight_ > 0 ? finishing_ - busy_since_ : duration{});
+}
+
+inline void iteration_clock::finished() noexcept {
+    const time end = now();
+    last_.compute = seconds(finishing_ - begin_ - inside_);
+    last_.communication = seconds(busy_);
+    last_.hidden = seconds(hidden_);
+    last_.exposed = seconds(end - finishing_);
+    any_ = true;
+    begin_ = end;
+    inside_ = busy_ = hidden_ = {};
+}
+
+}  // namespace terrace::detail

@@ -1,6 +1,7 @@
 // UCX's messages by themselves. Threads are the ranks.
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
@@ -87,6 +88,37 @@ TEST(ucx_messages, pass_between_ranks_in_the_order_sent) {
         }
         EXPECT_EQ(wait_for(wire, 4, 60s), 4);
         EXPECT_EQ(got, (std::array<int, 2>{from, from + 10}));
+    });
+}
+
+// Rank 1 does not look, so that the last message waits in UCX for a full socket.
+TEST(ucx_messages, a_send_completes_though_a_former_peer_computes) {
+    std::atomic<int> sent = 0;
+    std::atomic<bool> over = false;
+    on_all(3, [&](int rank, messages& wire) {
+        std::vector<char> data(6000);
+        int word = 0;
+        if (rank == 0) {
+            for (const int peer : {1, 2}) wire.send(peer, peer, 0, &word, sizeof word);
+            EXPECT_EQ(wait_for(wire, 2, 60s), 2);
+            int count = 0;
+            do wire.send(0, 1, ++count, data.data(), data.size());
+            while (wait_for(wire, 1, 50ms) == 1);
+            sent = count;
+            EXPECT_EQ(wait_for(wire, 1, 20s), 1);
+            over = true;
+            return;
+        }
+        wire.recv(0, 0, 0, &word, sizeof word);
+        EXPECT_EQ(wait_for(wire, 1, 60s), 1);
+        if (rank == 1) {
+            while (sent == 0) std::this_thread::sleep_for(1ms);
+            for (int n = 1; n <= sent; ++n) {
+                wire.recv(0, 0, n, data.data(), data.size());
+                EXPECT_EQ(wait_for(wire, 1, 20s), 1);
+            }
+        }
+        while (!over) std::this_thread::sleep_for(1ms);
     });
 }
 

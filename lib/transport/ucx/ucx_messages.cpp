@@ -111,6 +111,7 @@ void ucx_messages::sent(slot_state& s, ucs_status_t status) noexcept {
     s.busy = false;
     if (closed_) return;
     if (status != UCS_OK) return latch("ucp_tag_send_nbx", status, s.to);
+    ++accepted_;
     int slot = number_of(s);
     if (--sending_ == 0) slot = std::exchange(held_, slot);
     if (slot >= 0) done_.push_back(slot);
@@ -141,16 +142,20 @@ std::span<const int> ucx_messages::poll() noexcept {
     return reported_;
 }
 
+// A flush that began before the last message was accepted says nothing of that one.
 bool ucx_messages::flushed() noexcept {
-    if (flush_ == nullptr) {
-        const ucp_request_param_t none{};
-        void* request = ucp_worker_flush_nbx(worker_, &none);
-        if (!UCS_PTR_IS_PTR(request)) return true;  // what has failed shows at its endpoint
-        flush_ = request;
+    while (true) {
+        if (flush_ == nullptr) {
+            flushing_ = accepted_;
+            const ucp_request_param_t none{};
+            void* request = ucp_worker_flush_nbx(worker_, &none);
+            if (!UCS_PTR_IS_PTR(request)) return true;  // what has failed shows at its endpoint
+            flush_ = request;
+        }
+        if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
+        ucp_request_free(std::exchange(flush_, nullptr));
+        if (flushing_ == accepted_) return true;
     }
-    if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
-    ucp_request_free(std::exchange(flush_, nullptr));
-    return true;
 }
 
 bool ucx_messages::settled() noexcept {
@@ -158,9 +163,11 @@ bool ucx_messages::settled() noexcept {
     return fault() || (controls_.empty() && flushed());
 }
 
+// Every look in vain gives the core away, since ranks that share it may have what this one waits for. One sched_yield
+// is not enough: the kernel may go on with the same process.
 void ucx_messages::progress() noexcept {
     if (closed_) return;
-    ucp_worker_progress(worker_);
+    if (ucp_worker_progress(worker_) == 0) sched_yield();
     while (arrived_ && !closed_) {
         arrived_ = false;
         hear();

@@ -106,6 +106,8 @@ private:
     std::vector<int> done_, reported_;  // slots
     int sending_ = 0;                   // sends that UCX has not accepted wholly
     int held_ = -1;                     // slot of the last one, until all bytes have left
+    std::uint64_t accepted_ = 0;        // messages and controls
+    std::uint64_t flushing_ = 0;        // how many of these the flush in flight covers
     void* flush_ = nullptr;
     control heard_;  // what arrives, by this request
     void* listening_ = nullptr;

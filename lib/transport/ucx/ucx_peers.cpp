@@ -89,11 +89,13 @@ void ucx_messages::post_controls() noexcept {
         void* request = ucp_tag_send_nbx(p.ep, &c.said, sizeof c.said, control_tag, &none);
         if (UCS_PTR_IS_PTR(request)) c.request = request;
     }
-    const auto on_its_way = [](sent_control& c) {
+    const auto on_its_way = [this](sent_control& c) {
         if (!c.posted) return true;
-        if (c.request == nullptr) return false;
-        if (ucp_request_check_status(c.request) == UCS_INPROGRESS) return true;
-        ucp_request_free(std::exchange(c.request, nullptr));
+        if (c.request != nullptr) {
+            if (ucp_request_check_status(c.request) == UCS_INPROGRESS) return true;
+            ucp_request_free(std::exchange(c.request, nullptr));
+        }
+        ++accepted_;
         return false;
     };
     while (!controls_.empty() && !on_its_way(controls_.front())) controls_.pop_front();

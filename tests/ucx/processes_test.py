@@ -3,25 +3,30 @@
 
 usage: processes_test.py PROGRAM [MPIRUN ...]       PROGRAM is tests/ucx/loop.cpp
 """
+import fcntl
 import os
 import pathlib
 import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+# What UCX's TCP begins with, and a message for nobody: its handler, its length, and words.
+GREETING = struct.pack("<Q", 0xCAFEBABE12345678)
+STRAY_MESSAGE = GREETING + struct.pack("<BI", 2, 16) + bytes(16)
 PROGRAM, MPIRUN = sys.argv[1], sys.argv[2:]
 del sys.argv[1:]
-PROBES = int(os.environ.get("TERRACE_TEST_PROBES") or (10_000 if os.environ.get("TERRACE_TEST_ALL") else 500))
+PROBES = 10_000
 
 
 def listening_ports(pid):
-    """Ports of 127.0.0.1 at which a process listens."""
+    """Ports at which a process listens, and the address of each, as /proc/net/tcp has it."""
     own = set()
     for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:
@@ -31,6 +36,16 @@ def listening_ports(pid):
     lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
     rows = [line.split() for line in lines]
     return {int(row[1].split(":")[1], 16): row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in own}
+
+
+def address_of(interface):
+    """The interface's IPv4 address, as /proc/net/tcp has it; None if it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        try:
+            found = fcntl.ioctl(any_socket, 0x8915, struct.pack("256s", interface.encode()))  # SIOCGIFADDR
+        except OSError:
+            return None
+    return f"{struct.unpack('=I', found[20:24])[0]:08X}"
 
 
 class Processes(unittest.TestCase):
@@ -81,7 +96,25 @@ class Processes(unittest.TestCase):
         messages = [self.finish(child, 1)[1] for child in (children[0], children[2])]
         self.assertRegex(messages[0] + messages[1], "rank 1 of the plan")
 
-    def test_garbage_and_port_scans_disturb_nobody(self):
+    def addresses(self, **variables):
+        """Addresses at which a job listens whose ranks are all here."""
+        children = [self.start(rank, 2, "1000000", "2000", **variables) for rank in range(2)]
+        for child in children:
+            self.assertRegex(child.stdout.readline(), "runs")
+        found = {address for child in children for address in listening_ports(child.pid).values()}
+        for child in children:
+            child.kill()
+        return found
+
+    def test_the_address_listened_on_can_be_chosen(self):
+        self.assertEqual(self.addresses(UCX_NET_DEVICES=None), {address_of("lo")})
+        others = {name: address_of(name) for _, name in socket.if_nameindex() if name != "lo" and address_of(name)}
+        if not others:
+            self.skipTest("no other interface has an address")
+        name, address = others.popitem()
+        self.assertEqual(self.addresses(UCX_NET_DEVICES=name), {address})
+
+    def test_garbage_port_scans_and_other_jobs_disturb_nobody(self):
         children = [self.start(rank, 2, "1000000", "2000") for rank in range(2)]
         for child in children:
             self.assertRegex(child.stdout.readline(), "runs")
@@ -92,16 +125,21 @@ class Processes(unittest.TestCase):
             for port in ports:
                 with socket.create_connection(("127.0.0.1", port), timeout=10) as probe:
                     try:
-                        kind = tries % 4
+                        kind = tries % 6
                         if kind == 1:
                             probe.sendall(dice.randbytes(dice.randrange(1, 5000)))
                         elif kind == 2:
                             probe.sendall(b"GET / HTTP/1.0\r\n\r\n")
                         elif kind == 3:
                             probe.sendall(bytes(dice.randrange(1, 64)))
+                        elif kind == 4:
+                            probe.sendall(GREETING)
+                        elif kind == 5:
+                            probe.sendall(STRAY_MESSAGE)
                     except (BrokenPipeError, ConnectionResetError):
                         pass  # refused while it speaks
                 tries += 1
+        print(f"{tries} connections", file=sys.stderr)
         time.sleep(0.2)
         for child in children:
             self.assertIsNone(child.poll(), "ended")

@@ -2,12 +2,14 @@
 
 #include <terrace/export.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <terrace/buffer.hpp>
 #include <terrace/error.hpp>
@@ -236,6 +238,17 @@ public:
     /// Describes the stages of an allreduce of `bytes`, the innermost first, for example
     /// "node:4 scatter direct > core:2 scatter ring". @throws plan_error if the plan has no rules for allreduce
     std::string shape(std::int64_t bytes) const;
+    /// Returns the time that the plan's cost model predicts for an allreduce of `bytes` [s]:
+    /// docs/reference/cost-model.md. 0 if the plan has no predictions. @throws plan_error if the plan has no rules for
+    /// allreduce
+    double predicted(std::int64_t bytes) const;
+
+    /// Returns true if options::trace_file is set.
+    bool is_traced() const noexcept;
+    /// Adds a slice to the trace, beside those of calls: what the program did in a time of its own. Does nothing unless
+    /// is_traced(). @param track the name of a row of this rank, on which slices do not overlap
+    void trace(std::string_view track, std::string_view name, std::chrono::steady_clock::time_point begin,
+               std::chrono::steady_clock::time_point end);
 
 private:
     friend struct detail::communicator_access;

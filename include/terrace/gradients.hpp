@@ -60,6 +60,10 @@ enum class unused_parameters {
 
 /// The settings of a gradient_reducer, the same on every rank.
 struct gradient_options {
+    /// For bucket_bytes: rank 0 measures when gradients become ready, and chooses both sizes, once, in the fourth
+    /// iteration: those with which the plan predicts that the last bucket is complete first.
+    static constexpr std::int64_t automatic = -1;
+
     /// The most bytes of a bucket. A larger gradient has a bucket of its own. 0: each gradient has one of its own.
     std::int64_t bucket_bytes = std::int64_t{25} << 20;
     /// The most bytes of the first bucket, which is small so that communication begins early; never more than

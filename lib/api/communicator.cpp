@@ -155,5 +155,12 @@ std::optional<communicator> communicator::split(int color, int key) {
 communicator communicator::split_by_node(int key) { return communicator(core_->split_by_node(key)); }
 
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
+double communicator::predicted(std::int64_t bytes) const { return core_->predicted(bytes); }
+
+bool communicator::is_traced() const noexcept { return core_->is_traced(); }
+void communicator::trace(std::string_view track, std::string_view name, std::chrono::steady_clock::time_point begin,
+                         std::chrono::steady_clock::time_point end) {
+    if (core_->is_traced()) core_->trace({std::string(track), std::string(name), begin, end});
+}
 
 }  // namespace terrace

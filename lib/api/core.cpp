@@ -13,6 +13,7 @@
 #include "api/log_line.hpp"
 #include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
+#include "plan/predicted_time.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/stage_groups.hpp"
 
@@ -331,6 +332,15 @@ std::unique_ptr<communicator_core> communicator_core::part_of(int color, int key
 
 std::string communicator_core::transports() const {
     return device_calls_ ? fmt::format("{}; {}", net_->name(), device_calls_->name()) : net_->name();
+}
+
+double communicator_core::predicted(std::int64_t bytes) const {
+    return predicted_time(data_of(plan_), collective::allreduce, bytes);
+}
+
+void communicator_core::trace(traced_span span) {
+    const auto held = hold();
+    events_.add(std::move(span));
 }
 
 std::string communicator_core::shape(std::int64_t bytes) const {

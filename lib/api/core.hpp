@@ -50,6 +50,9 @@ public:
     /// Returns the communicator of the ranks on this rank's machine node. Collective.
     std::unique_ptr<communicator_core> split_by_node(int key);
     std::string shape(std::int64_t bytes) const;
+    double predicted(std::int64_t bytes) const;
+    bool is_traced() const noexcept { return events_.keeps_everything(); }
+    void trace(traced_span span);
     std::string transports() const;
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return net_->size(); }

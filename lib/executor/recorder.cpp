@@ -71,6 +71,16 @@ private:
     int file_;
 };
 
+// Names come from the program: what JSON does not allow in a string is left out.
+std::string json_text(std::string_view text) {
+    std::string plain;
+    for (char c : text)
+        if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20) plain.push_back(c);
+    return plain;
+}
+
+constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
+
 constexpr std::string_view trace_end = "\n]\n";
 
 }  // namespace
@@ -129,6 +139,10 @@ void recorder::describe(const traced_call& call) {
     if (keeps_all_ && calls_.size() < most_traced) calls_.push_back(call);
 }
 
+void recorder::add(traced_span span) {
+    if (keeps_all_ && spans_.size() < most_traced) spans_.push_back(std::move(span));
+}
+
 void recorder::write_trace(const std::filesystem::path& file, const std::string& name) const {
     struct slice {
         std::uint64_t begin = ~std::uint64_t{0}, end = 0;
@@ -163,7 +177,6 @@ void recorder::write_trace(const std::filesystem::path& file, const std::string&
     const double per_tick = micros_per_tick();
     for (const auto& [key, s] : slices) {
         const auto& [call, stage, down, lane, chunk] = key;
-        constexpr int most_tracks = 1 << 16;  // of a communicator: 16 calls of 64 lanes of 32 stages each way
         const int set = set_of_call[call];
         const auto [track, is_new] =
             tracks.try_emplace({set, stage, down, lane}, communicator_ * most_tracks + static_cast<int>(tracks.size()));
@@ -186,6 +199,20 @@ void recorder::write_trace(const std::filesystem::path& file, const std::string&
             "\"dur\": {:.3f}, \"args\": {{\"communicator\": {}, \"call\": {}{}}}}}",
             is_known ? fmt::format("{} ", to_string(known->what)) : "", chunk, process_, track->second, begin,
             micros(s.end, per_tick) - begin, communicator_, call, about);
+    }
+    std::map<std::string_view, int> rows;  // behind the tracks of calls
+    for (const traced_span& s : spans_) {
+        const auto [row, is_new] = rows.try_emplace(
+            s.track, communicator_ * most_tracks + static_cast<int>(tracks.size()) + static_cast<int>(rows.size()));
+        if (is_new)
+            text += fmt::format(
+                ",\n{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": {}, \"tid\": {}, \"args\": {{\"name\": "
+                "\"{}\"}}}}",
+                process_, row->second, json_text(s.track));
+        const std::chrono::duration<double, std::micro> begin = s.begin - first_steady_, length = s.end - s.begin;
+        text += fmt::format(
+            ",\n{{\"ph\": \"X\", \"name\": \"{}\", \"pid\": {}, \"tid\": {}, \"ts\": {:.3f}, \"dur\": {:.3f}}}",
+            json_text(s.name), process_, row->second, first_micros_ + begin.count(), length.count());
     }
     const locked_file out(file);
     const off_t size = out.size();

@@ -34,6 +34,13 @@ struct traced_call {
     std::int64_t bytes = 0;  ///< of the vector, or of all blocks together
 };
 
+/// What the program did in a time of its own.
+struct traced_span {
+    std::string track;  ///< of the trace; spans of a track do not overlap
+    std::string name;
+    std::chrono::steady_clock::time_point begin, end;
+};
+
 /// Keeps the last 1,024 events of a rank in a ring buffer. To record one allocates nothing and costs a few nanoseconds.
 /// For a trace it keeps all events, up to four million.
 class recorder {
@@ -63,6 +70,9 @@ public:
     /// Says what a call is that events will name. Does nothing unless all events are kept.
     void describe(const traced_call& call);
 
+    /// Adds a slice to the trace. Does nothing unless all events are kept.
+    void add(traced_span span);
+
     /// Returns the last events as JSON, oldest first, with host, process, time and what the rank is waiting for.
     /// @param waits lines of `waiting`
     std::string dump(const std::vector<std::string>& waits) const;
@@ -88,8 +98,10 @@ private:
     int communicator_;  // number among those of this process, from 1
     std::vector<event> all_;
     std::vector<traced_call> calls_;  // ascending
-    std::uint64_t first_ticks_;       // a moment by both clocks
+    std::vector<traced_span> spans_;
+    std::uint64_t first_ticks_;  // a moment by three clocks
     double first_micros_;
+    std::chrono::steady_clock::time_point first_steady_ = std::chrono::steady_clock::now();
 };
 
 /// Empties a trace file, unless this process has done so before. Called by one rank, before any rank appends to it.

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "gradients/float_types.hpp"
 
 namespace terrace::detail {
@@ -84,7 +86,7 @@ bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noe
 void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::span<const char> dropped,
                        double factor) {
     bucket& b = buckets_[at(index)];
-    clock_->started();
+    begin_slice(b);
     if (b.sparse != nullptr) {
         started_ = index + 1;
         b.sparse->start(*b.comm, marks, factor);
@@ -140,7 +142,7 @@ bool bucket_set::poll(const communicator& comm) {
         bucket& b = buckets_[at(i)];
         if (b.comm != &comm || b.complete) continue;
         if (!(b.sparse != nullptr ? b.sparse->test() : b.call.test())) return false;
-        set_complete(b);
+        set_complete(i);
     }
     return true;
 }
@@ -152,9 +154,25 @@ bool bucket_set::poll() {
     return all;
 }
 
-void bucket_set::set_complete(bucket& b) noexcept {
+// Buckets in flight together have tracks of their own.
+void bucket_set::begin_slice(bucket& b) {
+    clock_->started();
+    if (!clock_->is_traced()) return;
+    b.began = iteration_clock::now();
+    b.track = static_cast<std::size_t>(std::find(busy_tracks_.begin(), busy_tracks_.end(), 0) - busy_tracks_.begin());
+    if (b.track == busy_tracks_.size()) busy_tracks_.push_back(0);
+    busy_tracks_[b.track] = 1;
+}
+
+void bucket_set::set_complete(int index) {
+    bucket& b = buckets_[at(index)];
     b.complete = true;
     clock_->completed();
+    if (!clock_->is_traced()) return;
+    busy_tracks_[b.track] = 0;
+    clock_->slice(fmt::format("buckets in flight, {}", b.track + 1),
+                  fmt::format("bucket {}, {} gradients, {} bytes", index, b.what.parameters.size(), b.what.bytes()),
+                  b.began, iteration_clock::now());
 }
 
 void bucket_set::wait(int index) {
@@ -166,7 +184,7 @@ void bucket_set::wait(int index) {
     if (!b.complete) {
         if (b.sparse != nullptr) b.sparse->wait();
         b.call.wait();
-        set_complete(b);
+        set_complete(index);
     }
     if (b.skipped) return;
     if (b.sparse != nullptr) {

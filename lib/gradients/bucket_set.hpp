@@ -67,6 +67,8 @@ private:
         communicator* comm = nullptr;
         row_exchange* sparse = nullptr;  // null: a dense bucket
         std::int64_t travelling = 0;     // elements, without marks
+        iteration_clock::time began;
+        std::size_t track = 0;  // of the trace
         bool skipped = false;
         bool complete = false;
         request call;
@@ -86,13 +88,15 @@ private:
     void close_up(bucket& b, std::span<const char> dropped) noexcept;
     void spread_out(bucket& b) noexcept;
     bool poll(const communicator& comm);
-    void set_complete(bucket& b) noexcept;
+    void begin_slice(bucket& b);
+    void set_complete(int index);
 
     iteration_clock* clock_;
     std::vector<communicator*> comms_;
     std::vector<window<std::byte>> memory_;  // by communicator; before buckets_, which wait for calls on it
     std::vector<place> places_;              // by parameter
     std::vector<bucket> buckets_;
+    std::vector<char> busy_tracks_;  // of the trace
     bucket_marks marks_;
     int started_ = 0;
     int completed_ = 0;  // all before are complete

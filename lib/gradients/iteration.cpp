@@ -82,6 +82,7 @@ void reducer_core::say_ready(int parameter) {
         return;
     }
     trace_.saw(parameter);
+    clock_.gradient_is_ready(parameters_[at(parameter)].name);
     contribute(parameter, state::ready);
     move_along();
 }
@@ -129,8 +130,8 @@ void reducer_core::start_full_buckets() {
         if (next_ == last_) {
             used_.start(comm());
             marks.lacks_gradient = lacking_ >= 0;
-            marks.asks_for_order = comm().rank() == 0 && std::count(dropped_.begin(), dropped_.end(), 1) == 0 &&
-                                   trace_.asks_for_change(buckets(), [this](int p) { return buckets_.bucket_of(p); });
+            marks.asks_for_order = comm().rank() == 0 && !joined_ &&
+                                   std::count(dropped_.begin(), dropped_.end(), 1) == 0 && asks_for_change();
         }
         buckets_.start(next_, options_.weighted ? reduce_op::sum : options_.op, marks, dropped_,
                        options_.weighted ? weights_.share() : 1);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 
 #include <terrace/gradients.hpp>
 
@@ -24,6 +27,23 @@ public:
         time since_;
     };
 
+    /// Writes slices to the trace of a communicator that has one, which must outlive this.
+    void trace_to(communicator& comm) {
+        if (comm.is_traced()) trace_ = &comm;
+    }
+    bool is_traced() const noexcept { return trace_ != nullptr; }
+    void slice(std::string_view track, std::string_view name, time begin, time end) const {
+        if (trace_ != nullptr) trace_->trace(track, name, begin, end);
+    }
+    /// A gradient is ready: its slice begins where that of the gradient before ended.
+    void gradient_is_ready(const std::string& name) {
+        if (trace_ == nullptr) return;
+        const time t = now();
+        trace_->trace("gradients", name, std::max(last_gradient_, begin_), t);
+        last_gradient_ = t;
+    }
+    static time now() noexcept { return std::chrono::steady_clock::now(); }
+
     /// A call has been started, or has been seen to be complete.
     void started() noexcept {
         if (in_flight_++ == 0) busy_since_ = now();
@@ -34,7 +54,7 @@ public:
     /// finish() has been called.
     void finishing() noexcept;
     /// finish() returns, with gradients that were reduced.
-    void finished() noexcept;
+    void finished();
     /// Returns the times of the last iteration that was reduced, without `waiting`.
     const gradient_times& last() const noexcept { return last_; }
     /// True if there has been such an iteration.
@@ -43,7 +63,6 @@ public:
 private:
     using duration = std::chrono::steady_clock::duration;
 
-    static time now() noexcept { return std::chrono::steady_clock::now(); }
     static double seconds(duration d) noexcept { return std::chrono::duration<double>(d).count(); }
 
     time begin_ = now(), busy_since_, finishing_;
@@ -51,6 +70,8 @@ private:
     int in_flight_ = 0;
     bool any_ = false;
     gradient_times last_;
+    time last_gradient_;
+    communicator* trace_ = nullptr;  // null: none
 };
 
 inline void iteration_clock::finishing() noexcept {
@@ -58,12 +79,14 @@ inline void iteration_clock::finishing() noexcept {
     hidden_ = busy_ + (in_flight_ > 0 ? finishing_ - busy_since_ : duration{});
 }
 
-inline void iteration_clock::finished() noexcept {
+inline void iteration_clock::finished() {
     const time end = now();
     last_.compute = seconds(finishing_ - begin_ - inside_);
     last_.communication = seconds(busy_);
     last_.hidden = seconds(hidden_);
     last_.exposed = seconds(end - finishing_);
+    slice("iteration", "compute", begin_, finishing_);
+    slice("iteration", "exposed", finishing_, end);
     any_ = true;
     begin_ = end;
     inside_ = busy_ = hidden_ = {};

@@ -10,6 +10,7 @@ namespace terrace::detail {
 order_trace::order_trace(std::vector<int> order)
     : order_(std::move(order)), is_seen_(order_.size()), left_(order_.size()) {
     seen_.reserve(order_.size());
+    seen_at_.reserve(order_.size());
     proposal_.reserve(order_.size());
 }
 
@@ -43,6 +44,12 @@ const std::vector<int>& order_trace::proposal() {
     for (int p : order_)
         if (is_seen_[at(p)] == 0) proposal_.push_back(p);
     return proposal_;
+}
+
+std::vector<double> order_trace::ready_times() const {
+    std::vector<double> times;
+    for (const auto& t : seen_at_) times.push_back(std::chrono::duration<double>(t - seen_at_.front()).count());
+    return times;
 }
 
 void order_trace::follow(const std::vector<int>& order) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -17,7 +18,14 @@ public:
     explicit order_trace(std::vector<int> order);
 
     /// The gradient of a parameter is ready.
-    void saw(int parameter) { seen_.push_back(parameter); }
+    void saw(int parameter) {
+        seen_.push_back(parameter);
+        seen_at_.push_back(std::chrono::steady_clock::now());
+    }
+    /// Returns how many iterations have been traced.
+    int iterations() const noexcept { return iterations_; }
+    /// Returns when gradients were seen in this iteration, in the order of proposal() [s since the first one].
+    std::vector<double> ready_times() const;
     /// Whether the buckets ought to follow another order. To be asked once in an iteration, when all is seen.
     /// @param buckets how many there are   @param bucket_of the bucket of a parameter
     bool asks_for_change(int buckets, const std::function<int(int)>& bucket_of);
@@ -26,13 +34,19 @@ public:
     /// The buckets follow this order from now on.
     void follow(const std::vector<int>& order);
     /// Forgets what was seen: for the next iteration.
-    void restart() noexcept { seen_.clear(); }
+    void restart() noexcept {
+        iterations_ += !seen_.empty();
+        seen_.clear();
+        seen_at_.clear();
+    }
 
 private:
     static constexpr int patience = 3;  // iterations in a row; any number from 2 on keeps single ones from mattering
 
-    std::vector<int> order_;     // that the buckets follow
-    std::vector<int> seen_;      // in this iteration
+    std::vector<int> order_;  // that the buckets follow
+    std::vector<int> seen_;   // in this iteration
+    std::vector<std::chrono::steady_clock::time_point> seen_at_;
+    int iterations_ = 0;
     std::vector<int> proposal_;  // memory of proposal()
     std::vector<char> is_seen_;  // the same, by parameter
     std::vector<int> left_;      // memory of asks_for_change(), by bucket

@@ -13,7 +13,8 @@ std::string line_of(const std::string& name, std::int64_t count, element_type ty
 }
 
 std::string objection_to(const gradient_options& o) {
-    if (o.bucket_bytes < 0) return fmt::format("bucket_bytes is {}; pass 0 or more", o.bucket_bytes);
+    if (o.bucket_bytes < 0 && o.bucket_bytes != gradient_options::automatic)
+        return fmt::format("bucket_bytes is {}; pass 0 or more, or gradient_options::automatic", o.bucket_bytes);
     if (o.first_bucket_bytes < 0) return fmt::format("first_bucket_bytes is {}; pass 0 or more", o.first_bucket_bytes);
     if (!(o.dense_above >= 0 && o.dense_above <= 1))
         return fmt::format("dense_above is {}; pass 0 to 1", o.dense_above);

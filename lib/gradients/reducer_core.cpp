@@ -1,17 +1,21 @@
 #include "gradients/reducer_core.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "gradients/bucket_sizes.hpp"
 #include "gradients/parameters.hpp"
 #include "gradients/state_broadcast.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+constexpr int usual_iteration = 3;  // from 0: the first ones make programs, and are slower
 
 std::vector<std::unique_ptr<row_exchange>> sparse_of(const std::vector<gradient_parameter>& parameters,
                                                      const gradient_options& o) {
@@ -21,6 +25,13 @@ std::vector<std::unique_ptr<row_exchange>> sparse_of(const std::vector<gradient_
     return all;
 }
 
+gradient_options sizes_of(gradient_options o) {
+    if (o.bucket_bytes != gradient_options::automatic) return o;
+    o.bucket_bytes = gradient_options().bucket_bytes;
+    o.first_bucket_bytes = gradient_options().first_bucket_bytes;
+    return o;
+}
+
 }  // namespace
 
 reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradient_parameter> parameters,
@@ -28,16 +39,19 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
     : comms_(std::move(comms)),
       parameters_(std::move(parameters)),
       options_(o),
+      sizes_(sizes_of(o)),
+      seeks_sizes_(o.bucket_bytes == gradient_options::automatic),
       trace_(
           (expect_same_lines(comm(), "gradient_reducer", describe(parameters_, o)), reverse_order(parameters_.size()))),
       sparse_(sparse_of(parameters_, o)),
-      buckets_(comms_, parameters_, sparse_, clock_, lay_out(parameters_, reverse_order(parameters_.size()), o)),
+      buckets_(comms_, parameters_, sparse_, clock_, lay_out(parameters_, reverse_order(parameters_.size()), sizes_)),
       used_(parameters_.size(), o.unused),
       states_(parameters_.size()),
       declared_(parameters_.size()),
       dropped_(parameters_.size()),
       keep_(parameters_.size()),
       pending_(parameters_.size()) {
+    clock_.trace_to(comm());
     std::size_t bytes = 0;
     for (std::size_t p = 0; p < parameters_.size() && used_.may_differ(); ++p) {
         keep_[p] = bytes;
@@ -134,7 +148,7 @@ void reducer_core::drop(std::span<const int> dropped, int root) {
 void reducer_core::broadcast(std::span<const state_tensor> tensors, int root) {
     expect_between("broadcast");
     expect_same_lines(comm(), "broadcast", describe(tensors, root, comm().size()));
-    or_break([&] { broadcast_state(comm(), tensors, root, options_.bucket_bytes); });
+    or_break([&] { broadcast_state(comm(), tensors, root, sizes_.bucket_bytes); });
 }
 
 gradient_times reducer_core::statistics() {
@@ -147,11 +161,28 @@ gradient_times reducer_core::statistics() {
     return times;
 }
 
+// On the rank that decides, when it has seen the whole iteration.
+bool reducer_core::asks_for_change() {
+    if (seeks_sizes_ && trace_.iterations() >= usual_iteration) return true;
+    return trace_.asks_for_change(buckets(), [this](int p) { return buckets_.bucket_of(p); });
+}
+
 // All ranks come here, with the results of an iteration where their gradients lie.
 void reducer_core::rebuild() {
     std::vector<int> order = trace_.proposal();
+    if (seeks_sizes_ && comm().rank() == 0 && trace_.iterations() >= usual_iteration) {
+        sizes_ = sizes_that_end_first(parameters_, order, trace_.ready_times(), sizes_,
+                                      [this](std::int64_t bytes) { return comm().predicted(bytes); });
+        seeks_sizes_ = false;
+    }
+    if (options_.bucket_bytes == gradient_options::automatic) {
+        std::array<std::int64_t, 2> sizes{sizes_.bucket_bytes, sizes_.first_bucket_bytes};
+        comm().broadcast(std::span(sizes), 0);
+        sizes_.bucket_bytes = sizes[0];
+        sizes_.first_bucket_bytes = sizes[1];
+    }
     comm().broadcast(order, 0);
-    bucket_set made(comms_, parameters_, sparse_, clock_, lay_out(parameters_, order, options_));
+    bucket_set made(comms_, parameters_, sparse_, clock_, lay_out(parameters_, order, sizes_));
     for (int p = 0; p < parameters(); ++p)
         if (const gradient_parameter& each = parameters_[at(p)]; each.gradient == nullptr && bytes_of(each) > 0)
             std::memcpy(made.memory_of(p), buckets_.memory_of(p), bytes_of(each));

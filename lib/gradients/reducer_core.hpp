@@ -81,11 +81,14 @@ private:
     void end(bool settle);
     [[noreturn]] void report(int lacking);
 
+    bool asks_for_change();
     void rebuild();
 
     std::vector<communicator*> comms_;
     std::vector<gradient_parameter> parameters_;
     gradient_options options_;
+    gradient_options sizes_;  // options_, with the sizes of buckets that are in force
+    bool seeks_sizes_;        // until they are chosen
     iteration_clock clock_;
     order_trace trace_;
     std::vector<std::unique_ptr<row_exchange>> sparse_;  // by parameter; null if it is dense

@@ -141,7 +141,8 @@ TEST(gradient_reducer, says_how_ranks_differ) {
         EXPECT_EQ(made({{"a", 1, element_type::int32, nullptr}}),
                   "gradient_reducer: rank 0: parameter \"a\" is of type int32; gradients have a floating-point type");
         EXPECT_NE(made({}, caps(odd ? 5 : 6, 1)), "");
-        EXPECT_EQ(made({}, caps(-1, 1)), "gradient_reducer: rank 0: bucket_bytes is -1; pass 0 or more");
+        EXPECT_EQ(made({}, caps(-2, 1)),
+                  "gradient_reducer: rank 0: bucket_bytes is -2; pass 0 or more, or gradient_options::automatic");
         EXPECT_EQ(objection([&] { gradient_reducer(std::span<communicator* const>(), {}); }),
                   "gradient_reducer: there is no communicator; pass at least one");
         EXPECT_EQ(made({floats("a", 1)}), "");

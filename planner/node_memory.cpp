@@ -17,7 +17,7 @@ public:
         : tally_(tally),
           setting_(tally.setting()),
           size_(tally.size()),
-          work_(memory_work(setting_.where.how, setting_.down)) {
+          work_(memory_work(setting_.where.how, setting_.down, setting_.at_root)) {
         std::int64_t end = 0;
         for (int i = 0; i < size_; ++i) {
             const std::int64_t begin = end;
@@ -50,8 +50,11 @@ private:
         return copied + touched - cached;
     }
 
-    // The vector comes from the caller, and is to be where peers reach it.
-    bool copies_in() const { return !setting_.down && setting_.where.before == nullptr && !setting_.in_scratch; }
+    // The vector comes from the caller, and is to be where peers reach it. (A broadcast's root is priced by itself.)
+    bool copies_in() const {
+        return !setting_.down && setting_.at_root == root_part::none && setting_.where.before == nullptr &&
+               !setting_.in_scratch;
+    }
 
     // The part of a member's vector that peers read, on the way up.
     double exposed(int member) const {
@@ -100,7 +103,8 @@ private:
 
 }  // namespace
 
-stage_work memory_work(mode how, bool down) {
+stage_work memory_work(mode how, bool down, root_part at_root) {
+    if (only_at_root(at_root)) return stage_work(down ? action::stage_gather : action::stage_scatter);
     switch (how) {
         case mode::scatter: return stage_work(down ? action::stage_allgather : action::stage_reduce_scatter);
         case mode::root: return stage_work(down ? action::stage_broadcast : action::stage_reduce);

@@ -6,7 +6,7 @@
 namespace terrace::detail {
 
 /// Returns what members do in a phase of a stage in shared memory, with position 0 as the root.
-stage_work memory_work(mode how, bool down);
+stage_work memory_work(mode how, bool down, root_part at_root = root_part::none);
 
 /// Some members of a group: how many they are, and the part of the group's data that they own once it is scattered.
 struct member_set {

@@ -18,7 +18,7 @@ using sent = std::map<int, std::vector<exchange::message>>;
 
 class recorder {
 public:
-    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks)
+    recorder(algorithm::generator emit, int size, const std::vector<int>& blocks, const pattern_book::way& w)
         : emit_(emit), size_(size), group_(group::numbered(size)) {
         std::vector<range> shards;
         for (int i = 0; i < size; ++i) {
@@ -27,11 +27,13 @@ public:
             count_ = shards.back().end;
         }
         group_ = group_.with_shards(std::move(shards));
+        if (w.at_root == root_part::relieved) group_ = group_.with_root_relieved();
+        if (w.at_root == root_part::passed) group_ = group_.without_root();
     }
 
     schedule program(int position) const {
         builder out(position, size_, collective::allreduce, count_);
-        emit_(out, group_.seen_from(position));
+        if (group_.contains(position)) emit_(out, group_.seen_by(position));
         schedule made = out.finish();
         const bool by_mpi = std::ranges::find(made.instrs, provider::mpi, &instr::by) != made.instrs.end();
         return by_mpi ? lower(made, {}) : made;
@@ -95,8 +97,9 @@ std::vector<exchange> exchanges_of(const sent& messages, int rounds) {
     return result;
 }
 
-pattern read_off(algorithm::generator emit, int size, int rounds, const std::vector<int>& blocks = {}) {
-    const recorder run(emit, size, blocks);
+pattern read_off(algorithm::generator emit, int size, int rounds, const pattern_book::way& w,
+                 const std::vector<int>& blocks = {}) {
+    const recorder run(emit, size, blocks, w);
     pattern made;
     const std::vector<instr> first = run.program(0).instrs;
     made.by_provider = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
@@ -170,7 +173,8 @@ bool same(const pattern& a, const pattern& b) {
 std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
     for (const auto guess : {ring, chain}) {
         const auto holds = [&](int small) {
-            return same(read_off(down ? a.down(how) : a.up(how), small, a.startups(small)), guess(small, !down));
+            return same(read_off(down ? a.down(how) : a.up(how), small, a.startups(small), {how, down}),
+                        guess(small, !down));
         };
         if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !down);
     }
@@ -185,7 +189,7 @@ bool crowds(const algorithm& a, int size) noexcept {
 
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
     if (crowds(a, size)) return false;
-    return size <= policy.largest_group || of(a, how, false, policy.large_group + 1).circulant ||
+    return size <= policy.largest_group || of(a, {how, false}, policy.large_group + 1).circulant ||
            extrapolated(a, how, false, size).has_value();
 }
 
@@ -198,13 +202,13 @@ const pattern& pattern_book::of_rings(mode how, bool down, const std::vector<int
     return page->second = rings_of(orders, how == mode::root, !down);
 }
 
-const pattern& pattern_book::of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks) {
-    const auto [page, is_new] = pages_.try_emplace({a.name, how, down, size, blocks});
-    const algorithm::generator emit = down ? a.down(how) : a.up(how);
+const pattern& pattern_book::of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks) {
+    const auto [page, is_new] = pages_.try_emplace({a.name, w, size, blocks});
+    const algorithm::generator emit = w.of(a);
     if (!is_new || emit == nullptr) return page->second;
     std::optional<pattern> known;
-    if (size > policy.huge_group) known = extrapolated(a, how, down, size);
-    page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), blocks);
+    if (size > policy.huge_group) known = extrapolated(a, w.how, w.down, size);
+    page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), w, blocks);
     return page->second;
 }
 

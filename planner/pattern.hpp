@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -36,22 +37,46 @@ struct pattern {
     bool by_provider = false;  ///< handed over to a provider: it has no exchanges of its own
 };
 
+/// What a phase in mode scatter has to do with a root, which is position 0 of rank 0's domain.
+enum class root_part : std::uint8_t {
+    none,      ///< nothing
+    moves,     ///< a scatter, up, or a gather, down: only that domain moves data
+    relieved,  ///< the same scatter of group::with_root_relieved
+    passed,    ///< the allgather after that, in that domain of group::without_root
+};
+
+/// Returns true if no other domain moves data.
+constexpr bool only_at_root(root_part p) noexcept { return p == root_part::moves || p == root_part::relieved; }
+
 /// Returns true if ranks of a group of this size would exchange messages with too many others at a time
 /// (planner_policy::most_exchanges_at_once).
 bool crowds(const algorithm& a, int size) noexcept;
 
-/// Patterns by algorithm, mode, direction, size and blocks, each made once; the root is position 0.
+/// Patterns by algorithm, way, size and blocks, each made once; the root is position 0.
 class pattern_book {
 public:
+    /// What a stage of a mode does on the way up or down.
+    struct way {
+        mode how;
+        bool down;
+        root_part at_root = root_part::none;
+
+        algorithm::generator of(const algorithm& a) const noexcept {
+            if (only_at_root(at_root)) return down ? a.gather : a.scatter;
+            return down ? a.down(how) : a.up(how);
+        }
+        friend auto operator<=>(const way&, const way&) = default;
+    };
+
     /// Returns true if the planner considers an algorithm for groups of this size.
     bool worth_a_look(const algorithm& a, mode how, int size);
     /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
-    const pattern& of(const algorithm& a, mode how, bool down, int size, const std::vector<int>& blocks = {});
+    const pattern& of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks = {});
     /// The same of rings through nodes. @param nodes the node of each position
     const pattern& of_rings(mode how, bool down, const std::vector<int>& nodes);
 
 private:
-    std::map<std::tuple<std::string_view, mode, bool, int, std::vector<int>>, pattern> pages_;
+    std::map<std::tuple<std::string_view, way, int, std::vector<int>>, pattern> pages_;
     std::map<std::tuple<mode, bool, std::vector<int>>, pattern> rings_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "machine/hierarchy_yaml.hpp"
 #include "planner/layout.hpp"
+#include "planner/pattern.hpp"
 #include "planner/stage_time.hpp"
 #include "schedule/registry.hpp"
 
@@ -18,6 +19,7 @@ struct phase_setting {
     const algorithm& by;
     detail::provider provider;  ///< who carries the data
     bool down = false;
+    root_part at_root = root_part::none;
     bool in_scratch = false;         ///< the vector consists of blocks, which ranks copy to scratch memory and back
     const std::vector<int>& blocks;  ///< parts of the vector that the positions own, in proportion; empty: equal parts
 

@@ -68,6 +68,10 @@ struct planner_policy {
     int untried_lanes = 6, untried_lanes_in_memory = 4;
     /// A gain below this factor is not worth another lane or a less usual chunk.
     double worth_a_lane = 1.01;
+    /// With a root, stages of mode scatter in lanes must be predicted faster by this factor than stages of mode root
+    /// alone: their ways up and down share links. In simulations of `two-kinds` and `three-three-one` they took up to
+    /// 18 % longer than predicted, and choices that were predicted about equal were 5 to 13 % slower.
+    double scattered_in_lanes = 1.2;
 
     // ---- candidates ----
 
@@ -131,6 +135,9 @@ struct planner_policy {
     int sampled_whole = 64;
     /// On machines with more samples than this, all but the first domain of each shape have one sample.
     std::size_t many_samples = 100;
+    /// A root scatters to, and gathers from, groups up to this size: van de Geijn's broadcast is for few ranks, and the
+    /// messages of a ring's scatter grow with the square.
+    int largest_scattered = 128;
     /// Positions with unequally many ranks are told apart in groups up to this size.
     int unequal_positions = 256;
     /// Groups beyond this size are not run position by position where three positions show that all do the same.

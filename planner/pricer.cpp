@@ -71,7 +71,7 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     const layout& l = samples_.lay_out(up_to_it);
     const auto priced = [&](const std::vector<int>& blocks, bool in_scratch) {
         const auto phase = [&](bool down) {
-            return load_of({machine_, samples_, l, a, by, down, in_scratch, blocks}, patterns_);
+            return load_of({machine_, samples_, l, a, by, down, root_part::none, in_scratch, blocks}, patterns_);
         };
         return stage_price{phase(false), phase(true), nullptr};
     };
@@ -85,7 +85,20 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     const bool cut = scatters && std::any_of(l.places.begin(), l.places.end(), is_cut);
     if (!blocks.empty() || cut || (follows_buffers(a.provider) && scatters))
         made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
+    if (scatters) made.at_root = std::make_shared<const root_price>(price_at_root(l, a, by, made));
     return std::make_shared<const stage_price>(std::move(made));
+}
+
+// Over large groups about as much as where every rank has something to scatter and gather.
+root_price pricer::price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all) {
+    if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down};
+    const std::vector<int> equal;
+    const auto phase = [&](bool down, root_part part) {
+        return load_of({machine_, samples_, l, a, by, down, part, false, equal}, patterns_);
+    };
+    // Collectives of providers are among all members.
+    return {phase(false, a.sends() ? root_part::relieved : root_part::moves), phase(true, root_part::moves),
+            phase(true, a.sends() ? root_part::passed : root_part::none)};
 }
 
 // Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.

@@ -46,6 +46,7 @@ public:
 
 private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
+    root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
     std::vector<stage_option> options_of(std::span<const stage> up_to_it);
     std::vector<leg> legs_of(std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const;

@@ -40,7 +40,22 @@ std::vector<std::size_t> screen::fast_enough(std::int64_t low, std::int64_t high
     std::vector<std::size_t> result;
     for (const std::size_t i : tuned_)
         if (is_fast_enough(i, how_[i], floor)) result.push_back(i);
+    drop_hindered(result, static_cast<double>(high));
     return result;
+}
+
+// With a root, lanes of scatter stages are in each other's way, and no simulation is made: only a clear gain counts.
+void screen::drop_hindered(std::vector<std::size_t>& among, double bytes) const {
+    const auto scatters = [&](std::size_t i) {
+        return has_root(list_[i].cost.what()) &&
+               std::ranges::any_of(list_[i].what.stages, [](const stage& s) { return s.how == mode::scatter; });
+    };
+    double best = std::numeric_limits<double>::infinity();
+    for (const std::size_t i : among)
+        if (!scatters(i)) best = std::min(best, time(i, bytes));
+    std::erase_if(among, [&](std::size_t i) {
+        return scatters(i) && how_[i].lanes > 1 && time(i, bytes) * policy.scattered_in_lanes > best;
+    });
 }
 
 screen::floor_times screen::floor_between(std::int64_t low, std::int64_t high) const {

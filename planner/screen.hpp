@@ -44,6 +44,8 @@ public:
     bool is_fast_enough(std::size_t i, const tuning& how, const floor_times& floor) const;
 
 private:
+    void drop_hindered(std::vector<std::size_t>& among, double bytes) const;
+
     const hierarchy& machine_;
     std::span<const priced_candidate> list_;
     std::vector<std::size_t> floor_;

@@ -63,6 +63,8 @@ double processor_load::work(double bytes) const {
 std::vector<const phase_load*> stage_price::phases(collective what) const {
     if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
     std::vector<const phase_load*> result;
+    if (has_root(what) && at_root && goes_down(what)) return {&at_root->scatter, &at_root->allgather};
+    if (has_root(what) && at_root) return {&up, &at_root->gather};
     if (goes_up(what)) result.push_back(&up);
     if (goes_down(what)) result.push_back(&down);
     return result;

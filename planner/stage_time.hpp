@@ -77,10 +77,17 @@ struct phase_load {
     double largest_part = 0;    ///< the largest message
 };
 
+/// The load of a stage in mode scatter where a collective has a root.
+struct root_price {
+    phase_load scatter, gather;  ///< from and to the root
+    phase_load allgather;        ///< of a broadcast
+};
+
 /// The load of a stage. Candidates that have the stage at the same place share it, of all collectives.
 struct stage_price {
     phase_load up, down;
-    std::shared_ptr<const stage_price> of_blocks;  ///< of collectives that have blocks, where theirs differs
+    std::shared_ptr<const stage_price> of_blocks;         ///< of collectives that have blocks, where theirs differs
+    std::shared_ptr<const root_price> at_root = nullptr;  ///< in mode scatter
 
     /// The phases that a collective runs.
     std::vector<const phase_load*> phases(collective what) const;

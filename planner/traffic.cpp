@@ -182,11 +182,13 @@ phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
     load_tally tally(setting);
     for (const auto& [domain, samples] : domains) {
         const int size = setting.place_of(samples.front()).positions;
-        if (size == 1) continue;
+        if (size == 1 || (only_at_root(setting.at_root) && domain != 0)) continue;
+        const root_part at_root = domain == 0 ? setting.at_root : root_part::none;
         tally.begin(samples);
         const bool rings = setting.by.graph == message_graph::node_rings;
-        add_domain(tally, rings ? patterns.of_rings(setting.where.how, setting.down, nodes_of(setting, samples.front()))
-                                : patterns.of(setting.by, setting.where.how, setting.down, size, setting.blocks));
+        add_domain(tally,
+                   rings ? patterns.of_rings(setting.where.how, setting.down, nodes_of(setting, samples.front()))
+                         : patterns.of(setting.by, {setting.where.how, setting.down, at_root}, size, setting.blocks));
         tally.end();
     }
     return tally.finish();

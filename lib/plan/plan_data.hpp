@@ -19,16 +19,17 @@ namespace terrace::detail {
 
 /// The part of the vector that a stage leaves to each rank of its group (docs/explanation/ownership.md).
 enum class mode {
-    scatter,    ///< a shard: reduce-scatter on the way up, allgather on the way down
+    scatter,    ///< a shard: reduce-scatter on the way up, allgather on the way down; with a root also scatter before
+                ///< the allgather, and gather after the reduce-scatter
     root,       ///< one rank with everything, the others with nothing: reduce up, broadcast down
     replicate,  ///< everything on every rank: allreduce up, nothing down
 };
 std::string_view to_string(mode m) noexcept;
 std::optional<mode> parse_mode(std::string_view text) noexcept;
 /// Returns true if a collective may have stages of a mode: collectives of blocks have scatter alone, those with a root
-/// have root alone.
+/// scatter and root.
 constexpr bool can(mode m, collective c) noexcept {
-    return has_blocks(c) ? m == mode::scatter : has_root(c) ? m == mode::root : true;
+    return m == mode::scatter || (!has_blocks(c) && (m == mode::root || !has_root(c)));
 }
 
 /// Runs a stage. A stage that names an algorithm runs as point-to-point messages of that algorithm, which the

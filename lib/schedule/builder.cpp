@@ -11,20 +11,26 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> action_names{"send",
-                                                        "recv",
-                                                        "recv_reduce",
-                                                        "copy",
-                                                        "reduce",
-                                                        "stage_reduce_scatter",
-                                                        "stage_allgather",
-                                                        "stage_allreduce",
-                                                        "stage_reduce",
-                                                        "stage_broadcast"};
+constexpr std::array<std::string_view, static_cast<std::size_t>(last_action) + 1> action_names{"send",
+                                                                                               "recv",
+                                                                                               "recv_reduce",
+                                                                                               "copy",
+                                                                                               "reduce",
+                                                                                               "stage_reduce_scatter",
+                                                                                               "stage_allgather",
+                                                                                               "stage_allreduce",
+                                                                                               "stage_reduce",
+                                                                                               "stage_broadcast",
+                                                                                               "stage_scatter",
+                                                                                               "stage_gather"};
 
 }  // namespace
 
 std::string_view to_string(action a) noexcept { return action_names[static_cast<std::size_t>(a)]; }
+
+int rank_with_all(collective what, const group& g) noexcept {
+    return what == collective::broadcast && g.root() != group::no_root ? g.rank(g.root()) : -1;
+}
 
 builder::builder(int rank, int ranks, collective what, std::int64_t count, vector_home home) {
     out_.rank = rank;
@@ -60,11 +66,11 @@ bool builder::in_vector(const operand& o) const noexcept {
 }
 
 void builder::send(int peer, place src) {
-    if (!src.part.empty()) emit(action::send, peer).src = at(src);
+    if (!src.part.empty() && peer != role_.has_all) emit(action::send, peer).src = at(src);
 }
 
 void builder::recv(int peer, place dst) {
-    if (!dst.part.empty()) emit(action::recv, peer).dst = at(dst);
+    if (!dst.part.empty() && out_.rank != role_.has_all) emit(action::recv, peer).dst = at(dst);
 }
 
 void builder::recv_reduce(int peer, range part) {
@@ -98,18 +104,20 @@ void builder::hand_over(provider by, action stage, const group& g) {
     if (g.whole().empty() || g.size() < 2) return;
     const range whole = g.whole(), own = g.own_shard(), nothing{whole.begin, whole.begin};
     const bool is_root = g.is_root(), delivers = role_.delivers && out_.home.where == buffer::scratch;
-    const bool to_one = stage == action::stage_reduce, from_one = stage == action::stage_broadcast;
-    const range gives = stage == action::stage_allgather ? own : from_one && !is_root ? nothing : whole;
-    const range gets = stage == action::stage_reduce_scatter                        ? own
-                       : (to_one && !is_root) || (from_one && is_root && !delivers) ? nothing
-                                                                                    : whole;
+    const bool to_one = stage == action::stage_reduce || stage == action::stage_gather;
+    const bool from_one = stage == action::stage_broadcast || stage == action::stage_scatter;
+    const bool gives_shard = stage == action::stage_allgather || stage == action::stage_gather;
+    const bool gets_shard = stage == action::stage_reduce_scatter || stage == action::stage_scatter;
+    const bool gets_nothing = to_one ? !is_root : from_one && is_root && (gets_shard || !delivers);
+    const range gives = gives_shard ? own : from_one && !is_root ? nothing : whole;
+    const range gets = gets_nothing ? nothing : gets_shard ? own : whole;
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
     i.src = at(gives);
     i.dst = at(gets);
     if (delivers) i.dst.where = buffer::recv;
     i.completes = stage == action::stage_allreduce && role_.outermost;
     if (stage == action::stage_allreduce && role_.by_shards) add_sources(i, std::array{place(own)});
-    if (follows_buffers(by) && (stage == action::stage_reduce_scatter || (to_one && is_root)))
+    if (follows_buffers(by) && (stage == action::stage_reduce_scatter || (stage == action::stage_reduce && is_root)))
         add_sources(i, std::array{place(gets)});
     i.channel = turn_ << 14 | g.ordinal();
     i.by = by;
@@ -206,7 +214,8 @@ void builder::read_caller_until_written() {
     const auto expose = [&](instr& i) {
         // The first stage finds all of the vector in send, and no later one does, on any rank.
         const phase& at = out_.phases[i.phase];
-        if (out_.home.where == buffer::recv && at.stage == 0 && !at.down) return redirect(i.src, i);
+        const bool gives_all = i.what != action::stage_scatter;  // there, the root's own shard is to stay at home
+        if (out_.home.where == buffer::recv && at.stage == 0 && !at.down && gives_all) return redirect(i.src, i);
         // Nobody else reads what sources[0] stands for.
         const range own = i.sources > 0 ? out_.sources[i.first_source].part : range{i.src.part.end, i.src.part.end};
         complete({i.src.part.begin, own.begin}, i);

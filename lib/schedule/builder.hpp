@@ -14,7 +14,12 @@ struct stage_role {
     bool outermost = false;  ///< no stage is further out: what it reduces is reduced over all ranks
     bool by_shards = false;  ///< each member reduces its own shard, in an allreduce as well
     bool delivers = false;   ///< what members get is the result of the call: nothing more is done to it
+    int has_all = -1;        ///< rank that has all that the stage moves: nobody sends to it; -1: none
 };
+
+/// Returns stage_role::has_all of a group: in a broadcast its root, whose part of the vector is complete from the
+/// start.
+int rank_with_all(collective what, const group& g) noexcept;
 
 /// Writes the program of one rank. Generators say what moves in which step; the builder orders instructions whose
 /// operands overlap when one of them writes, leaves empty messages out, and reads the caller's buffer until something

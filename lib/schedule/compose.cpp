@@ -108,7 +108,7 @@ private:
         for (int i = 0; i < size; ++i)
             for (std::size_t replica = 0; replica < members.size(); ++replica)
                 members[replica].push_back(shape().first_rank(level_ - 1, child + i) + (*owners[at(i)])[replica]);
-        const int root = root_position(members.front(), ordinal);
+        const int root = root_position(domain, ordinal);
         std::vector<range> shards;
         const std::vector<int>& shares = asked_.stages[at(number_)].shares;
         if (!shares.empty()) shards = weighted(segment, shares, asked_.quantum);
@@ -134,11 +134,13 @@ private:
         }
     }
 
-    // Segments take turns, so that no sibling carries them all.
-    int root_position(const std::vector<int>& members, int ordinal) const {
-        const auto given = std::find(members.begin(), members.end(), asked_.root);
-        if (given != members.end()) return static_cast<int>(given - members.begin());
-        return wrap(ordinal, static_cast<int>(members.size()));
+    // Of the sibling that has the root. In other domains, successive segments take successive siblings in mode root, so
+    // that none carries them all.
+    int root_position(int domain, int ordinal) const {
+        const int root = view_.root();
+        if (made_.how != mode::replicate && root >= 0 && shape().domain_of(level_, root) == domain)
+            return shape().domain_of(level_ - 1, root) - shape().first_child(level_, domain);
+        return made_.how == mode::root ? wrap(ordinal, shape().children(level_, domain)) : group::no_root;
     }
 
     void finish() {
@@ -160,6 +162,9 @@ private:
             made_.steps_up = std::max(made_.steps_up, steps_of(made_.by->up(made_.how), size));
             if (!asked_.tree.empty()) made_.steps_up = std::max(made_.steps_up, size);  // tree_stages::exchange
             made_.steps_down = std::max(made_.steps_down, steps_of(made_.by->down(made_.how), size));
+            if (made_.how != mode::scatter) continue;
+            for (const algorithm::generator emit : {made_.by->scatter, made_.by->gather})
+                made_.steps_at_root = std::max(made_.steps_at_root, steps_of(emit, size));
         }
     }
 
@@ -215,6 +220,7 @@ void tell_nodes(const hierarchy& machine, composed_stage& s) {
 composition compose_request(const hierarchy& machine, const composition_request& asked) {
     composition made;
     made.ranks = machine.ranks();
+    made.root = asked.root;
     made.count = asked.count;
     made.tree.assign(asked.tree.begin(), asked.tree.end());
     const tree whole = stage_tree(machine, asked.stages);

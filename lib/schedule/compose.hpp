@@ -17,6 +17,7 @@ struct composed_stage {
     mode how = mode::scatter;
     const algorithm* by = nullptr;
     int steps_up = 0, steps_down = 0;  ///< of the largest group
+    int steps_at_root = 0;             ///< of scatter and gather, in mode scatter
     int largest = 0;                   ///< members of that; 0 where nobody meets
     std::vector<group> groups;         ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
@@ -33,6 +34,7 @@ struct composed_stage {
 /// same for all ranks.
 struct composition {
     int ranks = 1;
+    int root = -1;  ///< of the call; -1: it has none
     std::int64_t count = 0;
     std::vector<composed_stage> stages;
     std::vector<owned> owners;  ///< after the last stage, ascending; all ranks' cover the vector
@@ -44,8 +46,10 @@ struct composition {
 
 /// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner
 /// in it; the vector is cut wherever an owner changes in any sibling, and each segment's owners, one per sibling, form
-/// a group of the next stage. Shards are cut at multiples of `quantum` elements. In mode root a domain's root is `root`
-/// where the domain has it; else (and for root -1) successive segments take successive siblings.
+/// a group of the next stage. Shards are cut at multiples of `quantum` elements. What a domain that has the
+/// `root` does is done by or for the sibling that has it: in mode root its owners get everything, in mode scatter they
+/// scatter to, or gather from, the other siblings' owners. Elsewhere (and for root -1) successive segments take
+/// successive siblings in mode root.
 /// @throws stage_error if a stage's algorithm is unknown or does not do its mode, or replicate stands below unequal
 /// siblings. Where dimensions of a torus take turns at coming first (stage::route_share), what each rank owns after the
 /// stages inside nodes is cut in so many parts, and each composed by itself over the machine with its dimensions in
@@ -81,9 +85,8 @@ block_layout compose_blocks(const hierarchy& machine, std::span<const stage> sta
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_stages(const composition& c, int rank, const capabilities& can);
 
-/// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (all stages in mode
-/// root), from and to the rank that owns the vector after the last stage. Collectives of providers are not
-/// lowered yet.
+/// The program of one rank, which `c` is composed for, of an allreduce; of broadcast and reduce (stages in modes
+/// scatter and root), from and to the root that `c` is composed for. Collectives of providers are not lowered yet.
 /// @param can what the transport runs by itself: up and down of an outermost stage are then one allreduce
 /// @param home of the vector: recv, or scratch where peers look for it there
 schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},

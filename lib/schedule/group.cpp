@@ -41,6 +41,28 @@ group group::with_shards(std::vector<range> shards) const {
     return same;
 }
 
+group group::with_root_relieved() const {
+    std::vector<range> mine = shards();
+    const auto r = static_cast<std::size_t>(root_);
+    const range own = mine[r];
+    if (r + 1 < mine.size()) {
+        mine[r].end = own.begin;
+        mine[r + 1].begin = own.begin;
+    } else if (r > 0) {
+        mine[r].begin = own.end;
+        mine[r - 1].end = own.end;
+    }
+    return with_shards(std::move(mine));
+}
+
+group group::without_root() const {
+    std::vector<int> others = members();
+    std::vector<range> theirs = with_root_relieved().shards();
+    others.erase(others.begin() + root_);
+    theirs.erase(theirs.begin() + root_);
+    return {std::move(others), std::move(theirs), no_root, ordinal_};
+}
+
 int group::position_of(int rank) const noexcept {
     return static_cast<int>(std::find(members().begin(), members().end(), rank) - members().begin());
 }

@@ -13,9 +13,12 @@ namespace terrace::detail {
 /// Immutable. Copies, and the same group as another member sees it, share the lists.
 class group {
 public:
+    static constexpr int no_root = -1;
+
     /// @param members ranks by position
     /// @param shards consecutive parts of the vector, by position; may be empty
-    /// @param root position of the member that has everything in mode root
+    /// @param root position of the member that has everything in mode root; in mode scatter, of the member that stands
+    ///             for the root of the call; or no_root
     /// @param ordinal tells apart the groups that a rank belongs to in one stage
     /// @param position of the member that sees it so
     group(std::vector<int> members, std::vector<range> shards, int root = 0, int ordinal = 0, int position = 0);
@@ -31,6 +34,12 @@ public:
     group with_nodes(std::vector<int> nodes) const;
     /// Returns the group with other shards.
     group with_shards(std::vector<range> shards) const;
+
+    /// Returns the same group, but that a member beside the root owns the root's shard too, and the root nothing. A
+    /// root that scatters so sends each element once, and has no part in the allgather that follows.
+    group with_root_relieved() const;
+    /// Returns the others of that group.
+    group without_root() const;
 
     const std::vector<int>& members() const noexcept { return lists_->members; }
     const std::vector<range>& shards() const noexcept { return lists_->shards; }

@@ -65,7 +65,7 @@ private:
 
     void combine(const composed_stage& s, const group& g, std::vector<std::vector<sum>>& made) {
         if (g.whole().empty()) return;
-        int first = 0, end = 0;
+        int first = 0, end = 0, has_root = group::no_root;
         for (std::size_t i = 0; i < g.members().size(); ++i) {
             const sum taken = take(g.members()[i], g.whole(), s.route);
             if (i > 0 && taken.first != end)
@@ -73,7 +73,11 @@ private:
                                       taken.first, taken.end - 1, end));
             if (i == 0) first = taken.first;
             end = taken.end;
+            if (taken.first <= root_of(s) && root_of(s) < taken.end) has_root = static_cast<int>(i);
         }
+        if (s.how == mode::root && has_root == group::no_root) has_root = g.root();
+        if (s.how != mode::replicate && composition_.root >= 0 && has_root != g.root())
+            refuse(g, fmt::format("its root is position {}, but the call's is in position {}", g.root(), has_root));
         std::int64_t covered = g.whole().begin;
         for (const range& shard : g.shards()) {
             if (shard.begin != covered && !shard.empty()) refuse(g, "its shards do not cover it");
@@ -103,6 +107,12 @@ private:
         }
         throw fault{fmt::format("stage {}: rank {} is to bring elements {} to {}, which it has not", stage_ + 1, rank,
                                 part.begin, part.end - 1)};
+    }
+
+    // The root of the call, in the order of the stage's route; -1 if it has none.
+    int root_of(const composed_stage& s) const {
+        const int root = composition_.root;
+        return root < 0 || s.route == 0 ? root : places_[at(s.route - 1)][at(root)];
     }
 
     // Puts a sum on a route. Its ranks must be consecutive in the order of that route as well.
@@ -151,7 +161,8 @@ private:
 
 std::string kind_of(const composed_stage& s, const group& g) {
     std::string kind = fmt::format("{} {} {} ", s.by->name, to_string(s.how), g.members().size());
-    if (s.how == mode::root) return kind + fmt::format("root {}", g.root());
+    if (s.how == mode::root || g.root() != group::no_root) kind += fmt::format("root {} ", g.root());
+    if (s.how == mode::root) return kind;
     for (const range& shard : g.shards()) kind += shard.empty() ? '0' : '1';
     return kind;
 }
@@ -159,7 +170,7 @@ std::string kind_of(const composed_stage& s, const group& g) {
 // One group alone, its members renamed and its shards cut down to one element each.
 composition alone(const composed_stage& s, const group& g) {
     const int size = static_cast<int>(g.members().size());
-    composition c{.ranks = size, .count = 0, .stages = {}, .owners = {}, .routes = {}};
+    composition c{.ranks = size, .root = g.root(), .count = 0, .stages = {}, .owners = {}, .routes = {}};
     std::vector<int> members;
     std::vector<range> shards;
     for (int i = 0; i < size; ++i) {
@@ -174,6 +185,7 @@ composition alone(const composed_stage& s, const group& g) {
                         .by = s.by,
                         .steps_up = s.steps_up,
                         .steps_down = s.steps_down,
+                        .steps_at_root = s.steps_at_root,
                         .largest = size,
                         .groups = {group(std::move(members), std::move(shards), g.root()).with_nodes(g.nodes())},
                         .of_rank = std::vector(at(size), std::vector{0})});
@@ -199,7 +211,7 @@ std::optional<std::string> prove_alone(const composition& c) {
     };
     std::vector<collective> parts{collective::allreduce};
     if (s.how == mode::scatter) parts = {collective::reduce_scatter, collective::allgather};
-    if (s.how == mode::root) parts = {collective::reduce, collective::broadcast};
+    if (s.how == mode::root || g.root() != group::no_root) parts = {collective::reduce, collective::broadcast};
     for (const collective what : parts)
         if (const auto fault = prove(what, {}, buffer::recv)) return fmt::format("{}: {}", to_string(what), *fault);
     if (!follows_buffers(s.by->provider)) return {};

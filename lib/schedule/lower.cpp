@@ -16,6 +16,8 @@ algorithm::generator expansion(action a) {
         case action::stage_allgather: return direct.allgather;
         case action::stage_reduce: return direct.reduce;
         case action::stage_broadcast: return direct.broadcast;
+        case action::stage_scatter: return direct.scatter;
+        case action::stage_gather: return direct.gather;
         default: return find_algorithm("doubling")->allreduce;
     }
 }
@@ -64,6 +66,7 @@ schedule lower(const schedule& s, const capabilities& can) {
             out.repeat(s, i);
             continue;
         }
+        out.begin_role({.has_all = rank_with_all(s.what, *stage)});
         expansion(i.what)(out, *stage);
         if (i.dst.where == s.home.where) continue;
         out.next_step();

@@ -24,6 +24,8 @@ algorithm collective_of(std::string_view summary) {
         .reduce = hand_over<By, action::stage_reduce>,
         .broadcast = hand_over<By, action::stage_broadcast>,
         .allreduce = hand_over<By, action::stage_allreduce>,
+        .scatter = hand_over<By, action::stage_scatter>,
+        .gather = hand_over<By, action::stage_gather>,
         .provider = By,
     };
 }

@@ -60,25 +60,42 @@ private:
     // Emits the rank's part of a stage on the way up or down, and leaves the room that all ranks leave for it.
     void run_stage(int number, bool down) {
         const composed_stage& stage = stage_at(number);
+        if (is_at_root(down) && stage.how != mode::scatter) return;
         const int first = out_.step();
         out_.begin_phase({stage.number, down, stage.route});
         for (const int index : stage.groups_of(rank_)) {
             const group& g = stage.groups[at(index)];
             out_.go_to_step(first);
-            out_.begin_role({is_outermost(number), stage.how == mode::scatter, delivers(number, g, down)});
+            out_.begin_role({.outermost = is_outermost(number),
+                             .by_shards = stage.how == mode::scatter,
+                             .delivers = delivers(number, g, down),
+                             .has_all = rank_with_all(what_, g)});
             if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
                 by_tree_->exchange(stage, g.seen_by(rank_));
                 continue;
             }
-            if (const algorithm::generator emit = generator_of(number, g, down)) emit(out_, g.seen_by(rank_));
+            const group who = who_moves(stage, g, down);
+            const algorithm::generator emit = generator_of(number, g, down);
+            if (emit != nullptr && who.contains(rank_)) emit(out_, who.seen_by(rank_));
         }
         if (by_tree_ && !down) by_tree_->end_stage(stage);
-        out_.go_to_step(first + (down ? stage.steps_down : stage.steps_up));
+        out_.go_to_step(first + (is_at_root(down) ? stage.steps_at_root : down ? stage.steps_down : stage.steps_up));
+    }
+
+    // True of the way on which data moves in the domains that have the root, and in mode scatter alone: up in a
+    // broadcast, down in a reduce.
+    bool is_at_root(bool down) const { return has_root(what_) && down == goes_up(what_); }
+
+    // The group as it moves data: in a broadcast the root scatters all that it has, and rests.
+    group who_moves(const composed_stage& stage, const group& g, bool down) const {
+        const bool scattered = stage.how == mode::scatter && stage.by->sends() && rank_with_all(what_, g) >= 0;
+        return !scattered ? g : down ? g.without_root() : g.with_root_relieved();
     }
 
     algorithm::generator generator_of(int number, const group& g, bool down) {
         const composed_stage& stage = c_.stages[at(number)];
         if (is_fused(number, g)) return down ? nullptr : stage.by->allreduce;
+        if (is_at_root(down)) return g.root() == group::no_root ? nullptr : down ? stage.by->gather : stage.by->scatter;
         return down ? stage.by->down(stage.how) : stage.by->up(stage.how);
     }
 
@@ -93,7 +110,8 @@ private:
     // A vector that consists of blocks stands in another order than the caller's.
     bool delivers(int number, const group& g, bool down) {
         if (has_blocks(what_) || number > 0) return false;
-        const bool comes_down = goes_down(what_) && c_.stages[at(number)].how != mode::replicate;
+        const mode how = c_.stages[at(number)].how;
+        const bool comes_down = goes_down(what_) ? how != mode::replicate : has_root(what_) && how == mode::scatter;
         return down || is_fused(number, g) || (depth() == 1 && !comes_down);
     }
 
@@ -119,18 +137,17 @@ bool runs_stages(const composition& c, int rank, const capabilities& can) {
 }
 
 schedule generate(const composition& c, collective what, int rank, const capabilities& can, buffer home) {
-    // Ranks that only pass partial sums on to a root have nowhere but scratch to keep them.
     const auto is_own = [&](const owned& o) {
         return std::find(o.owners.begin(), o.owners.end(), rank) != o.owners.end();
     };
-    const bool keeps =
-        what != collective::reduce || c.count == 0 || std::any_of(c.owners.begin(), c.owners.end(), is_own);
+    // Ranks that only pass sums on to a root have nowhere but scratch to keep them.
+    const bool keeps = what != collective::reduce || rank == c.root;
     builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
     for (const owned& o : c.owners)
         if (is_own(o)) out.owns(o.part);
     writer program(out, c, rank, what, can);
-    if (goes_up(what)) program.up();
-    if (goes_down(what)) program.down();
+    if (goes_up(what) || has_root(what)) program.up();
+    if (goes_down(what) || has_root(what)) program.down();
     out.next_step();
     if (keeps) out.deliver();
     return out.finish();

@@ -48,10 +48,14 @@ algorithm_table::algorithm_table(std::vector<algorithm> rows) : rows_(std::move(
         if (find(a.name) != &a) refuse(a, "another row has the same name");
         if ((a.reduce_scatter == nullptr) != (a.allgather == nullptr))
             refuse(a, "mode scatter needs both reduce_scatter and allgather");
+        if ((a.scatter == nullptr) != (a.gather == nullptr)) refuse(a, "a root needs both scatter and gather");
         if ((a.reduce == nullptr) != (a.broadcast == nullptr)) refuse(a, "mode root needs both reduce and broadcast");
         if (!a.supports(mode::scatter) && !a.supports(mode::root) && !a.supports(mode::replicate))
             refuse(a, "a row must have a generator: reduce_scatter and allgather, reduce and broadcast, or allreduce");
     }
+    const algorithm direct = generate_direct();
+    for (algorithm& a : rows_)
+        if (a.supports(mode::scatter) && a.scatter == nullptr) a.scatter = direct.scatter, a.gather = direct.gather;
 }
 
 const algorithm* algorithm_table::find(std::string_view name) const noexcept {

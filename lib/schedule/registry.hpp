@@ -34,6 +34,9 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
+    generator scatter = nullptr;         ///< mode scatter, up in a broadcast: shard i from the root to position i
+    generator gather = nullptr;  ///< mode scatter, down in a reduce: shard i from position i to the root. Without
+                                 ///< these two, a table gives a row those of direct.
     /// The provider whose own collective this is: generators hand the stage over. Messages: an algorithm.
     detail::provider provider = detail::provider::messages;
     int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps

@@ -21,12 +21,15 @@ std::vector<int> first_stages(int count) {
 route_view::route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks,
                        const composition_request& asked)
     : shape_(std::move(shape)),
-      kinds_(shape_, asked.root),
       order_(std::move(order)),
       plan_ranks_(std::move(plan_ranks)),
-      rank_(asked.rank) {
-    if (!asked.for_all() && !plan_ranks_.empty())
-        rank_ = static_cast<int>(std::find(plan_ranks_.begin(), plan_ranks_.end(), asked.rank) - plan_ranks_.begin());
+      rank_(asked.for_all() ? asked.rank : seen(asked.rank)),
+      root_(seen(asked.root)),
+      kinds_(shape_, root_) {}
+
+int route_view::seen(int plan_rank) const {
+    if (plan_rank < 0 || plan_ranks_.empty()) return plan_rank;
+    return static_cast<int>(std::find(plan_ranks_.begin(), plan_ranks_.end(), plan_rank) - plan_ranks_.begin());
 }
 
 route_view route_view::in_plan_order(tree whole, const composition_request& asked) {

@@ -39,6 +39,8 @@ public:
     int stage_of(int level) const noexcept { return order_[static_cast<std::size_t>(level)]; }
     /// Returns the rank that is asked for, in this order; -1 if all are.
     int rank() const noexcept { return rank_; }
+    /// Returns the root of the call, in this order; -1 if it has none.
+    int root() const noexcept { return root_; }
     /// Returns the number of a rank in the plan.
     int plan_rank(int rank) const noexcept {
         return plan_ranks_.empty() ? rank : plan_ranks_[static_cast<std::size_t>(rank)];
@@ -49,11 +51,13 @@ public:
 private:
     route_view(tree shape, std::vector<int> order, std::vector<int> plan_ranks, const composition_request& asked);
 
+    int seen(int plan_rank) const;
+
     tree shape_;
-    likeness kinds_;
     std::vector<int> order_;  // stages, innermost first
     std::vector<int> plan_ranks_;
-    int rank_;
+    int rank_, root_;
+    likeness kinds_;
 };
 
 }  // namespace terrace::detail

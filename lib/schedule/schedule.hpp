@@ -23,7 +23,7 @@ struct operand {
     friend bool operator==(operand, operand) = default;
 };
 
-/// The instruction set. Frozen.
+/// The instruction set.
 enum class action : std::uint8_t {
     send,         ///< src to `peer`
     recv,         ///< dst from `peer`
@@ -40,7 +40,10 @@ enum class action : std::uint8_t {
                       ///< for all; without, everybody may reduce everything
     stage_reduce,     ///< src: the whole, the root's is in sources[0]; dst: the whole on the root, else nothing
     stage_broadcast,  ///< src: the whole on the root, else nothing; dst: the whole
+    stage_scatter,    ///< src: the whole on the root, else nothing; dst: this rank's shard, nothing on the root
+    stage_gather,     ///< src: this rank's shard; dst: the whole on the root, else nothing
 };
+inline constexpr action last_action = action::stage_gather;
 std::string_view to_string(action a) noexcept;
 constexpr bool is_stage(action a) noexcept { return a >= action::stage_reduce_scatter; }
 /// Whether it adds up.

@@ -69,6 +69,8 @@ struct stage_round {
 /// | allgather             | the shard of each                   | its own result                  |
 /// | reduce                | everything, adds up (the root only) | its own result                  |
 /// | broadcast             | everything, of the root only        | its own result                  |
+/// | scatter               | its own shard, of the root only     | its own result; the root nothing |
+/// | gather                | the shard of each (the root only)   | its own result                  |
 /// | allreduce, replicated | everything, adds up                 | its own result                  |
 /// | allreduce, push       | its own shard, adds up              | the result of every member      |
 /// | allreduce, pull       | its own shard, adds up              | its own memory that peers reach |
@@ -87,6 +89,8 @@ public:
             case action::stage_allgather: add({.part = extent::owners_shard}); break;
             case action::stage_reduce: add({.adds = true, .by_root = true}); break;
             case action::stage_broadcast: add({.from_root = true}); break;
+            case action::stage_scatter: add({.part = extent::readers_shard, .from_root = true}); break;
+            case action::stage_gather: add({.part = extent::owners_shard, .by_root = true}); break;
             default: add_allreduce(how, own_shard);
         }
     }

@@ -81,6 +81,14 @@ std::vector<setting> typical(int ranks) {
         for (stage& s : deep.stages) s = {s.levels, s.group, how, "", provider::shared_memory};
         result.push_back(deep);
     }
+    // With a root: scattered inside, and as a whole between nodes.
+    for (const char* inside : {"shared_memory", "ring"}) {
+        setting scattered = deep;
+        for (stage& s : scattered.stages) s = run_by({s.levels, s.group, mode::scatter}, inside);
+        stage& last = scattered.stages.back();
+        last = {last.levels, last.group, mode::root, "chain"};
+        if (scattered.stages.size() > 1) result.push_back(scattered);
+    }
     deep.stages.back() = {deep.stages.back().levels, deep.stages.back().group, mode::replicate, "doubling"};
     result.push_back(deep);
     // Of a torus whose dimensions take turns at coming first, with and without something inside its nodes.

@@ -80,8 +80,8 @@ TEST(golden_plans, all_have_a_cluster) {
     }
 }
 
-// Plans of format 1, as they were written last, are those of format 2 but for the keys of a stage. The fingerprint of
-// the topology section is the same as well, as the format of that section is.
+// Plans of format 1 are those of format 2 but for the keys of a stage, where the planner has not changed its mind
+// since. The fingerprint of the topology section is the same as well, as the format of that section is.
 class plan_of_format_1 : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(plan_of_format_1, becomes_the_golden_plan) {

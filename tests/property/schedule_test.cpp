@@ -54,6 +54,8 @@ public:
         }
         for (collective what : all_collectives) {
             if (!std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); })) continue;
+            // With a root there are eleven ways to run a stage, and each is to be proved for several roots.
+            if (has_root(what) && !test::everything() && stages.size() > 1 && turn_++ % 8 != 0) continue;
             const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
             if (has_blocks(what)) {
                 for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks()))
@@ -114,6 +116,7 @@ private:
     }
 
     int cases_ = 0, unfit_ = 0;
+    unsigned turn_ = 0;
 };
 
 // All stage lists of the machines, each stage tree once; above all_up_to ranks a sample of `sample` per machine.
@@ -213,8 +216,10 @@ TEST(generators, take_the_same_steps_everywhere_and_agree_on_every_message) {
     for (const std::span<const algorithm> rows : {algorithms(), provider_collectives()})
         for (const algorithm& a : rows)
             for (int size = 1; size <= most_ranks; ++size)
-                for (algorithm::generator emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce}) {
-                    const bool rooted = emit != nullptr && (emit == a.reduce || emit == a.broadcast);
+                for (algorithm::generator emit :
+                     {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce, a.scatter, a.gather}) {
+                    const bool rooted =
+                        emit != nullptr && emit != a.reduce_scatter && emit != a.allgather && emit != a.allreduce;
                     for (int root = 0; emit != nullptr && root < (rooted ? size : 1); ++root)
                         check_generator(a.name, emit, size, root);
                 }

@@ -16,12 +16,9 @@ plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lan
     only.chunk = chunk;
     only.at = 1 << 20;
     only.stages = stages;
-    const auto all = [&](mode m) {
-        return std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return s.how == m; });
-    };
-    r.rules[collective::allreduce] = {only};
-    if (all(mode::scatter)) r.rules[collective::reduce_scatter] = r.rules[collective::allgather] = {only};
-    if (all(mode::root)) r.rules[collective::broadcast] = r.rules[collective::reduce] = {only};
+    for (const collective what : all_collectives)
+        if (std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); }))
+            r.rules[what] = {only};
     return to_plan(finished(std::move(r)));
 }
 

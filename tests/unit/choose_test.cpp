@@ -9,6 +9,7 @@
 
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
+#include "planner/policy.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "support/planner_machines.hpp"
 
@@ -119,8 +120,10 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
             for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 30; bytes *= 8) {
                 const rule& r = rule_for(chosen, bytes);
                 if (r.simulated > 0) continue;
+                // With a root, lanes of scatter stages must be better by more than that.
+                const double near = has_root(what) ? policy.scattered_in_lanes : 1.02;
                 EXPECT_LE(time_of(h, r, bytes, what),
-                          rank_candidates(h, bytes, what).front().how.predicted * 1.02 * 1.01);
+                          rank_candidates(h, bytes, what).front().how.predicted * near * 1.01);
             }
 }
 

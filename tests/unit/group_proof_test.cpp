@@ -42,8 +42,9 @@ TEST(group_proof, accepts_all_candidates) {
                 for (const int count : {0, 1, h.ranks() - 1, 5 * h.ranks() + 3}) {
                     group_proof proof;
                     const std::vector<std::int64_t> blocks(static_cast<std::size_t>(h.ranks()), count);
-                    const auto fault = has_blocks(what) ? proof.find_fault(compose_blocks(h, c.stages, blocks))
-                                                        : proof.find_fault(compose(h, c.stages, count, 1, 0));
+                    const auto fault = has_blocks(what)
+                                           ? proof.find_fault(compose_blocks(h, c.stages, blocks))
+                                           : proof.find_fault(compose(h, c.stages, count, 1, has_root(what) ? 0 : -1));
                     EXPECT_FALSE(fault) << describe(h, c.stages) << ": " << *fault;
                 }
 }

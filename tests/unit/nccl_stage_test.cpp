@@ -23,6 +23,7 @@ TEST(nccl_stage, between_gpus_what_nccl_and_mpi_take) {
     EXPECT_NEAR(time(mode::scatter, "nccl"), 2 * (12e-6 + round), 1e-9);
     EXPECT_NEAR(time(mode::replicate, "nccl"), 12e-6 + 2 * round, 1e-9);
     EXPECT_NEAR(time(mode::root, "nccl", collective::broadcast), 12e-6 + bytes / 400e9, 1e-9);
+    EXPECT_NEAR(time(mode::scatter, "nccl", collective::broadcast), 2 * (12e-6 + round), 1e-9);
     // Messages pay for each step, and reduce after it.
     EXPECT_GT(time(mode::scatter, "ring"), 2 * (7 * 10e-6 + round));
     EXPECT_LT(time(mode::scatter, "ring"), 2 * (7 * 11e-6 + round) + bytes / 10e12);

@@ -30,6 +30,9 @@ TEST(node_memory, links_carry_what_one_side_reads_of_the_other) {
     EXPECT_DOUBLE_EQ(vectors_read(round(mode::root, false), inside, nobody), 0);
     EXPECT_DOUBLE_EQ(vectors_read(round(mode::root, true), root, outside), 1);
     EXPECT_DOUBLE_EQ(vectors_read(round(mode::root, true), nobody, inside), 0);
+    // Each reads its shard of the root, which reads the shard of each.
+    EXPECT_DOUBLE_EQ(vectors_read(memory_work(mode::scatter, false, root_part::moves).round(0), root, outside), 4. / 6);
+    EXPECT_DOUBLE_EQ(vectors_read(memory_work(mode::scatter, true, root_part::moves).round(0), outside, root), 4. / 6);
 }
 
 TEST(node_memory, waits_for_arrivals_and_for_what_others_reduce) {
@@ -60,6 +63,9 @@ TEST(node_memory, shared_memory_streams_what_it_reduces) {
                     flag + std::max(whole + p * bytes * access, (p - 1) * link), 1e-9);
         EXPECT_NEAR(time(mode::root, collective::reduce), flag + std::max((p + 1) * bytes * access, (p - 1) * link),
                     1e-9);
+        EXPECT_NEAR(time(mode::scatter, collective::broadcast),
+                    2 * flag + whole + std::max(whole / p, most) + std::max(out, most), 1e-9);
+        EXPECT_NEAR(time(mode::scatter, collective::reduce), 3 * flag + in + shard + std::max(whole, most), 1e-9);
         EXPECT_NEAR(time(mode::root, collective::broadcast), flag + whole + std::max(whole, link), 1e-9);
     }
 }

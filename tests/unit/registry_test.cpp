@@ -34,7 +34,7 @@ std::vector<sent> messages_of(algorithm::generator emit, int size) {
 
 std::vector<algorithm::generator> generators_of(const algorithm& a) {
     std::vector<algorithm::generator> all;
-    for (const auto emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce})
+    for (const auto emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce, a.scatter, a.gather})
         if (emit != nullptr) all.push_back(emit);
     return all;
 }
@@ -114,6 +114,15 @@ TEST(registry, derives_startups_of_a_row_without_rounds) {
     }
 }
 
+TEST(registry, rows_without_scatter_and_gather_have_those_of_direct) {
+    algorithm row = *find_algorithm("halving");
+    row.scatter = row.gather = nullptr;
+    const algorithm_table table({row});
+    EXPECT_EQ(table.find("halving")->scatter, find_algorithm("direct")->scatter);
+    EXPECT_EQ(table.find("halving")->gather, find_algorithm("direct")->gather);
+    EXPECT_EQ(find_algorithm("tree")->scatter, nullptr);
+}
+
 std::string refusal_of(const algorithm& row) {
     try {
         const algorithm_table accepted({row});
@@ -129,6 +138,9 @@ TEST(registry, refuses_rows_that_lack_something) {
     algorithm row = whole;
     row.allgather = nullptr;
     EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode scatter needs both reduce_scatter and allgather");
+    row = whole;
+    row.gather = nullptr;
+    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": a root needs both scatter and gather");
     row = whole;
     row.reduce = nullptr;
     EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode root needs both reduce and broadcast");

@@ -189,6 +189,9 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                 if (!std::all_of(r.stages.begin(), r.stages.end(),
                                  [&](const stage& s) { return !in_memory(s) || available(h, s, *find_algorithm(s)); }))
                     continue;
+                // In memory and in place, members share the work of an inner stage; no candidate has one.
+                const auto replicates = [](const stage& s) { return s.how == mode::replicate && in_memory(s); };
+                if (std::any_of(r.stages.begin(), r.stages.end() - 1, replicates)) continue;
                 r.lanes = 2;
                 r.chunk = 64 * kib * h.ranks();
                 const std::int64_t bytes = 4 * r.chunk;

@@ -16,8 +16,9 @@ constexpr int root = 1, size = 3;
 
 std::vector<stage_work> all_work() {
     std::vector<stage_work> all;
-    for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce,
-                           action::stage_broadcast, action::stage_allreduce})
+    for (const action a :
+         {action::stage_reduce_scatter, action::stage_allgather, action::stage_reduce, action::stage_broadcast,
+          action::stage_allreduce, action::stage_scatter, action::stage_gather})
         for (const sharing how : {sharing::replicated, sharing::push, sharing::pull}) all.emplace_back(a, root, how);
     return all;
 }
@@ -78,6 +79,29 @@ TEST(stage_work, a_broadcast_reads_the_root_which_waits_for_all_at_the_end) {
     EXPECT_EQ(work.awaited(1, root), peers::all);
     EXPECT_EQ(work.touched(0, root, true, shards), 0);
     EXPECT_EQ(work.touched(0, 2, false, shards), 2 * 12);
+}
+
+TEST(stage_work, a_scatter_reads_its_own_shard_of_the_root) {
+    const stage_work work(action::stage_scatter, root);
+    EXPECT_EQ(work.read(0, 2, root, shards), shards[2]);
+    EXPECT_TRUE(work.read(0, 2, 0, shards).empty());
+    EXPECT_EQ(work.awaited(0, 2), peers::root);
+    EXPECT_EQ(work.awaited(1, root), peers::all);
+    EXPECT_EQ(work.touched(0, 2, false, shards), 2 * 6);
+    EXPECT_EQ(work.touched(0, root, true, shards), 0);
+}
+
+TEST(stage_work, only_the_root_gathers_and_its_peers_wait_for_it_at_the_end) {
+    const stage_work work(action::stage_gather, root);
+    for (int owner = 0; owner < size; ++owner) {
+        EXPECT_EQ(work.read(0, root, owner, shards), shards[static_cast<std::size_t>(owner)]);
+        EXPECT_TRUE(work.read(0, 2, owner, shards).empty());
+    }
+    EXPECT_EQ(work.awaited(0, root), peers::all);
+    EXPECT_EQ(work.awaited(0, 2), peers::none);
+    EXPECT_EQ(work.awaited(1, 2), peers::root);
+    EXPECT_EQ(work.touched(0, root, false, shards), 2 * 12);
+    EXPECT_EQ(work.touched(0, 2, false, shards), 0);
 }
 
 TEST(stage_work, allreduce_by_shards_writes_to_all_or_lets_them_read) {

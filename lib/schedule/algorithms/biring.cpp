@@ -28,6 +28,37 @@ void allgather(builder& out, const group& g) {
     }
 }
 
+// One way around, by `next` = 1 or -1, as in ring: the shard that goes farthest leaves first.
+void pass_from_root(builder& out, const group& g, int step, int next, int which) {
+    const int i = g.wrapped(next * (g.position() - g.root())), rest = g.size() - 1 - step;
+    if (i <= step) out.send(g.rank(g.position() + next), half(g.shard(g.position() + next * rest), which));
+    if (i > 0 && i <= step + 1)
+        out.recv(g.rank(g.position() - next), half(g.shard(g.position() + next * (rest - 1)), which));
+}
+
+void pass_to_root(builder& out, const group& g, int step, int next, int which) {
+    const int i = g.wrapped(next * (g.position() - g.root())), rest = g.size() - 1 - step;
+    if (i > 0 && i <= step + 1)
+        out.send(g.rank(g.position() - next), half(g.shard(g.position() + next * (rest - 1)), which));
+    if (i <= step) out.recv(g.rank(g.position() + next), half(g.shard(g.position() + next * rest), which));
+}
+
+void scatter(builder& out, const group& g) {
+    for (int step = 0; step < g.size() - 1; ++step) {
+        out.next_step();
+        pass_from_root(out, g, step, 1, 0);
+        pass_from_root(out, g, step, -1, 1);
+    }
+}
+
+void gather(builder& out, const group& g) {
+    for (int step = g.size() - 2; step >= 0; --step) {
+        out.next_step();
+        pass_to_root(out, g, step, 1, 0);
+        pass_to_root(out, g, step, -1, 1);
+    }
+}
+
 }  // namespace
 
 algorithm generate_biring() {
@@ -36,6 +67,8 @@ algorithm generate_biring() {
         .summary = "half of each shard travels around the ring, half the other way: both links of each neighbour",
         .reduce_scatter = reduce_scatter,
         .allgather = allgather,
+        .scatter = scatter,
+        .gather = gather,
         .rounds = [](int p) { return p - 1; },
         .graph = message_graph::both_neighbours,
     };

@@ -51,6 +51,24 @@ void broadcast(builder& out, const group& g) {
     }
 }
 
+void scatter(builder& out, const group& g) {
+    for (int distance = 1; distance < g.size(); ++distance) {
+        out.next_step();
+        const int to = g.position() + distance;
+        if (g.is_root()) out.send(g.rank(to), g.shard(to));
+        else if (g.wrapped(g.position() - distance) == g.root()) out.recv(g.rank(g.root()), g.own_shard());
+    }
+}
+
+void gather(builder& out, const group& g) {
+    for (int distance = 1; distance < g.size(); ++distance) {
+        out.next_step();
+        const int from = g.position() - distance;
+        if (g.is_root()) out.recv(g.rank(from), g.shard(from));
+        else if (g.wrapped(g.position() + distance) == g.root()) out.send(g.rank(g.root()), g.own_shard());
+    }
+}
+
 void allreduce(builder& out, const group& g) {
     exchange_and_reduce(out, g, g.whole(), [&](int) { return g.whole(); });
 }
@@ -66,6 +84,8 @@ algorithm generate_direct() {
         .reduce = reduce,
         .broadcast = broadcast,
         .allreduce = allreduce,
+        .scatter = scatter,
+        .gather = gather,
         .rounds = [](int) { return 1; },
         .graph = message_graph::all_at_once,
     };

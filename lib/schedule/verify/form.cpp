@@ -38,8 +38,7 @@ public:
 private:
     void check_instr(std::size_t n) {
         const instr& i = s_.instrs[n];
-        if (i.what > action::stage_broadcast)
-            throw fault{fmt::format("rank {}, instruction {}: no such action", s_.rank, n)};
+        if (i.what > last_action) throw fault{fmt::format("rank {}, instruction {}: no such action", s_.rank, n)};
         if (is_stage(i.what)) check_stage(n);
         if (i.phase >= s_.phases.size()) refuse(s_, n, "no such phase");
         if (n > 0 && i.step < s_.instrs[n - 1].step) refuse(s_, n, "steps do not ascend");

@@ -62,7 +62,9 @@ public:
     capabilities can(element_type type, reduce_op op) const override {
         const auto bit = [](action a) { return 1u << static_cast<unsigned>(a); };
         const std::uint32_t moves = bit(action::stage_allgather) | bit(action::stage_broadcast);
-        return {.stages = nccl_reduces(type, op) ? ~0u : moves, .groups = comms_.groups()};
+        const std::uint32_t adds =
+            bit(action::stage_reduce_scatter) | bit(action::stage_allreduce) | bit(action::stage_reduce);
+        return {.stages = nccl_reduces(type, op) ? moves | adds : moves, .groups = comms_.groups()};
     }
 
     void prepare(std::span<const std::vector<std::vector<int>>> rounds) noexcept override {

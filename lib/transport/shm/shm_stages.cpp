@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint32_t all_stages = [] {
     std::uint32_t bits = 0;
     for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,
-                           action::stage_reduce, action::stage_broadcast})
+                           action::stage_reduce, action::stage_broadcast, action::stage_scatter, action::stage_gather})
         bits |= 1u << static_cast<unsigned>(a);
     return bits;
 }();

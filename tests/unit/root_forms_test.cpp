@@ -1,0 +1,149 @@
+// Broadcast and reduce with stages in mode scatter: who sends what to whom, as docs/collectives says it.
+
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "schedule/compose.hpp"
+#include "schedule/group_proof.hpp"
+#include "schedule/lower.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::detail::test {
+namespace {
+
+// From, to, first and last element.
+using message = std::tuple<int, int, std::int64_t, std::int64_t>;
+
+std::vector<stage> scatter_then_root(const hierarchy& machine, const char* inner, const char* outer) {
+    const auto group = [&](int l) { return machine.shape.uniform_size(l).value_or(0); };
+    return {{{0}, group(0), mode::scatter, inner}, {{1}, group(1), mode::root, outer}};
+}
+
+// By phase: stage, and whether it is on the way down.
+std::map<std::pair<int, bool>, std::set<message>> messages_of(const std::vector<schedule>& all) {
+    std::map<std::pair<int, bool>, std::set<message>> found;
+    for (const schedule& s : all)
+        for (const instr& i : s.instrs)
+            if (i.what == action::send)
+                found[{s.phases[i.phase].stage, s.phases[i.phase].down}].emplace(s.rank, i.peer, i.src.part.begin,
+                                                                                 i.src.part.end);
+    return found;
+}
+
+// The pictures of docs/collectives/broadcast.md and reduce.md: two nodes of two ranks, root 1, four elements.
+TEST(root_forms, are_those_of_the_pictures) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
+    const composition c = compose(machine, scatter_then_root(machine, "direct", "tree"), 4, 1, 1);
+    const auto broadcast = messages_of(generate_all(c, collective::broadcast));
+    ASSERT_EQ(broadcast.size(), 3u);
+    EXPECT_EQ(broadcast.at({0, false}), (std::set<message>{{1, 0, 0, 4}}));
+    EXPECT_EQ(broadcast.at({1, true}), (std::set<message>{{0, 2, 0, 2}, {1, 3, 2, 4}}));
+    EXPECT_EQ(broadcast.at({0, true}), (std::set<message>{{2, 3, 0, 2}, {3, 2, 2, 4}}));
+    const auto reduce = messages_of(generate_all(c, collective::reduce));
+    ASSERT_EQ(reduce.size(), 3u);
+    EXPECT_EQ(reduce.at({0, false}), (std::set<message>{{0, 1, 2, 4}, {1, 0, 0, 2}, {2, 3, 2, 4}, {3, 2, 0, 2}}));
+    EXPECT_EQ(reduce.at({1, false}), (std::set<message>{{2, 0, 0, 2}, {3, 1, 2, 4}}));
+    EXPECT_EQ(reduce.at({0, true}), (std::set<message>{{0, 1, 0, 2}}));
+}
+
+// On nodes that differ in size as well, and from every root: all ranks of a node send to other nodes, each its part.
+TEST(root_forms, share_what_leaves_a_node_among_its_ranks) {
+    for (const tree& shape : {tree::uniform(std::vector{8, 4}), tree({{4, 2, 3}, {3}})}) {
+        const hierarchy machine = machine_of(shape);
+        constexpr std::int64_t count = 24 * 16;
+        for (int root = 0; root < machine.ranks(); ++root) {
+            const int node = shape.domain_of(0, root), size = shape.children(0, node);
+            const composition c = compose(machine, scatter_then_root(machine, "halving", "chain"), count, 1, root);
+            for (const collective what : {collective::broadcast, collective::reduce}) {
+                std::map<int, std::int64_t> across;  // elements by rank of the root's node
+                for (const schedule& s : generate_all(c, what))
+                    for (const instr& i : s.instrs) {
+                        if (i.what != action::send || shape.common_level(s.rank, i.peer) == 0) continue;
+                        for (const int end : {s.rank, i.peer})
+                            if (shape.domain_of(0, end) == node) across[end] += i.src.part.count();
+                    }
+                ASSERT_EQ(across.size(), static_cast<std::size_t>(size)) << to_string(what) << ", root " << root;
+                for (const auto& [rank, elements] : across) EXPECT_EQ(elements, count / size);
+            }
+        }
+    }
+}
+
+// Whatever algorithm gathers it: peers have only what the root has given them.
+TEST(root_forms, send_nothing_to_the_root_of_a_broadcast_and_write_nothing_there) {
+    const hierarchy machine = machine_of(tree({{4, 2, 3}, {3}}));
+    for (const char* by : {"direct", "halving", "ring"})
+        for (const mode outer : {mode::root, mode::scatter}) {
+            std::vector<stage> stages = scatter_then_root(machine, by, "direct");
+            stages[1].how = outer;
+            const composition c = compose(machine, stages, 100, 1, 5);
+            for (const schedule& s : generate_all(c, collective::broadcast))
+                for (const instr& i : s.instrs) {
+                    EXPECT_FALSE(i.what == action::send && i.peer == 5) << by;
+                    if (s.rank == 5 && i.what != action::send) {
+                        EXPECT_EQ(i.what, action::copy) << by;
+                        EXPECT_EQ(i.src, (operand{buffer::send, i.dst.part})) << by;
+                    }
+                }
+        }
+}
+
+// With enough chunks in flight, the wire of the root is what limits a broadcast.
+TEST(root_forms, send_each_element_once_from_the_root_inside_its_node) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{8, 4}));
+    constexpr std::int64_t count = 8 * 16;
+    for (const char* by : {"direct", "halving", "ring"})
+        for (const int root : {0, 3, 31}) {
+            const composition c = compose(machine, scatter_then_root(machine, by, "chain"), count, 1, root);
+            std::int64_t inside = 0;
+            for (const instr& i : generate(c, collective::broadcast, root).instrs)
+                if (i.what == action::send && machine.shape.common_level(root, i.peer) == 0)
+                    inside += i.src.part.count();
+            EXPECT_EQ(inside, count) << by << ", root " << root;
+        }
+}
+
+// Without a root in them, groups scatter and gather nothing.
+TEST(root_forms, only_the_domains_of_the_root_scatter) {
+    const hierarchy machine = machine_of(tree({{2, 3}, {2}}));
+    const composition c = compose(machine, scatter_then_root(machine, "direct", "direct"), 12, 1, 3);
+    EXPECT_EQ(c.stages[0].groups[0].root(), group::no_root);
+    EXPECT_EQ(c.stages[0].groups[1].root(), 1);
+    for (const group& g : c.stages[1].groups) EXPECT_EQ(g.root(), 1);
+    group_proof proof;
+    EXPECT_FALSE(proof.find_fault(c));
+    for (const std::size_t stage : {0u, 1u}) {
+        composition wrong = c;
+        group& g = wrong.stages[stage].groups.back();
+        g = group(g.members(), g.shards(), 0, g.ordinal());
+        const auto fault = proof.find_fault(wrong);
+        ASSERT_TRUE(fault);
+        EXPECT_NE(fault->find("its root is position 0, but the call's is in position 1"), std::string::npos) << *fault;
+    }
+}
+
+// In shared memory each member reads its shard in the root's memory before the allgather; or the root reads the shards.
+TEST(root_forms, go_by_the_root_in_shared_memory) {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2, 2}));
+    std::vector<stage> stages = scatter_then_root(machine, "", "direct");
+    stages[0].provider = provider::shared_memory;
+    const composition c = compose(machine, stages, 8, 1, 1);
+    const capabilities can{.stages = ~0u, .domain = {0, 0, 1, 1}};
+    const auto stages_of = [&](collective what, int rank) {
+        std::vector<action> found;
+        for (const instr& i : lower(generate(c, what, rank, can, buffer::scratch), can).instrs)
+            if (is_stage(i.what)) found.push_back(i.what);
+        return found;
+    };
+    EXPECT_EQ(stages_of(collective::broadcast, 0), (std::vector{action::stage_scatter, action::stage_allgather}));
+    EXPECT_EQ(stages_of(collective::broadcast, 2), (std::vector{action::stage_allgather}));
+    EXPECT_EQ(stages_of(collective::reduce, 0), (std::vector{action::stage_reduce_scatter, action::stage_gather}));
+    EXPECT_EQ(stages_of(collective::reduce, 2), (std::vector{action::stage_reduce_scatter}));
+}
+
+}  // namespace
+}  // namespace terrace::detail::test

@@ -132,9 +132,9 @@ private:
 }  // namespace
 
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks) {
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks) {
     compiler made(machine, links, chunks);
-    const rank_schedules schedules(machine, how, what, count, slot_bytes);
+    const rank_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
     for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();
 }

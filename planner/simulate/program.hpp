@@ -63,6 +63,6 @@ inline constexpr std::int64_t most_simulated = 16'000'000;
 /// @param slot_bytes the longest vector that stages in shared memory accept   @param chunks how often the programs run
 /// @throws plan_error if `chunks` chunks have more than most_simulated steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, const link_loads& links, std::int64_t chunks);
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks);
 
 }  // namespace terrace::detail::sim

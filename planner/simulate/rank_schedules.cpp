@@ -1,5 +1,8 @@
 #include "planner/simulate/rank_schedules.hpp"
 
+#include <numeric>
+
+#include "base/index.hpp"
 #include "base/partition.hpp"
 #include "planner/devices.hpp"
 
@@ -17,9 +20,13 @@ std::vector<int> memory_domains(const hierarchy& machine) {
 namespace {
 
 // With root 0.
-collective_call call_of(const hierarchy& machine, collective what, std::int64_t count) {
+collective_call call_of(const hierarchy& machine, collective what, std::int64_t count, bool reproducible = false) {
     collective_call call{.what = what, .count = count, .element = element};
     if (has_blocks(what)) call.blocks = equal_blocks(machine.ranks(), count);
+    if (reproducible && goes_up(what)) {
+        call.tree.resize(at(machine.ranks()));
+        std::iota(call.tree.begin(), call.tree.end(), 0);
+    }
     return call;
 }
 
@@ -34,8 +41,8 @@ slicing slices_of(const hierarchy& machine, const rule& how, collective what, st
 }
 
 rank_schedules::rank_schedules(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                               std::int64_t slot_bytes)
-    : layout_(machine, how.stages, call_of(machine, what, count)),
+                               std::int64_t slot_bytes, bool reproducible)
+    : layout_(machine, how.stages, call_of(machine, what, count, reproducible)),
       can_{.domain = memory_domains(machine), .slot_bytes = static_cast<std::size_t>(slot_bytes)} {
     if (can_.domain.empty()) return;
     for (const action a : {action::stage_reduce_scatter, action::stage_allgather, action::stage_allreduce,

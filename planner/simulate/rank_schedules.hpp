@@ -25,7 +25,7 @@ class rank_schedules {
 public:
     /// @param count elements of the vector, or of each block
     rank_schedules(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                   std::int64_t slot_bytes);
+                   std::int64_t slot_bytes, bool reproducible = false);
 
     schedule of(int rank) const { return layout_.schedule_of(rank, can_); }
 

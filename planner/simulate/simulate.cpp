@@ -239,7 +239,7 @@ prepared_call prepare(const hierarchy& machine, const rule& how, collective what
     const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        return sim::programs_of(machine, how, what, elements, slot, loads, number);
+        return sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number);
     };
     prepared_call made{chunks, {.order = {chunks.chunks, lanes}}};
     if (chunks.chunks > 1) made.programs.full = programs(chunks.chunk, chunks.chunks);

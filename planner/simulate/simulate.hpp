@@ -36,7 +36,8 @@ struct simulation {
 
 struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
-    double burst = 0;  ///< bytes that the shaper of each network link passes at once: a full bucket of tokens
+    double burst = 0;           ///< bytes that the shaper of each network link passes at once: a full bucket of tokens
+    bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 

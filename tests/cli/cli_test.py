@@ -401,6 +401,12 @@ class Simulate(Command):
                                        "flat-ring", "--svg", "t.svg"))
         self.assertEqual(ring["shape"], "node+core:8 scatter ring")
 
+    def test_simulates_reproducible_reductions(self):
+        def messages(*asked):
+            return json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked))["messages"]
+        self.assertGreater(messages("--reproducible", "--algorithm", "flat-ring"), 0)
+        self.assertNotEqual(messages("--reproducible", "--algorithm", "flat-ring"), messages("--algorithm", "flat-ring"))
+
     def test_lets_bursts_pass(self):
         def time(*asked):
             return json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked))["simulated_s"]

@@ -185,7 +185,8 @@ int simulate_command::run() const {
     if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // a baseline as terrace-bench runs it
     const rule& how = plan.choose(what, bytes);
     simulation_options how_simulated{.slot_bytes = slot_bytes(plan),
-                                     .burst = static_cast<double>(size_of("--burst", burst, 0))};
+                                     .burst = static_cast<double>(size_of("--burst", burst, 0)),
+                                     .reproducible = reproducible};
     simulation s;
     try {
         progress_line line;

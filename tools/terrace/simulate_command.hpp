@@ -11,9 +11,10 @@ namespace terrace::detail {
 struct simulate_command {
     std::filesystem::path plan_file;
     call_options call;
-    std::string origin;       ///< of a baseline to run in place of the plan's rules; empty: those
-    std::string trace, svg;   ///< files to write; empty: none
-    std::string burst = "0";  ///< bytes that each network link's shaper lets pass at once
+    std::string origin;         ///< of a baseline to run in place of the plan's rules; empty: those
+    std::string trace, svg;     ///< files to write; empty: none
+    std::string burst = "0";    ///< bytes that each network link's shaper lets pass at once
+    bool reproducible = false;  ///< as with options::reproducible
     bool json = false;
     bool force = false;  ///< replaces files that Terrace did not write
 

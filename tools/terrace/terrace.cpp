@@ -188,6 +188,8 @@ void command_line::add_simulate() {
     command.add_option(
         "--burst", a.burst,
         "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
+    command.add_flag("--reproducible", a.reproducible,
+                     "reduce by one tree over the ranks, as options::reproducible does");
     command.add_flag("--json", a.json, "print the result as JSON");
     command.add_option("--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
     command.add_option("--svg", a.svg, "draw stages and link loads over time to this file");

@@ -138,7 +138,8 @@ public:
                      const gradient_options& o = {});
     gradient_reducer(gradient_reducer&&) noexcept;
     gradient_reducer& operator=(gradient_reducer&&) noexcept;
-    /// Local. Waits for calls in flight, if there are any.
+    /// Local. Waits for calls in flight, if there are any. The memory of a broken reducer is never freed, since a
+    /// network may still use it.
     ~gradient_reducer();
 
     /// Returns the gradient of a parameter: the caller's own memory, or its place in its bucket, which is zeroed at the

@@ -202,8 +202,4 @@ void bucket_set::restart() noexcept {
     started_ = completed_ = 0;
 }
 
-void bucket_set::abandon() noexcept {
-    new std::vector(std::move(memory_));  // never deleted
-}
-
 }  // namespace terrace::detail

@@ -57,8 +57,6 @@ public:
     const bucket_marks& marks() const noexcept { return marks_; }
     /// Forgets which buckets were started: for the next iteration.
     void restart() noexcept;
-    /// Leaves the memory to calls that may still use it, for the rest of the process: after a failure.
-    void abandon() noexcept;
 
 private:
     struct bucket {

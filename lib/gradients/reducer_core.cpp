@@ -61,10 +61,6 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
     end(false);
 }
 
-reducer_core::~reducer_core() {
-    if (broken_) buckets_.abandon();
-}
-
 const gradient_parameter& reducer_core::known(int parameter) const {
     if (parameter < 0 || parameter >= parameters())
         throw usage_error(fmt::format("gradient_reducer: there is no parameter {}; there are {}, numbered from 0",

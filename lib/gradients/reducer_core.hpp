@@ -23,7 +23,6 @@ class reducer_core {
 public:
     reducer_core(std::vector<communicator*> comms, std::vector<gradient_parameter> parameters,
                  const gradient_options& o);
-    ~reducer_core();
 
     // As gradient_reducer has them.
     void* gradient(int parameter, element_type type);
@@ -47,6 +46,7 @@ public:
     int buckets() const noexcept { return buckets_.size(); }
     int bucket_of(int parameter) const;
     int rebuilds() const noexcept { return rebuilds_; }
+    bool is_broken() const noexcept { return broken_; }
     const std::shared_ptr<int>& guards() const noexcept { return guards_; }
 
 private:

@@ -149,6 +149,34 @@ TEST(gradient_reducer, says_how_ranks_differ) {
     });
 }
 
+// The other rank does not come. What was in flight keeps its memory.
+TEST(gradient_reducer, is_broken_after_a_timeout) {
+    options o;
+    o.timeout = std::chrono::milliseconds(200);
+    std::atomic<int> refused{0};
+    const auto body = [&](communicator& comm) {
+        gradient_reducer reducer(comm, {floats("a", 1000), floats("b", 10)}, caps(0, 0));
+        for (int turn = 0; turn < 2; ++turn) {
+            for (int p : {1, 0}) reducer.ready(p);
+            reducer.finish();
+        }
+        if (comm.rank() == 1) return;  // and its communicator is gone
+        EXPECT_THROW(
+            {
+                for (int p : {1, 0}) reducer.ready(p);
+                reducer.finish();
+            },
+            error);
+        const char* message = "gradient_reducer: an earlier call failed, and the reducer is broken; make a new one";
+        refused += objection([&] { reducer.ready(0); }) == message;
+        refused += objection([&] { reducer.finish(); }) == message;
+        gradient_reducer other(std::move(reducer));
+        refused += objection([&] { other.poll(); }) == message;
+    };
+    EXPECT_NO_THROW(loopback::run(plan_of_all_collectives(machines_of_size(2).back()), body, o));
+    EXPECT_EQ(refused, 3);
+}
+
 // Which of them is long is no test's to say.
 TEST(gradient_statistics, add_up) {
     on_ranks(3, [](communicator& comm) {

@@ -1,19 +1,14 @@
-// Sparse gradients: rows of an embedding.
+// Sparse gradients: rows of an embedding. What comes out is the conformance suite's.
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <map>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "base/element_types.hpp"
-#include "base/index.hpp"
 #include "loopback/gradients.hpp"
 #include "support/allocations.hpp"
-#include "support/dice.hpp"
-#include "support/effort.hpp"
+#include "support/sparse_runs.hpp"
 
 namespace terrace::detail::test {
 
@@ -21,106 +16,7 @@ namespace {
 
 using numbers = std::vector<std::int64_t>;
 
-gradient_parameter embedding(std::string name, std::int64_t rows, std::int64_t row, element_type type) {
-    return {std::move(name), rows * row, type, nullptr, row};
-}
-
-// What one rank adds to an embedding in one iteration: rows that may repeat. The same on every rank that asks.
-template <class T>
-struct contribution {
-    numbers rows;
-    std::vector<T> values;
-};
-
-template <class T>
-contribution<T> contribution_of(std::uint64_t seed, int iteration, int rank, int ranks, const gradient_parameter& p) {
-    dice d(seed + 1000 * at(iteration) + 10 * at(rank) + static_cast<std::uint64_t>(p.row));
-    contribution<T> c;
-    const auto all = static_cast<std::size_t>(p.count / p.row);
-    const std::size_t few = d.coin() ? all / 8 : 2 * all;  // sparse, or not
-    for (std::size_t n = all == 0 ? 0 : d.below(few + 1); n > 0; --n)
-        c.rows.push_back(static_cast<std::int64_t>(d.below(all)));
-    for (std::size_t n = c.rows.size() * static_cast<std::size_t>(p.row); n > 0; --n)
-        c.values.push_back(static_cast<T>(static_cast<accumulator_t<T>>(static_cast<int>(d.below(3) - 1) * ranks)));
-    return c;
-}
-
-// Two embeddings between dense gradients, over some iterations, some of which are local. Returns wrong rows and values.
-template <class T>
-int wrong_rows(communicator& comm, std::uint64_t seed, int turns) {
-    dice shared(seed), own(seed + at(comm.rank()));
-    const std::vector parameters{
-        floats("first", 40), embedding("words", 64, 3, element_type_of<T>), floats("middle", 5),
-        embedding("places", shared.below(9) == 0 ? 0 : 20, 1, element_type_of<T>), floats("last", 7)};
-    gradient_options o = caps(shared.coin() ? 0 : 1000, 1000);
-    o.op = shared.coin() ? reduce_op::sum : reduce_op::avg;
-    o.dense_above = shared.coin() ? 0.3 : 0;
-    gradient_reducer reducer(comm, parameters, o);
-    int wrong = 0;
-    for (int iteration = 0, turn = 0; turn < turns; ++turn) {
-        const int first = iteration, last = first + static_cast<int>(shared.below(3));
-        for (; iteration <= last; ++iteration) {
-            std::optional<local_iterations> local;
-            if (iteration < last) local.emplace(reducer.no_sync());
-            std::vector<int> order{4, 3, 2, 1, 0};
-            std::swap(order[own.below(5)], order[own.below(5)]);
-            for (int p : order) {
-                if (parameters[at(p)].row == 0) {
-                    for (float& x : reducer.gradient<float>(p)) x = static_cast<float>(comm.rank());
-                    reducer.ready(p);
-                } else {
-                    const auto c = contribution_of<T>(seed, iteration, comm.rank(), comm.size(), parameters[at(p)]);
-                    reducer.ready(p, std::span(c.rows), std::span<const T>(c.values));
-                }
-            }
-            reducer.finish();
-        }
-        const int n = comm.size(), ranks_sum = n * (n - 1) / 2;
-        for (int p : {0, 2, 4})
-            for (float x : reducer.gradient<float>(p))
-                wrong += x != (o.op == reduce_op::sum ? static_cast<float>(ranks_sum) : static_cast<float>(n - 1) / 2);
-        for (int p : {1, 3}) {
-            const auto row = static_cast<std::size_t>(parameters[at(p)].row);
-            std::map<std::int64_t, std::vector<double>> oracle;
-            for (int i = first; i <= last; ++i)
-                for (int r = 0; r < n; ++r) {
-                    const auto c = contribution_of<T>(seed, i, r, n, parameters[at(p)]);
-                    for (std::size_t k = 0; k < c.values.size(); ++k) {
-                        auto& sum = oracle[c.rows[k / row]];
-                        sum.resize(row);
-                        sum[k % row] += static_cast<double>(static_cast<accumulator_t<T>>(c.values[k]));
-                    }
-                }
-            const gradient_rows<T> seen = reducer.rows<T>(p);
-            wrong += seen.rows.size() != oracle.size() || seen.values.size() != row * oracle.size();
-            std::size_t k = 0;
-            for (const auto& [number, sum] : oracle) {
-                if (k >= seen.rows.size()) break;
-                wrong += seen.rows[k] != number;
-                for (std::size_t i = 0; i < row; ++i)
-                    wrong += static_cast<double>(static_cast<accumulator_t<T>>(seen.values[k * row + i])) !=
-                             sum[i] / (o.op == reduce_op::avg ? n : 1);
-                ++k;
-            }
-        }
-    }
-    return wrong;
-}
-
 }  // namespace
-
-TEST(sparse_gradients, are_exact) {
-    const int runs = share("random runs of sparse gradients", 60, 6);
-    for (int n = 0; n < runs; ++n)
-        for (int ranks : {1, 2, 3, 8}) {
-            std::atomic<int> wrong{0};
-            const std::uint64_t s = seed() + static_cast<std::uint64_t>(100 * n + ranks);
-            on_ranks(ranks, [&](communicator& comm) {
-                wrong += n % 2 == 0 ? wrong_rows<float>(comm, s, 6) : wrong_rows<float16>(comm, s, 6);
-            });
-            ASSERT_EQ(wrong, 0) << ranks << " ranks, seed " << s;
-        }
-}
 
 TEST(sparse_gradients, are_dense_where_many_rows_are_in_use) {
     on_ranks(4, [](communicator& comm) {

@@ -160,7 +160,7 @@ private:
             if (size == 1) continue;
             made_.largest = std::max(made_.largest, size);
             made_.steps_up = std::max(made_.steps_up, steps_of(made_.by->up(made_.how), size));
-            if (!asked_.tree.empty()) made_.steps_up = std::max(made_.steps_up, size);  // tree_stages::exchange
+            if (!asked_.tree.empty()) made_.steps_up = std::max(made_.steps_up, 2 * size);  // tree_stages::exchange
             made_.steps_down = std::max(made_.steps_down, steps_of(made_.by->down(made_.how), size));
             if (made_.how != mode::scatter) continue;
             for (const algorithm::generator emit : {made_.by->scatter, made_.by->gather})

@@ -17,9 +17,9 @@ action own_action(mode how) {
                                 : action::stage_allreduce;
 }
 
-// The part of the group's elements whose owner a position becomes.
-range part_for(const group& g, mode how, int position) {
-    if (how == mode::scatter) return g.shard(position);
+// The part of the group's elements that a position combines.
+range part_for(const group& g, mode how, bool by_shards, int position) {
+    if (how == mode::scatter || by_shards) return g.shard(position);
     if (how == mode::root && g.wrapped(position) != g.root()) return {g.whole().begin, g.whole().begin};
     return g.whole();
 }
@@ -90,8 +90,13 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     const domain& d = domain_of(s, g);
     const std::vector<plane>& from_planes = planes_before(s);
     const std::vector<plane>& to_planes = planes_after(s, g);
-    const range mine = part_for(g, s.how, g.position());
     const auto held_by = [&](int position) -> const nodes& { return d.before.at(s.domains[at(g.rank(position))]); };
+    // Where all are to have everything: each combines everything, or its shard for all, whatever moves fewer bytes.
+    std::size_t held = 0;
+    for (int position = 0; position < g.size(); ++position) held += held_by(position).size();
+    const std::size_t members = at(g.size());
+    const bool by_shards = s.how == mode::replicate && held + members * d.after.size() < members * held;
+    const range mine = part_for(g, s.how, by_shards, g.position());
     // What is combined with nothing here goes straight to its plane.
     const auto place_of = [&](tree_node n) {
         const auto stays = std::find(d.after.begin(), d.after.end(), n);
@@ -103,7 +108,7 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     for (std::size_t j = 0; j < own.size(); ++j) pieces.push_back({own[j], in_plane(from_planes[j], mine)});
     for (int distance = 1; distance < g.size(); ++distance) {
         out_.next_step();
-        const range theirs = part_for(g, s.how, g.position() + distance);
+        const range theirs = part_for(g, s.how, by_shards, g.position() + distance);
         for (std::size_t j = 0; j < own.size(); ++j)
             out_.send(g.rank(g.position() + distance), in_plane(from_planes[j], theirs));
         for (const tree_node n : held_by(g.position() - distance)) {
@@ -118,6 +123,13 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
         while (end < pieces.size() && pieces[end].node.begin < d.after[q].end) ++end;
         combine(in_plane(to_planes[q], mine), d.after[q], std::span(pieces).subspan(first, end - first));
         first = end;
+    }
+    for (int distance = 1; by_shards && distance < g.size(); ++distance) {
+        out_.next_step();
+        for (const plane& p : to_planes) {
+            out_.send(g.rank(g.position() + distance), in_plane(p, mine));
+            out_.recv(g.rank(g.position() - distance), in_plane(p, g.shard(g.position() - distance)));
+        }
     }
 }
 

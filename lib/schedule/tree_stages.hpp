@@ -16,7 +16,7 @@ namespace terrace::detail {
 /// largest nodes that are complete inside the domain. The owner of an element has all of them. Partial result j of
 /// element i lies at element i of plane j, which is the vector where there is one partial result, and scratch else.
 /// In a stage each member sends its partial results of the elements that another is to own to that one, which combines
-/// them by the tree.
+/// them by the tree. Where all are to have everything, each may combine its shard, and then sends that to the others.
 class tree_stages {
 public:
     /// @param c a composition for a tree, of a rank that `can` do stages of its transport
@@ -25,7 +25,7 @@ public:
     /// True if the stage may hand the group over to its provider, whose one reduction of all members in their order is
     /// the tree's. All members come to the same answer.
     bool may_hand_over(const composed_stage& s, const group& g);
-    /// Emits the rank's part of a group's stage, as the members see it: g.size() steps.
+    /// Emits the rank's part of a group's stage, as the members see it: fewer than 2 * g.size() steps.
     void exchange(const composed_stage& s, const group& g);
     /// Follows the last group of a stage.
     void end_stage(const composed_stage& s);

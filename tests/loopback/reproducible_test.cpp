@@ -138,11 +138,12 @@ TEST(reproducible, bits_do_not_depend_on_the_plan) {
                         comm.reduce(mine.data(), result.data(), count, type, 5, by);
                         if (me == 5) expect(result, 0, count);
                     }
-                    // Vectors that are joined, or cut in two, have the same bits.
-                    const std::size_t half = static_cast<std::size_t>(count / 2) * size_of(type);
-                    comm.allreduce(mine.data(), result.data(), count / 2, type, by);
-                    comm.allreduce(mine.data() + half, result.data() + half, count - count / 2, type, by);
-                    expect(result, 0, count);
+                    if (n % 5 == 0) {  // vectors that are joined, or cut in two, have the same bits
+                        const std::size_t half = static_cast<std::size_t>(count / 2) * size_of(type);
+                        comm.allreduce(mine.data(), result.data(), count / 2, type, by);
+                        comm.allreduce(mine.data() + half, result.data() + half, count - count / 2, type, by);
+                        expect(result, 0, count);
+                    }
                     if (s.how == mode::scatter) {
                         comm.reduce_scatter(mine.data(), result.data(), block, type, by);
                         expect(result, me * block, block);
@@ -151,7 +152,7 @@ TEST(reproducible, bits_do_not_depend_on_the_plan) {
             },
             reproducible());
         EXPECT_EQ(wrong, 0) << s.name;
-        EXPECT_GE(results, ranks * 2 * static_cast<int>(pairs.size())) << s.name;
+        EXPECT_GE(results, ranks * static_cast<int>(pairs.size())) << s.name;
     }
 }
 

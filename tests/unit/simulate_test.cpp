@@ -213,15 +213,17 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
 TEST(simulate, reproducible_reductions_move_partial_results) {
     for (const auto& [ranks, times] : {std::pair{3, 1.5}, {4, 1.0}}) {
         const hierarchy h = network(tree::uniform(std::vector{ranks, 2}));
-        const rule r = rule_of({{{0}, ranks, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "direct"}});
-        const auto load = [&](bool reproducible) {
-            double most = 0;
-            for (const link_load& l :
-                 simulate(h, r, collective::allreduce, 6 * mib, {.reproducible = reproducible}).links)
-                if (l.row == 1) most = std::max(most, l.bytes);
-            return most;
-        };
-        EXPECT_NEAR(load(true), times * load(false), 1e-3 * load(true)) << ranks;
+        for (const mode how : {mode::scatter, mode::replicate}) {
+            const rule r = rule_of({{{0}, ranks, mode::scatter, "direct"}, {{1}, 2, how, "direct"}});
+            const auto load = [&](bool reproducible) {
+                double most = 0;
+                for (const link_load& l :
+                     simulate(h, r, collective::allreduce, 6 * mib, {.reproducible = reproducible}).links)
+                    if (l.row == 1) most = std::max(most, l.bytes);
+                return most;
+            };
+            EXPECT_NEAR(load(true), times * load(false), 1e-3 * load(true)) << ranks << ' ' << to_string(how);
+        }
     }
 }
 

@@ -39,7 +39,7 @@ constexpr std::array<baseline_row, 5> rows{{
     {"flat-ring", "flat-chain", true, false, message_graph::one_neighbour, message_graph::one_neighbour},
     {"flat-rings", "flat-chains", true, false, message_graph::node_rings, message_graph::node_rings, true},
     {"two-level", "two-level", true, true, message_graph::one_neighbour, message_graph::tree},
-    {"two-level-nics", "two-level-nics", true, true, message_graph::one_neighbour, {}, true},
+    {"two-level-nics", "two-level-nics", true, true, message_graph::one_neighbour, message_graph::tree, true},
     {"central", "central", false, false, {}, message_graph::all_at_once},
 }};
 

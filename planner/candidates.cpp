@@ -49,13 +49,21 @@ bool may_pay(const algorithm& a, collective what) { return !a.passes_on || has_r
 
 bool exchanges_with_too_many(const stage& s) { return crowds(*find_algorithm(s), s.group); }
 
+// Shares of one stage of a shape.
+struct unequal {
+    std::size_t number = 0;
+    std::vector<int> shares = {};
+};
+
 class searcher {
 public:
     searcher(pricer& prices, collective what) : prices_(prices), machine_(prices.machine()), what_(what) {}
 
     std::vector<priced_candidate> run() {
         add_baselines();
-        const std::vector<int> shares = what_ == collective::allreduce ? unequal_shares(machine_) : std::vector<int>{};
+        const bool may_differ = what_ == collective::allreduce;
+        const std::vector<int> by_links = may_differ ? shares_by_links(machine_) : std::vector<int>{};
+        const std::vector<int> by_nics = may_differ ? shares_by_nics(machine_) : std::vector<int>{};
         const std::vector<shape> shapes = shapes_of(machine_);
         const std::size_t finest = stages_of_finest(shapes);
         for (const shape& s : shapes) {
@@ -63,7 +71,10 @@ public:
             if (found_.size() > policy.most_candidates && !is_finest) continue;
             for (const std::vector<mode>& modes : modes_of(s, what_)) {
                 add(s, modes);
-                if (!shares.empty() && ends_with_top(s) && modes.back() == mode::scatter) add(s, modes, shares);
+                if (!by_links.empty() && ends_with_top(s) && modes.back() == mode::scatter)
+                    add(s, modes, {s.size() - 1, by_links});
+                if (!by_nics.empty() && begins_with_node(s) && modes.front() == mode::scatter)
+                    add(s, modes, {0, by_nics});
             }
         }
         return std::move(found_);
@@ -94,12 +105,16 @@ private:
         return !s.back().split && s.back().levels == std::vector{machine_.depth() - 1};
     }
 
+    bool begins_with_node(const shape& s) const {
+        return !s.front().split && static_cast<int>(s.front().levels.size()) == machine_.node_levels();
+    }
+
     // Adds a shape with the best algorithm of each stage by itself, at every size: that gives few combinations, and
     // none that is best is far from one of them.
-    void add(const shape& s, const std::vector<mode>& modes, const std::vector<int>& shares = {}) {
+    void add(const shape& s, const std::vector<mode>& modes, const unequal& u = {}) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
-        stages.back().shares = shares;
+        stages[u.number].shares = u.shares;
         const std::vector<options> choices = prices_.price_options(stages);
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> tried;

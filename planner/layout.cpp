@@ -33,6 +33,12 @@ void join(std::vector<double>& cuts, const std::vector<double>& more) {
 
 }  // namespace
 
+double layout::scattered_before(int position, int positions) const {
+    if (shares.empty()) return static_cast<double>(position) / positions;
+    const auto upto = [&](int end) { return std::accumulate(shares.begin(), shares.begin() + end, 0.0); };
+    return upto(position) / upto(static_cast<int>(shares.size()));
+}
+
 std::string key_of_layout(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
@@ -173,6 +179,7 @@ void sampler::add_tiers(layout& l, const stage& s) const {
         for (const int level : s.levels) l.tiers.push_back({level, 1, 0});
     l.to = static_cast<int>(l.tiers.size());
     l.how = s.how;
+    l.shares = s.shares;
 }
 
 const layout& sampler::lay_out(std::span<const stage> stages) { return make(stages).what; }
@@ -215,8 +222,9 @@ double sampler::share_before(const layout& l, int rank) const {
     for (const layout* w = l.before; w != nullptr; w = w->before) {
         if (w->how == mode::replicate) continue;
         const auto [begin, end] = positions_of(*w, domain_at(*w, w->to, rank));
-        if (w->how == mode::scatter) share /= end - begin;
-        else if (domain_at(*w, w->from, rank) != begin) return 0;
+        const int position = domain_at(*w, w->from, rank) - begin;
+        if (w->how == mode::scatter) share *= w->scattered_to({position, 1}, end - begin);
+        else if (position != 0) return 0;
     }
     return share;
 }
@@ -266,11 +274,11 @@ std::vector<std::pair<double, double>> sampler::pieces_of(laid_out& l, std::size
 // Returns the vectors that the rank's domain of each height holds after the stage.
 std::vector<double> sampler::weight_after(const layout& w, const sample_place& p) {
     std::vector<double> weight = p.below;
-    const double whole = weight.back(), n = p.positions;
+    const double whole = weight.back(), own = w.scattered_to({p.position, 1}, p.positions);
     const bool is_root = p.position == 0;
-    for (double& each : weight) each = w.how == mode::scatter ? each / n : w.how == mode::root && !is_root ? 0 : each;
+    for (double& each : weight) each = w.how == mode::scatter ? each * own : w.how == mode::root && !is_root ? 0 : each;
     const auto add_block = [&](const sample_place::block& b) {
-        weight.push_back(w.how == mode::scatter ? whole * b.positions / n
+        weight.push_back(w.how == mode::scatter ? whole * w.scattered_to(b, p.positions)
                          : w.how == mode::root  ? (b.first == 0 ? whole : 0)
                                                 : whole * b.positions);
     };
@@ -287,9 +295,9 @@ void sampler::put(laid_out& l, std::size_t sample) {
     for (const auto& [low, high] : held) p.largest = std::max(p.largest, high - low);
     if (l.what.how == mode::scatter)
         for (auto& [low, high] : held) {
-            const double part = (high - low) / p.positions;
-            low += part * p.position;
-            high = low + part;
+            const double all = high - low, first = low;
+            low = first + all * l.what.scattered_before(p.position, p.positions);
+            high = first + all * l.what.scattered_before(p.position + 1, p.positions);
         }
     if (l.what.how == mode::root && p.position > 0) held.clear();
     l.held.push_back(std::move(held));
@@ -323,7 +331,7 @@ const sampler::cuts& sampler::cuts_after(laid_out& l, int domain) {
     const int parts = end - begin;
     for (std::size_t i = 0; i + 1 < before->size(); ++i)
         for (int part = 0; part < parts; ++part)
-            made.push_back((*before)[i] + ((*before)[i + 1] - (*before)[i]) * part / parts);
+            made.push_back((*before)[i] + ((*before)[i + 1] - (*before)[i]) * l.what.scattered_before(part, parts));
     made.push_back(1);
     return made;
 }

@@ -50,8 +50,17 @@ struct layout {
     std::vector<tier> tiers;  ///< by height
     int from = 0, to = 0;     ///< heights of the last stage's positions and of its domains
     mode how = mode::scatter;
+    std::vector<int> shares = {};      ///< stage::shares of the last stage
     const layout* before = nullptr;    ///< of the stages before the last one
     std::vector<sample_place> places;  ///< in the last stage, by sample
+
+    /// Returns how much of its data a domain of the last stage has scattered once a position has its part: from 0,
+    /// before position 0, to 1.
+    double scattered_before(int position, int positions) const;
+    /// Returns the part of a domain's data that consecutive positions get in mode scatter.
+    double scattered_to(const sample_place::block& b, int positions) const {
+        return scattered_before(b.first + b.positions, positions) - scattered_before(b.first, positions);
+    }
 };
 
 /// Returns the same text for stages with the same layout, and for no others.

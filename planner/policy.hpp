@@ -82,6 +82,8 @@ struct planner_policy {
     std::size_t most_candidates = 2000;
     /// Shares of unequal siblings are multiples of a part this small: 1 / 60 divides by 2 to 6, 10, 12, 15, 20 and 30.
     double share_parts = 60;
+    /// Those of ranks with unequal NICs are multiples of such a part of the largest.
+    double share_steps = 12;
     /// The stage inside the node of a two-level baseline is the fastest one at this size, where such schemes are in
     /// use: it is one algorithm, not one per size [B].
     double two_level_size = 1 << 20;

@@ -2,13 +2,32 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
+#include "base/index.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
 
-std::vector<int> unequal_shares(const hierarchy& machine) {
+namespace {
+
+// Returns integers in the same proportions, rounded to multiples of a unit, or nothing if all are equal.
+std::vector<int> rounded(const std::vector<double>& parts, double unit) {
+    std::vector<int> shares;
+    int common = 0;
+    for (const double part : parts) {
+        shares.push_back(static_cast<int>(std::lround(part / unit)));
+        common = std::gcd(common, shares.back());
+    }
+    if (common == 0 || std::equal(shares.begin() + 1, shares.end(), shares.begin())) return {};
+    for (int& share : shares) share /= common;
+    return shares;
+}
+
+}  // namespace
+
+std::vector<int> shares_by_links(const hierarchy& machine) {
     const int n = machine.shape.members(machine.depth() - 1);
     const std::vector<double>& rates = machine.levels.back().rates;
     if (rates.empty() || n < 3) return {};
@@ -16,16 +35,21 @@ std::vector<int> unequal_shares(const hierarchy& machine) {
     const double limit = std::max(2 * (n - 1) / sum, 1 / *std::min_element(rates.begin(), rates.end()));
     std::vector<double> parts;
     for (const double rate : rates) parts.push_back(std::max(0.0, (limit * rate - 1) / (n - 2)));
-    const double all = std::accumulate(parts.begin(), parts.end(), 0.0);
-    std::vector<int> shares;
-    int common = 0;
-    for (const double part : parts) {
-        shares.push_back(static_cast<int>(std::lround(policy.share_parts * part / all)));
-        common = std::gcd(common, shares.back());
+    return rounded(parts, std::accumulate(parts.begin(), parts.end(), 0.0) / policy.share_parts);
+}
+
+std::vector<int> shares_by_nics(const hierarchy& machine) {
+    const nic_set& nics = machine.nics;
+    const std::vector<int> sizes = machine.node_sizes();
+    if (nics.empty() || std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) return {};
+    std::vector<int> ranks_on(at(nics.count()));
+    for (const int nic : nics.of_rank) ++ranks_on[at(nic)];
+    std::vector<double> least(at(sizes.front()), std::numeric_limits<double>::infinity());
+    for (int rank = 0; rank < machine.ranks(); ++rank) {
+        double& rate = least[at(rank % sizes.front())];
+        rate = std::min(rate, nics.rate(nics.of(rank)) / ranks_on[at(nics.of(rank))]);
     }
-    if (common == 0) return {};
-    for (int& share : shares) share /= common;
-    return shares;
+    return rounded(least, *std::max_element(least.begin(), least.end()) / policy.share_steps);
 }
 
 }  // namespace terrace::detail

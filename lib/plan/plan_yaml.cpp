@@ -162,8 +162,8 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
     }
     if (stages.empty()) list.fail("a rule needs at least one stage");
     for (std::size_t s = 0; s < stages.size(); ++s)
-        if (!stages[s].shares.empty() && (what != collective::allreduce || s + 1 < stages.size()))
-            list.items()[s].at("shares").fail("shares belong to the outermost stage of allreduce");
+        if (!stages[s].shares.empty() && what != collective::allreduce)
+            list.items()[s].at("shares").fail("shares belong to stages of allreduce");
     try {
         const tree shape = stage_tree(machine, stages);
         for (std::size_t s = 0; s < stages.size(); ++s) {

@@ -52,9 +52,9 @@ public:
             throw stage_error(number, fmt::format("stages[{}]: {}", number, why));
         };
         if (s.how != mode::scatter) bad(fmt::format("shares require mode scatter, not {}", to_string(s.how)));
-        if (sizes.size() != 1) bad("shares belong to the outermost stage, that of the whole machine");
-        if (s.shares.size() != static_cast<std::size_t>(sizes.front()))
-            bad(fmt::format("{} shares for a group of {}", s.shares.size(), sizes.front()));
+        for (const int size : sizes)
+            if (s.shares.size() != static_cast<std::size_t>(size))
+                bad(fmt::format("{} shares for a group of {}", s.shares.size(), size));
         if (std::all_of(s.shares.begin(), s.shares.end(), [](int share) { return share == 0; }))
             bad("all shares are 0; at least one must be positive");
     }

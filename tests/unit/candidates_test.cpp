@@ -35,9 +35,9 @@ TEST(shapes, keep_merge_and_split_levels) {
 }
 
 TEST(unequal_shares, give_less_to_slow_links) {
-    EXPECT_TRUE(unequal_shares(two_nodes()).empty());
-    EXPECT_EQ(unequal_shares(unequal_links(62.5e6)), (std::vector{1, 1, 0}));
-    EXPECT_TRUE(unequal_shares(unequal_links(125e6)).empty()) << "alike";
+    EXPECT_TRUE(shares_by_links(two_nodes()).empty());
+    EXPECT_EQ(shares_by_links(unequal_links(62.5e6)), (std::vector{1, 1, 0}));
+    EXPECT_TRUE(shares_by_links(unequal_links(125e6)).empty()) << "alike";
 }
 
 // ---- candidates -----------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ TEST(candidates, weigh_unequal_links) {
             programs.push_back(lower(s, {}));
         EXPECT_EQ(find_fault(programs), std::nullopt) << count;
     }
-    // Shares belong to the outermost stage, one for each sibling.
+    // One share for each sibling.
     const auto refused = [&](std::vector<stage> stages) { EXPECT_THROW(stage_tree(h, stages), stage_error); };
     std::vector<stage> stages = chosen.stages;
     stages.back().shares = {1, 1};

@@ -7,9 +7,14 @@
 #include <gtest/gtest.h>
 
 #include "machine/hierarchy_yaml.hpp"
+#include "plan/plan_yaml.hpp"
 #include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
+#include "planner/unequal_shares.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/lower.hpp"
+#include "schedule/verify.hpp"
 #include "support/planner_machines.hpp"
 
 namespace terrace::detail::test {
@@ -137,6 +142,33 @@ TEST(nic_prices, rows_have_names) {
     EXPECT_EQ(rows.text(3), "spine of rack");
     EXPECT_EQ(rows.members(3), 4);
     EXPECT_EQ(link_rows(two_nodes()).count(), 2);
+}
+
+// One of eight NICs is at half its rate: its rank, and the one at its place in the other node, get half as much as
+// others.
+TEST(nic_prices, plans_spare_a_slow_nic) {
+    const hierarchy h = with_nics(two_nodes(),
+                                  "{count: 4, bandwidth: [250 Mbit/s, 250 Mbit/s, 125 Mbit/s, 250 Mbit/s, "
+                                  "250 Mbit/s, 250 Mbit/s, 250 Mbit/s, 250 Mbit/s]}");
+    EXPECT_EQ(shares_by_nics(h), (std::vector{2, 2, 1, 2}));
+    EXPECT_TRUE(shares_by_nics(four_nics()).empty());
+    const plan_data plan = make_plan("m", h);
+    const rule& chosen = plan.choose(collective::allreduce, 32 * mib);
+    EXPECT_EQ(chosen.stages.front().shares, (std::vector{2, 2, 1, 2}));
+    EXPECT_EQ(parse_plan(plan.text, "m.yaml").choose(collective::allreduce, 32 * mib).stages, chosen.stages);
+    rule equal = chosen;
+    equal.stages.front().shares.clear();
+    const auto time = [&](const rule& r) { return simulate(h, r, collective::allreduce, 32 * mib).time; };
+    EXPECT_LT(time(chosen), limit(h, 32 * mib) / 0.95);
+    EXPECT_GT(time(equal), limit(h, 32 * mib) / 0.6);
+    EXPECT_NEAR(predict(h, chosen.stages, 32 * mib, chosen.lanes, chosen.chunk).time, time(chosen), 0.1 * time(chosen));
+
+    for (const std::int64_t count : {0, 1, 7, 1000}) {
+        std::vector<schedule> programs;
+        for (const schedule& s : generate_all(compose(h, chosen.stages, count, 16), collective::allreduce))
+            programs.push_back(lower(s, {}));
+        EXPECT_EQ(find_fault(programs), std::nullopt) << count;
+    }
 }
 
 }  // namespace

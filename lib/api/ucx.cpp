@@ -16,6 +16,7 @@
 #include "api/connect.hpp"
 #include "api/core.hpp"
 #include "api/environment.hpp"
+#include "api/nic_interface.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/pmix/pmix_module.hpp"
 #include "transport/store_bootstrap.hpp"
@@ -66,16 +67,18 @@ std::set<std::string> interfaces() {
     return names;
 }
 
-// Where UCX listens: on loopback if all ranks are on one node, on the interfaces of IP where the plan's nodes meet over
-// Ethernet, else where it likes to.
+// Where UCX listens: on loopback if all ranks are on one node; where the plan's nodes meet over Ethernet, on the
+// interface of the rank's NIC if the plan has NICs, else on all interfaces of IP; otherwise where it likes to.
 std::string devices_for(const plan& p, team& ranks) {
     const std::vector<int> nodes = ranks.nodes();
     if (std::all_of(nodes.begin(), nodes.end(), [](int node) { return node == 0; })) return "lo";
     const std::vector<level>& levels = data_of(p).machine.levels;
     const bool ethernet =
         std::none_of(levels.begin(), levels.end(), [](const level& l) { return l.medium == fabric::infiniband; });
+    if (!ethernet) return "";
     const std::set<std::string> names = interfaces();
-    return ethernet ? fmt::format("{}", fmt::join(names, ",")) : "";
+    const std::string own = interface_of(data_of(p).machine.nics, ranks.rank(), {names.begin(), names.end()});
+    return own.empty() ? fmt::format("{}", fmt::join(names, ",")) : own;
 }
 
 // What Terrace prefers, unless the user has said otherwise in UCX's own variables.
@@ -92,7 +95,11 @@ communicator create_by(team all, const options& o, const Plan&... p) {
     const int rank = all.rank();
     planned with = connect({std::move(net), std::make_shared<posix_regions>(), std::move(all)}, p..., o);
     const std::vector<std::string> environment = process_environment();
-    prefer(*settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices_for(with.by, with.net.ranks));
+    const std::string devices = devices_for(with.by, with.net.ranks);
+    prefer(*settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);
+    // Where it is interfaces of IP, other transports of UCX are opened in vain: that takes a third of creation.
+    if (!devices.empty() && value_in(environment, "UCX_NET_DEVICES") == nullptr)
+        prefer(*settings, environment, "UCX_TLS", "TLS", "tcp,self");
     prefer(*settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
     prefer(*settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
     return make_communicator(with.by, std::move(with.net), rank, o);

@@ -13,6 +13,7 @@
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/arguments.hpp"
+#include "tools/terrace/connections.hpp"
 #include "tools/terrace/picture.hpp"
 #include "tools/terrace/program_listing.hpp"
 #include "tools/terrace/proof.hpp"
@@ -145,6 +146,10 @@ void print_program(const plan_data& plan, collective what, const rule& chosen, s
 int explain_command::run() const {
     const std::int64_t bytes = call.size();
     const plan_data plan = read_runnable_plan(plan_file);
+    if (connections) {
+        say_text(connections_text(plan));
+        return 0;
+    }
     const collective what = call.what();
     const rule& chosen = plan.choose(what, bytes);
     if (rank) {

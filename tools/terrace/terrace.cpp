@@ -163,16 +163,22 @@ void command_line::add_explain() {
     add_call_options(command, a.call);
     CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
     CLI::Option* dot = command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
-    command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
-        ->check(CLI::NonNegativeNumber)
+    CLI::Option* rank =
+        command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
+            ->check(CLI::NonNegativeNumber)
+            ->excludes(svg)
+            ->excludes(dot);
+    command.add_flag("--connections", a.connections, "print how many ranks each one exchanges messages with")
         ->excludes(svg)
-        ->excludes(dot);
+        ->excludes(dot)
+        ->excludes(rank);
     command.footer(
         "Examples:\n"
         "  terrace explain cluster.plan.yaml\n"
         "  terrace explain cluster.plan.yaml --bytes 8K\n"
         "  terrace explain cluster.plan.yaml --collective broadcast\n"
         "  terrace explain cluster.plan.yaml --bytes 4K --rank 0\n"
+        "  terrace explain cluster.plan.yaml --connections\n"
         "  terrace explain cluster.plan.yaml --svg");
 }
 

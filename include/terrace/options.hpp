@@ -42,8 +42,8 @@ struct TERRACE_API options {
     bool shared_memory = true;
 
     /// True if results have the same bits whatever the plan, the transport, and how vectors are joined: each element is
-    /// reduced by one tree over the ranks (docs/explanation/reproducible.md). For buffers of the host. Costs up to
-    /// twice the time.
+    /// reduced by one tree over the ranks (docs/explanation/reproducible.md). For buffers of the host. That page
+    /// says what it costs.
     bool reproducible = false;
 
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most

@@ -155,6 +155,7 @@ void builder::repeat(const schedule& from, const instr& i) {
     instr& made = emit(i.what, i.peer);
     made.dst = i.dst;
     made.src = original(i.src);
+    made.completes = i.completes;
     if (i.sources > 0) {
         made.first_source = static_cast<std::uint32_t>(out_.sources.size());
         made.sources = i.sources;
@@ -163,7 +164,6 @@ void builder::repeat(const schedule& from, const instr& i) {
     if (is_stage(i.what)) {
         made.peer = static_cast<int>(out_.groups.size());
         made.channel = i.channel;
-        made.completes = i.completes;
         made.by = i.by;
         out_.groups.push_back(from.groups[static_cast<std::size_t>(i.peer)]);
     }

@@ -57,6 +57,8 @@ public:
     void reduce(place dst, std::initializer_list<place> sources) {
         reduce(dst, std::span<const place>(sources.begin(), sources.size()));
     }
+    /// Says that the last instruction, a reduction, completes a sum that another rank is to own.
+    void completes_for_another() noexcept { out_.instrs.back().completes = true; }
     /// Hands a stage of a group over to a provider. If the stage delivers, its result goes straight to recv.
     void hand_over(provider by, action stage, const group& g);
     /// Copies to recv what is not there yet of a vector that is at home in scratch.

@@ -91,11 +91,7 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     const std::vector<plane>& from_planes = planes_before(s);
     const std::vector<plane>& to_planes = planes_after(s, g);
     const auto held_by = [&](int position) -> const nodes& { return d.before.at(s.domains[at(g.rank(position))]); };
-    // Where all are to have everything: each combines everything, or its shard for all, whatever moves fewer bytes.
-    std::size_t held = 0;
-    for (int position = 0; position < g.size(); ++position) held += held_by(position).size();
-    const std::size_t members = at(g.size());
-    const bool by_shards = s.how == mode::replicate && held + members * d.after.size() < members * held;
+    const bool by_shards = combines_shards(s, g);
     const range mine = part_for(g, s.how, by_shards, g.position());
     // What is combined with nothing here goes straight to its plane.
     const auto place_of = [&](tree_node n) {
@@ -124,13 +120,30 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
         combine(in_plane(to_planes[q], mine), d.after[q], std::span(pieces).subspan(first, end - first));
         first = end;
     }
-    for (int distance = 1; by_shards && distance < g.size(); ++distance) {
+    if (!by_shards) return;
+    const bool completes = d.after.front().length() == c_.ranks;
+    if (completes && s.how == mode::root && !mine.empty()) out_.completes_for_another();
+    const auto gets_all = [&](int position) { return s.how == mode::replicate || g.wrapped(position) == g.root(); };
+    for (int distance = 1; distance < g.size(); ++distance) {
         out_.next_step();
         for (const plane& p : to_planes) {
-            out_.send(g.rank(g.position() + distance), in_plane(p, mine));
-            out_.recv(g.rank(g.position() - distance), in_plane(p, g.shard(g.position() - distance)));
+            if (gets_all(g.position() + distance)) out_.send(g.rank(g.position() + distance), in_plane(p, mine));
+            if (gets_all(g.position()))
+                out_.recv(g.rank(g.position() - distance), in_plane(p, g.shard(g.position() - distance)));
         }
     }
+}
+
+// Where all or one are to have everything, these combine everything, or each member its shard for them: whatever moves
+// fewer bytes to them, all together.
+bool tree_stages::combines_shards(const composed_stage& s, const group& g) {
+    if (s.how == mode::scatter) return false;
+    const domain& d = domain_of(s, g);
+    std::size_t held = 0;
+    for (const int member : g.members()) held += d.before.at(s.domains[at(member)]).size();
+    if (s.how == mode::root) held -= d.before.at(s.domains[at(g.rank(g.root()))]).size();
+    const std::size_t members = at(g.size()), others = s.how == mode::root ? members - 1 : members;
+    return held + others * d.after.size() < members * held;
 }
 
 // One reduction where its tree over the pieces is the tree; else one for each half.

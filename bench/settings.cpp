@@ -69,7 +69,7 @@ std::string footer() {
     for (const backend_kind& kind : backend_kinds()) text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
     return text + R"(
 BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are counted as nccl-tests do: those of the
-larger buffer, of reduce_scatter and allgather all blocks together, each a multiple of 16 bytes.
+larger buffer, of all its blocks together where there are blocks, each a multiple of 16 bytes.
 
 Examples:
   mpirun -np 8 terrace-bench --plan plan.yaml
@@ -77,7 +77,7 @@ Examples:
   mpirun -np 8 terrace-bench --plan plan.yaml --algorithms hierarchical,mpi -b 1K -e 64M -f 8 --json out.json
       the plan against MPI, kept as JSON
   mpirun -np 8 terrace-bench --plan plan.yaml --collective all -b 8M -n 15
-      all five collectives, each against its own limit
+      all collectives, each against its own limit
   mpirun -np 8 terrace-bench --plan plan.yaml --collective allreduce,reduce -d bfloat16 -o avg --root 3
       other types and operations; what has no such thing is left out, and the table says why
   mpirun -np 8 terrace-bench --plan plan.yaml --async 8 -b 4K -e 1M

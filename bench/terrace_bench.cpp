@@ -96,6 +96,15 @@ plan load(const world& w, const settings& s) {
     });
 }
 
+// Whether a backend is worth a row, of those that nobody named: rings for each NIC are slower twins of the other
+// baselines where a node has one, and an exchange has one baseline, which nothing else has.
+bool suits(std::string_view name, const hierarchy& machine, collective what) {
+    const bool by_nics = name == "flat-rings" || name == "two-level-nics";
+    if (by_nics && machine.nics.rail_count() <= 1) return false;
+    const bool reduces = by_nics || name == "flat-ring" || name == "two-level" || name == "central";
+    return exchanges(what) ? !reduces : name != "direct";
+}
+
 std::vector<runner::named_backend> make_backends(const conditions& under, collective what,
                                                  std::vector<absence>& absent) {
     const world& w = under.ranks;
@@ -104,11 +113,9 @@ std::vector<runner::named_backend> make_backends(const conditions& under, collec
     how.place = s.place;
     const setting in{w,         under.chosen, how, {what, s.type, s.op, s.root}, s.ucx, s.windows, under.device,
                      s.staging, s.graph};
-    // With one NIC a node, rings for each NIC are slower twins of the other baselines.
-    const bool one_nic = data_of(under.chosen).machine.nics.rail_count() <= 1;
     std::vector<runner::named_backend> all;
     for (const std::string& name : s.algorithms) {
-        if (s.all_that_suit && one_nic && (name == "flat-rings" || name == "two-level-nics")) continue;
+        if (s.all_that_suit && !suits(name, data_of(under.chosen).machine, what)) continue;
         const auto make = [&]() -> std::unique_ptr<backend> {
             try {
                 return make_backend(in, name);

@@ -26,21 +26,24 @@ struct baseline_row {
     std::optional<message_graph> scatter;  // of the last stage in mode scatter; none: mode root in every collective
     std::optional<message_graph> root;     // of the last stage in mode root; none: not for broadcast and reduce
     bool by_nics = false;                  // a candidate where nodes have several NICs, all of which it uses
+    bool of_exchanges = false;             // of collectives that exchange blocks, and of no others
 
     // Returns false for collectives of blocks where one rank would need the blocks of all.
     bool runs(collective what) const noexcept {
+        if (of_exchanges || exchanges(what)) return of_exchanges && exchanges(what);
         return has_root(what) ? root.has_value() : scatter || !has_blocks(what);
     }
     // What the stage inside the node is in.
     mode inside(collective what) const noexcept { return by_nics || has_blocks(what) ? mode::scatter : mode::root; }
 };
 
-constexpr std::array<baseline_row, 5> rows{{
+constexpr std::array<baseline_row, 6> rows{{
     {"flat-ring", "flat-chain", true, false, message_graph::one_neighbour, message_graph::one_neighbour},
     {"flat-rings", "flat-chains", true, false, message_graph::node_rings, message_graph::node_rings, true},
     {"two-level", "two-level", true, true, message_graph::one_neighbour, message_graph::tree},
     {"two-level-nics", "two-level-nics", true, true, message_graph::one_neighbour, message_graph::tree, true},
     {"central", "central", false, false, {}, message_graph::all_at_once},
+    {"direct", "direct", true, false, message_graph::all_at_once, {}, false, true},
 }};
 
 stage stage_over(const hierarchy& machine, int first, int last, mode how, std::string_view by) {
@@ -49,7 +52,7 @@ stage stage_over(const hierarchy& machine, int first, int last, mode how, std::s
 }
 
 stage last_stage(const hierarchy& machine, int first, const baseline_row& row, collective what) {
-    const bool scatters = row.scatter && !has_root(what);
+    const bool scatters = row.scatter && (!has_root(what) || exchanges(what));
     const mode how = scatters ? mode::scatter : mode::root;
     const algorithm* by = known_algorithms().find(scatters ? *row.scatter : *row.root, how);
     return stage_over(machine, first, machine.depth() - 1, how, by->name);
@@ -58,7 +61,7 @@ stage last_stage(const hierarchy& machine, int first, const baseline_row& row, c
 // Gives the stage inside the node the algorithm that is the fastest at planner_policy::two_level_size.
 void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
     double best = std::numeric_limits<double>::infinity();
-    const std::span<const stage_option> options = prices.price_options(std::span(stages).first(1)).front();
+    const std::span<const stage_option> options = prices.price_options(std::span(stages).first(1), what).front();
     for (const stage_option& o : options) {
         const double time = o.cost->time(policy.two_level_size, what);
         if (time >= best * (1 - policy.cheaper)) continue;

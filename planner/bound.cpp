@@ -26,6 +26,9 @@ double exchanged_blocks(const tree& t, int l, int child) {
     return std::max(own, 1 - own);
 }
 
+// The vectors that leave m of P ranks which exchange blocks with all others: m (P - m) blocks, of which a vector has P.
+double exchanged_vectors(double m, double ranks) { return m * (ranks - m) / ranks; }
+
 // All n children of a level together, each with a link. To combine an element takes n - 1 transfers between children,
 // to hand the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n
 // links.
@@ -49,9 +52,13 @@ double rail_rate(const nic_set& nics, int node) {
 }
 
 // One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
-// its link, or its blocks go out and those of all others come in.
+// its link, or its blocks go out and those of all others come in, or blocks go out that are for each rank elsewhere.
 demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
-    const double vectors = has_blocks(what) ? exchanged_blocks(machine.shape, l, child) : 1;
+    const tree& t = machine.shape;
+    const double vectors =
+        exchanges(what)    ? exchanged_vectors(t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child), t.ranks())
+        : has_blocks(what) ? exchanged_blocks(t, l, child)
+                           : 1;
     const bool is_node = !machine.nics.empty() && l == machine.node_levels();
     const double most =
         is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
@@ -66,7 +73,7 @@ void add_level(const hierarchy& machine, int l, double rate, collective what, st
     double sum = 0;
     for (const double each : of.rates) sum += each * rate_in_use;
     if (of.rates.empty()) sum = children * rate;
-    if (!has_root(what)) demands.push_back(of_all_children(children, sum, what));
+    if (!has_root(what) && !exchanges(what)) demands.push_back(of_all_children(children, sum, what));
     const bool alike = of.rates.empty() && !has_blocks(what) && machine.nics.spine == 0;
     const int different = alike ? 1 : children;
     for (int child = 0; child < different; ++child)
@@ -80,7 +87,11 @@ void add_torus(const hierarchy& machine, const std::function<double(int)>& rate,
     const int first = machine.torus_level();
     if (first == machine.depth()) return;
     const auto add = [&](double parts, double out) {
-        demands.push_back({has_root(what) ? 1 : directions(what) * (parts - 1) / parts, out});
+        const double ranks = machine.ranks();
+        demands.push_back({exchanges(what)  ? exchanged_vectors(ranks / parts, ranks)
+                           : has_root(what) ? 1
+                                            : directions(what) * (parts - 1) / parts,
+                           out});
     };
     const double nodes = machine.shape.members(first);
     double out_of_node = 0;

@@ -87,7 +87,8 @@ private:
         for (const std::string_view name : baseline_names(what_)) {
             if (!is_candidate(machine_, name)) continue;
             candidate c = named_baseline(prices_, name, what_);
-            if (std::any_of(c.stages.begin(), c.stages.end(), exchanges_with_too_many)) continue;
+            const bool crowded = std::any_of(c.stages.begin(), c.stages.end(), exchanges_with_too_many);
+            if (crowded && !exchanges(what_)) continue;  // blocks can always go straight to their ranks
             seen_.insert(key_of(c.stages));
             price cost = prices_.price_stages(c.stages, what_);
             found_.push_back({std::move(c), std::move(cost)});
@@ -115,7 +116,7 @@ private:
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
         stages[u.number].shares = u.shares;
-        const std::vector<options> choices = prices_.price_options(stages);
+        const std::vector<options> choices = prices_.price_options(stages, what_);
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> tried;
         const auto add_best = [&](auto&& time) {
@@ -154,6 +155,7 @@ private:
         const auto scatters = [](const stage& s) { return s.how == mode::scatter; };
         const bool only_scatters = std::all_of(stages.begin(), stages.end(), scatters);
         found_.push_back({{only_scatters ? "staged" : "mixed", stages}, prices_.price_together(what_, stages, costs)});
+        if (exchanges(what_)) return;  // all blocks take the stages in one order
         for (const bool in_one_piece : {false, true}) add_routes(stages, costs, in_one_piece);
     }
 

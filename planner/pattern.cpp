@@ -202,6 +202,16 @@ const pattern& pattern_book::of_rings(mode how, bool down, const std::vector<int
     return page->second = rings_of(orders, how == mode::root, !down);
 }
 
+// An exchange sends what a reduce-scatter does, and adds up nothing.
+const pattern& pattern_book::of_exchange(const algorithm& a, int size, const std::vector<int>& blocks) {
+    const auto [page, is_new] = exchanges_.try_emplace({a.name, size, blocks});
+    if (is_new) {
+        page->second = of(a, {mode::scatter, false}, size, blocks);
+        std::fill(page->second.reduced.begin(), page->second.reduced.end(), 0.0);
+    }
+    return page->second;
+}
+
 const pattern& pattern_book::of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks) {
     const auto [page, is_new] = pages_.try_emplace({a.name, w, size, blocks});
     const algorithm::generator emit = w.of(a);

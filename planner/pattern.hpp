@@ -72,12 +72,16 @@ public:
     bool worth_a_look(const algorithm& a, mode how, int size);
     /// @param blocks how many equal blocks each position's shard is made of; empty: all shards are equal
     const pattern& of(const algorithm& a, const way& w, int size, const std::vector<int>& blocks = {});
+    /// The messages of an exchange: what each position has for the others, of which each gets a part as large as its
+    /// shard. @param blocks as above
+    const pattern& of_exchange(const algorithm& a, int size, const std::vector<int>& blocks);
     /// The same of rings through nodes. @param nodes the node of each position
     const pattern& of_rings(mode how, bool down, const std::vector<int>& nodes);
 
 private:
     std::map<std::tuple<std::string_view, way, int, std::vector<int>>, pattern> pages_;
     std::map<std::tuple<mode, bool, std::vector<int>>, pattern> rings_;
+    std::map<std::tuple<std::string_view, int, std::vector<int>>, pattern> exchanges_;
 };
 
 }  // namespace terrace::detail

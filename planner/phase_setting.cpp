@@ -57,7 +57,7 @@ double phase_setting::copy_time(int level) const {
 }
 
 double phase_setting::handling_time(int level) const {
-    const bool adds = !down && at_root == root_part::none &&
+    const bool adds = !down && !exchanges && at_root == root_part::none &&
                       where.how != mode::replicate;  // there, a rank may only take part at the end
     return (adds ? reduce_time(machine) : 0) + 2 * copy_time(level);
 }

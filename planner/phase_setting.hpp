@@ -22,6 +22,7 @@ struct phase_setting {
     root_part at_root = root_part::none;
     bool in_scratch = false;         ///< the vector consists of blocks, which ranks copy to scratch memory and back
     const std::vector<int>& blocks;  ///< parts of the vector that the positions own, in proportion; empty: equal parts
+    bool exchanges = false;          ///< each position sends blocks of its own, and adds up nothing
 
     /// The sampled rank's place in the stage.
     const sample_place& place_of(std::size_t sample) const { return where.places[sample]; }

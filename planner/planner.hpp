@@ -34,7 +34,7 @@ struct candidate {
     std::vector<stage> stages;
 };
 
-// In all that follows `bytes` are those of the vector, of reduce_scatter and allgather those of all blocks together;
+// In all that follows `bytes` are those of the vector, where there are blocks those of a rank's blocks together;
 // the root of broadcast and reduce is rank 0.
 
 /// All candidates the planner considers for a machine, in a fixed order, the collective's baselines first.
@@ -51,6 +51,8 @@ std::vector<candidate> candidates(const hierarchy& machine, collective what = co
 ///             | rings over all ranks; scatter | rings over all ranks;      | chains over all ranks, "flat-chains";
 ///             | in the node, ring outside     | scatter in the node, ring  | no two-level-nics
 ///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
+///
+/// alltoall has one baseline, "direct": each block goes straight to its rank.
 ///
 /// What runs in the node is whatever is fastest at 1 MiB: shared memory where ranks have it.
 /// @throws usage_error for other names

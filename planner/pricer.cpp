@@ -15,6 +15,7 @@
 #include "planner/devices.hpp"
 #include "planner/torus.hpp"
 #include "planner/traffic.hpp"
+#include "schedule/exchange.hpp"
 
 namespace terrace::detail {
 
@@ -44,6 +45,12 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
 // A rank's blocks stand in scratch memory in the stages' order: all of them are copied there, or back, and its own the
 // other way: 2 (1 + 1/P) vectors read and written.
 double block_accesses(int ranks) { return 2 * (1 + 1.0 / ranks); }
+
+// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. Where
+// there is one stage, only a rank's own block is copied.
+double exchange_accesses(int ranks, std::size_t stages) {
+    return stages > 1 ? 2.0 * static_cast<double>(stages) : 2.0 / ranks;
+}
 
 // The root of a broadcast copies its vector to where its peers reach it.
 double root_accesses(int rank) { return rank == 0 ? 2 : 0; }
@@ -89,6 +96,19 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     return std::make_shared<const stage_price>(std::move(made));
 }
 
+// A rank that exchanges blocks has as many bytes to pass on after each stage as before: what a stage leaves it with,
+// from all ranks of its domain, is as long as the vector. So the stages inside count as if they left everybody with
+// everything.
+std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage> up_to_it, const algorithm& a,
+                                                          provider by) {
+    std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::replicate;
+    const layout& l = samples_.lay_out(stages);
+    const std::vector<int> blocks = samples_.unequal_positions(l);
+    phase_load load = load_of({machine_, samples_, l, a, by, false, root_part::none, true, blocks, true}, patterns_);
+    return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
+}
+
 // Over large groups about as much as where every rank has something to scatter and gather.
 root_price pricer::price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all) {
     if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down};
@@ -123,7 +143,12 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const {
     std::vector<leg> legs = legs_of(stages, std::move(costs));
-    if (has_blocks(what)) legs.push_back({0, 0, block_copies_});
+    if (exchanges(what)) {
+        const double accesses = exchange_accesses(machine_.ranks(), stages.size());
+        legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
+    } else if (has_blocks(what)) {
+        legs.push_back({0, 0, block_copies_});
+    }
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
         legs.push_back({0, 0, root_copy_});
     return price(machine_, samples_, what, std::move(legs));
@@ -132,20 +157,25 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
+    if (exchanges(what)) check_exchange(stages);
+    const auto price_one = exchanges(what) ? &pricer::price_exchange : &pricer::price_stage;
     for (std::size_t s = 0; s < stages.size(); ++s)
-        prices.push_back(price_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider));
+        prices.push_back((this->*price_one)(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider));
     return price_together(what, stages, std::move(prices));
 }
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
-std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it) {
+std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, bool exchanges) {
     const auto smaller = [](const sample_place& a, const sample_place& b) { return a.positions < b.positions; };
     const std::vector<sample_place>& places = samples_.lay_out(up_to_it).places;
     const int size = std::max_element(places.begin(), places.end(), smaller)->positions;
     const stage& s = up_to_it.back();
     std::vector<stage_option> able;
-    const auto add = [&](const algorithm& a, provider by) { able.push_back({&a, by, price_stage(up_to_it, a, by)}); };
+    const auto add = [&](const algorithm& a, provider by) {
+        able.push_back({&a, by, exchanges ? price_exchange(up_to_it, a, by) : price_stage(up_to_it, a, by)});
+    };
     const auto is_worth_it = [&](const algorithm& a) {
+        if (exchanges && a.exchange == nullptr) return false;
         return available(machine_, s, a) && patterns_.worth_a_look(a, s.how, size);
     };
     for (const algorithm& a : algorithms()) {
@@ -158,11 +188,12 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it) {
     return able;
 }
 
-std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages) {
+std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages, collective what) {
+    auto& options = exchanges(what) ? exchange_options_ : options_;
     std::vector<std::span<const stage_option>> result;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-        const auto [known, is_new] = options_.try_emplace(key_of_layout(stages.first(s + 1)));
-        if (is_new) known->second = options_of(stages.first(s + 1));
+        const auto [known, is_new] = options.try_emplace(key_of_layout(stages.first(s + 1)));
+        if (is_new) known->second = options_of(stages.first(s + 1), exchanges(what));
         result.push_back(known->second);
     }
     return result;

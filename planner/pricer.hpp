@@ -39,7 +39,7 @@ public:
     /// @throws plan_error where compose would
     price price_stages(std::span<const stage> stages, collective what);
     /// Returns for each stage, whatever its algorithm is, all that can run it (planner/available).
-    std::vector<std::span<const stage_option>> price_options(std::span<const stage> stages);
+    std::vector<std::span<const stage_option>> price_options(std::span<const stage> stages, collective what);
     /// Returns the price of stages whose costs are known.
     price price_together(collective what, std::span<const stage> stages,
                          std::vector<std::shared_ptr<const stage_price>> costs) const;
@@ -47,7 +47,8 @@ public:
 private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
-    std::vector<stage_option> options_of(std::span<const stage> up_to_it);
+    std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
+    std::vector<stage_option> options_of(std::span<const stage> up_to_it, bool exchanges);
     std::vector<leg> legs_of(std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const;
 
@@ -56,7 +57,8 @@ private:
     std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
     std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
     pattern_book patterns_;
-    std::map<std::string, std::vector<stage_option>> options_;  // by the layout of the stages up to the priced one
+    // By the layout of the stages up to the priced one; those of exchanges.
+    std::map<std::string, std::vector<stage_option>> options_, exchange_options_;
 };
 
 }  // namespace terrace::detail

@@ -174,6 +174,13 @@ private:
     double latency_ = 0;
 };
 
+const pattern& pattern_of(const phase_setting& s, pattern_book& patterns, std::size_t sample, int size,
+                          root_part at_root) {
+    if (s.exchanges) return patterns.of_exchange(s.by, size, s.blocks);
+    if (s.by.graph == message_graph::node_rings) return patterns.of_rings(s.where.how, s.down, nodes_of(s, sample));
+    return patterns.of(s.by, {s.where.how, s.down, at_root}, size, s.blocks);
+}
+
 }  // namespace
 
 phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
@@ -185,10 +192,7 @@ phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
         if (size == 1 || (only_at_root(setting.at_root) && domain != 0)) continue;
         const root_part at_root = domain == 0 ? setting.at_root : root_part::none;
         tally.begin(samples);
-        const bool rings = setting.by.graph == message_graph::node_rings;
-        add_domain(tally,
-                   rings ? patterns.of_rings(setting.where.how, setting.down, nodes_of(setting, samples.front()))
-                         : patterns.of(setting.by, {setting.where.how, setting.down, at_root}, size, setting.blocks));
+        add_domain(tally, pattern_of(setting, patterns, samples.front(), size, at_root));
         tally.end();
     }
     return tally.finish();

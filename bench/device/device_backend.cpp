@@ -36,7 +36,7 @@ public:
           of_(s.of),
           stream_(s.device->stream()) {}
 
-    bool in_place() const noexcept override { return true; }
+    bool in_place() const noexcept override { return !exchanges(of_.what); }
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
     void run(std::span<const call> calls) override {
         for (const call& c : calls) core_of(comm_).enqueue(shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
@@ -60,7 +60,7 @@ public:
           stream_(s.device->stream()),
           stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
 
-    bool in_place() const noexcept override { return true; }
+    bool in_place() const noexcept override { return !exchanges(of_.what); }
     bench::description describe(std::int64_t bytes) const override {
         auto how = bench::describe(plan_, of_.what, std::min(bytes, std::int64_t{staging::usual_chunk}));
         how.crosses_bus = true;
@@ -86,7 +86,7 @@ private:
 
 class nccl_library final : public backend {
 public:
-    explicit nccl_library(const setting& s) : gpu_(*s.device), of_(s.of) {
+    explicit nccl_library(const setting& s) : gpu_(*s.device), of_(s.of), ranks_(s.ranks.size()) {
         const gpu_runtime& r = gpu_.runtime();
         if (goes_up(of_.what) && !nccl_has(of_.type))
             throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
@@ -108,7 +108,7 @@ public:
     nccl_library& operator=(const nccl_library&) = delete;
     ~nccl_library() override { release(); }
 
-    bool in_place() const noexcept override { return true; }
+    bool in_place() const noexcept override { return !exchanges(of_.what); }
     bench::description describe(std::int64_t) const override { return {row_of(of_.what).nccl}; }
     void run(std::span<const call> calls) override {
         for (const call& c : calls) check(start(c), row_of(of_.what).nccl);
@@ -131,10 +131,24 @@ private:
             case collective::reduce_scatter:
                 return r.reduce_scatter(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
             case collective::allgather: return r.all_gather(c.send, c.recv, bytes, comm_, gpu_.stream());
+            case collective::alltoall: return exchange(c, bytes);
             case collective::broadcast: return r.broadcast(c.recv, c.recv, bytes, of_.root, comm_, gpu_.stream());
             case collective::reduce: break;
         }
         return r.reduce(c.send, c.recv, count, of_.type, of_.op, of_.root, comm_, gpu_.stream());
+    }
+
+    // As nccl-tests do it: sends and receives in one group.
+    int exchange(const call& c, std::size_t block) const {
+        const gpu_runtime& r = gpu_.runtime();
+        int code = r.group_start();
+        for (int peer = 0; peer < ranks_ && code == 0; ++peer) {
+            const std::size_t begin = block * static_cast<std::size_t>(peer);
+            code = r.send(static_cast<const std::byte*>(c.send) + begin, block, peer, comm_, gpu_.stream());
+            if (code == 0) code = r.recv(static_cast<std::byte*>(c.recv) + begin, block, peer, comm_, gpu_.stream());
+        }
+        const int ended = r.group_end();
+        return code != 0 ? code : ended;
     }
 
     // Of a call, and of what the communicator says of those before it, once it has settled.
@@ -160,6 +174,7 @@ private:
 
     const gpu& gpu_;
     subject of_;
+    int ranks_;
     nccl_comm comm_ = nullptr;
 };
 

@@ -25,7 +25,7 @@ public:
           of_(s.of),
           windows_(s.windows) {}
 
-    bool in_place() const noexcept override { return true; }
+    bool in_place() const noexcept override { return !exchanges(of_.what); }
 
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
 
@@ -50,6 +50,7 @@ private:
             case collective::reduce_scatter:
                 return comm_.reduce_scatter_async(c.send, c.recv, c.count, of_.type, of_.op);
             case collective::allgather: return comm_.allgather_async(c.send, c.recv, c.count, of_.type);
+            case collective::alltoall: return comm_.alltoall_async(c.send, c.recv, c.count, of_.type);
             case collective::broadcast: return comm_.broadcast_async(c.recv, c.count, of_.type, of_.root);
             case collective::reduce: break;
         }
@@ -107,6 +108,7 @@ private:
             case collective::allreduce: return MPI_Allreduce(c.send, c.recv, count, type_, op_, comm_);
             case collective::reduce_scatter: return MPI_Reduce_scatter_block(c.send, c.recv, count, type_, op_, comm_);
             case collective::allgather: return MPI_Allgather(c.send, count, type_, c.recv, count, type_, comm_);
+            case collective::alltoall: return MPI_Alltoall(c.send, count, type_, c.recv, count, type_, comm_);
             case collective::broadcast: return MPI_Bcast(c.recv, count, type_, of_.root, comm_);
             case collective::reduce: break;
         }
@@ -128,7 +130,7 @@ std::unique_ptr<backend> make_planned(const setting& s, std::string_view name) {
 std::unique_ptr<backend> make_library(const setting& s, std::string_view) { return std::make_unique<mpi_library>(s); }
 std::unique_ptr<backend> make_nccl(const setting& s, std::string_view) { return make_nccl_backend(s); }
 
-constexpr std::array<backend_kind, 10> kinds{{
+constexpr std::array<backend_kind, 11> kinds{{
     {"hierarchical", "what the plan says", true, true, make_planned},
     {"sequential", "the same in one piece: each stage begins when the one before is complete", true, true,
      make_planned},
@@ -138,6 +140,7 @@ constexpr std::array<backend_kind, 10> kinds{{
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},
     {"two-level-nics", "the same with a ring for each rank of a node", true, true, make_planned},
     {"central", "reduce to one rank, broadcast", true, true, make_planned},
+    {"direct", "of alltoall: each block goes straight to its rank", true, true, make_planned},
     {"mpi", "MPI's own, out of place; of host buffers", true, false, make_library},
     {"nccl", "NCCL's own among all ranks; of device buffers", false, true, make_nccl},
 }};

@@ -154,8 +154,8 @@ std::int64_t exact_data::wrong_results(const std::byte* data, std::int64_t first
     return wrong(result_, data, first, count);
 }
 
-std::int64_t exact_data::wrong_inputs(int rank, const std::byte* data, std::int64_t count) const {
-    return wrong(input_of(rank), data, 0, count);
+std::int64_t exact_data::wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first) const {
+    return wrong(input_of(rank), data, first, count);
 }
 
 // None of these numbers has two representations, so bytes compare as values do.

@@ -19,8 +19,8 @@ public:
     void fill(std::byte* data, std::int64_t count) const noexcept;
     /// Elements that are not the reduction of all ranks' inputs; data[0] is element `first` of the whole result.
     std::int64_t wrong_results(const std::byte* data, std::int64_t first, std::int64_t count) const noexcept;
-    /// Elements that are not the input of `rank`.
-    std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count) const;
+    /// Elements that are not the input of `rank`; data[0] is element `first` of it.
+    std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first = 0) const;
     /// Overwrites a result, so that it is not taken for the next call's.
     void spoil(std::byte* data, std::int64_t count) const noexcept;
 

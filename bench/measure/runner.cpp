@@ -55,7 +55,8 @@ call runner::prepare(std::size_t which, int number, std::int64_t count, bool spo
 }
 
 std::int64_t runner::wrong_elements(const call& c) {
-    const std::int64_t count = what_ == collective::allgather ? c.count * world_.size() : c.count;
+    const bool gets_all = what_ == collective::allgather || what_ == collective::alltoall;
+    const std::int64_t count = gets_all ? c.count * world_.size() : c.count;
     const std::byte* got =
         where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
     switch (what_) {
@@ -65,10 +66,12 @@ std::int64_t runner::wrong_elements(const call& c) {
         case collective::reduce:
             if (!is_root()) return 0;
             break;
-        case collective::allgather: {
+        case collective::allgather:
+        case collective::alltoall: {
+            const std::int64_t first = what_ == collective::alltoall ? world_.rank() * c.count : 0;
             std::int64_t wrong = 0;
             for (int r = 0; r < world_.size(); ++r, got += static_cast<std::size_t>(c.count) * element_)
-                wrong += data_.wrong_inputs(r, got, c.count);
+                wrong += data_.wrong_inputs(r, got, c.count, first);
             return wrong;
         }
     }

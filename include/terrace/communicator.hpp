@@ -41,7 +41,8 @@ class communicator_core;
 /// * Buffers belong to the caller. A call uses them until it returns, a call that is started until its request is
 ///   complete; send buffers are only read.
 /// * The send and receive buffers of a call are the same (the call then works in place) or do not overlap. Where blocks
-///   are concerned, in place means that the shorter buffer is the rank's own block of the longer one.
+///   are concerned, in place means that the shorter buffer is the rank's own block of the longer one. alltoall does not
+///   work in place.
 /// * A reduction has the same bits on all ranks that get it, and from run to run for the same plan and count.
 ///
 /// All collectives throw
@@ -170,6 +171,26 @@ public:
     /// Starts the same by address. @param counts elements of each block, by rank; read before this returns
     request allgather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type);
 
+    // ---- alltoall
+
+    /// Sets recv[r * n + i] to send[rank() * n + i] of rank r, where n is the count of a block: each buffer holds
+    /// size() * n elements, and block r of send goes to rank r. The two buffers may not overlap: alltoall does not work
+    /// in place. The elements may be bytes (char, unsigned char, std::byte).
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void alltoall(S&& send, R&& recv) {
+        alltoall(at(send), at(recv), expect_block_each("alltoall", count_of(send), count_of(recv)), type_of<S>());
+    }
+    /// Starts the same.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request alltoall_async(S&& send, R&& recv) {
+        return alltoall_async(at(send), at(recv), expect_block_each("alltoall", count_of(send), count_of(recv)),
+                              type_of<S>());
+    }
+    /// Does the same by address. @param count elements of one block
+    void alltoall(const void* send, void* recv, std::int64_t count, element_type type);
+    /// Starts the same by address. @param count elements of one block
+    request alltoall_async(const void* send, void* recv, std::int64_t count, element_type type);
+
     // ---- broadcast
 
     /// Sets data[i] to data[i] of rank `root`. The elements may be bytes (char, unsigned char, std::byte).
@@ -275,6 +296,8 @@ private:
     void expect_blocks(const char* call, std::int64_t all, std::int64_t own, const block_names& names) const;
     void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                        std::int64_t own) const;
+    // Returns the count of a block, of which both buffers have one for each rank.
+    std::int64_t expect_block_each(const char* call, std::int64_t send, std::int64_t recv) const;
 
     std::shared_ptr<std::byte> allocate_bytes(std::size_t count, std::size_t element);
 

@@ -84,6 +84,9 @@ TERRACE_API void allgather(communicator& comm, const stream_call& c);
 /// Calls communicator::allgather of blocks of counts[r] elements from rank r in a stream; c.received is their sum and
 /// c.sent the rank's own count. `counts` is memory of the host, read before this returns.
 TERRACE_API void allgather(communicator& comm, const stream_call& c, std::span<const std::int64_t> counts);
+/// Calls communicator::alltoall of c.sent elements in a stream; c.received is the same, and holds a block for each
+/// rank.
+TERRACE_API void alltoall(communicator& comm, const stream_call& c);
 /// Calls communicator::broadcast of c.sent elements in a stream; recv is send, and c.received the same count.
 TERRACE_API void broadcast(communicator& comm, const stream_call& c, int root);
 /// Calls communicator::reduce of c.sent elements in a stream; on the root c.received is the same.
@@ -131,6 +134,12 @@ requires detail::sends<S, T>
 void allgather(communicator& comm, device_span<S> send, device_span<T> recv, std::span<const std::int64_t> counts,
                CUstream_st* stream) {
     allgather(comm, stream_call_of(send, recv, stream), counts);
+}
+/// Calls communicator::alltoall in a stream.
+template <class S, data_element T>
+requires detail::sends<S, T>
+void alltoall(communicator& comm, device_span<S> send, device_span<T> recv, CUstream_st* stream) {
+    alltoall(comm, stream_call_of(send, recv, stream));
 }
 /// Calls communicator::broadcast in a stream.
 template <data_element T>

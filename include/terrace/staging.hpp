@@ -62,6 +62,12 @@ public:
     void allgather(device_span<S> send, device_span<T> recv, CUstream_st* stream) {
         allgather(nccl::stream_call_of(send, recv, stream));
     }
+    /// Does communicator::alltoall. @throws as reduce_scatter
+    template <class S, data_element T>
+    requires detail::sends<S, T>
+    void alltoall(device_span<S> send, device_span<T> recv, CUstream_st* stream) {
+        alltoall(nccl::stream_call_of(send, recv, stream));
+    }
     /// Does communicator::broadcast. @throws as allreduce
     template <data_element T>
     void broadcast(device_span<T> data, int root, CUstream_st* stream) {
@@ -82,6 +88,7 @@ private:
     void allreduce(const call& c, reduce_op op);
     void reduce_scatter(const call& c, reduce_op op);
     void allgather(const call& c);
+    void alltoall(const call& c);
     void broadcast(const call& c, int root);
     void reduce(const call& c, int root, reduce_op op);
 

@@ -40,6 +40,10 @@ call_shape allgather_of(std::span<const std::int64_t> counts, element_type type)
     return {.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type};
 }
 
+call_shape alltoall_of(std::int64_t count, element_type type) {
+    return {.what = collective::alltoall, .count = count, .counts = {}, .type = type};
+}
+
 call_shape broadcast_of(std::int64_t count, element_type type, int root) {
     return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
 }
@@ -95,6 +99,14 @@ request communicator::allgather_async(const void* send, void* recv, std::span<co
     return core_->start(allgather_of(counts, type), send, recv);
 }
 
+void communicator::alltoall(const void* send, void* recv, std::int64_t count, element_type type) {
+    core_->run(alltoall_of(count, type), send, recv);
+}
+
+request communicator::alltoall_async(const void* send, void* recv, std::int64_t count, element_type type) {
+    return core_->start(alltoall_of(count, type), send, recv);
+}
+
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
     core_->run(broadcast_of(count, type, root), data, data);
 }
@@ -140,6 +152,16 @@ void communicator::expect_blocks(const char* call, std::span<const std::int64_t>
             fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but the buffers have "
                         "{} and {}",
                         call, sum, mine, rank(), all, own));
+}
+
+std::int64_t communicator::expect_block_each(const char* call, std::int64_t send, std::int64_t recv) const {
+    expect_equal(call, send, recv);
+    if (send % size() != 0)
+        throw usage_error(
+            fmt::format("{}: the buffers have {} elements, which are not a block for each of {} ranks; "
+                        "pass a multiple of {}",
+                        call, send, size(), size()));
+    return send / size();
 }
 
 std::shared_ptr<std::byte> communicator::allocate_bytes(std::size_t count, std::size_t element) {

@@ -104,6 +104,8 @@ void allgather(communicator& comm, const stream_call& c, std::span<const std::in
 
 void allgather(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::allgather, c, comm), c); }
 
+void alltoall(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::alltoall, c, comm), c); }
+
 void broadcast(communicator& comm, const stream_call& c, int root) {
     enqueue(comm, shape_of(collective::broadcast, c, comm, reduce_op::sum, root), c);
 }

@@ -23,6 +23,7 @@ struct extent {
         const auto begin = reinterpret_cast<std::uintptr_t>(at);
         return {begin, begin + static_cast<std::uintptr_t>(bytes)};
     }
+    std::int64_t size() const { return static_cast<std::int64_t>(end - begin); }
     bool overlaps(const extent& o) const { return begin < o.end && o.begin < end; }
     std::string text() const { return fmt::format("[{:#x}, {:#x})", begin, end); }
 };
@@ -37,6 +38,14 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
         if (send == recv || (call.what == collective::reduce && call.root != rank)) return {};
         const extent from = extent::of(send, call.count * element), to = extent::of(recv, call.count * element);
         return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
+                                 : "";
+    }
+    if (exchanges(call.what)) {
+        const extent from = extent::of(send, call.count * ranks * element), to = extent::of(recv, from.size());
+        return from.overlaps(to) ? clash(from, to,
+                                         fmt::format("{} does not work in place: pass two buffers that do "
+                                                     "not overlap",
+                                                     to_string(call.what)))
                                  : "";
     }
     std::int64_t before = call.count * rank, own = call.count, all = call.count * ranks;

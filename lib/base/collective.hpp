@@ -8,23 +8,24 @@ namespace terrace::detail {
 
 /// The collectives. Every row of collectives.def is one.
 enum class collective {
-#define TERRACE_COLLECTIVE(name, up, down, blocks, root, mpi, nccl) name,
+#define TERRACE_COLLECTIVE(name, up, down, blocks, root, exchange, mpi, nccl) name,
 #include "base/collectives.def"
 };
 
 inline constexpr std::array all_collectives{
-#define TERRACE_COLLECTIVE(name, up, down, blocks, root, mpi, nccl) collective::name,
+#define TERRACE_COLLECTIVE(name, up, down, blocks, root, exchange, mpi, nccl) collective::name,
 #include "base/collectives.def"
 };
 
 /// A row of collectives.def.
 struct collective_row {
     std::string_view name;
-    bool up, down, blocks, root;
+    bool up, down, blocks, root, exchange;
     const char *mpi, *nccl;
 };
 inline constexpr collective_row collective_rows[] = {
-#define TERRACE_COLLECTIVE(name, up, down, blocks, root, mpi, nccl) {#name, up, down, blocks, root, mpi, nccl},
+#define TERRACE_COLLECTIVE(name, up, down, blocks, root, exchange, mpi, nccl) \
+    {#name, up, down, blocks, root, exchange, mpi, nccl},
 #include "base/collectives.def"
 };
 constexpr const collective_row& row_of(collective c) noexcept { return collective_rows[static_cast<std::size_t>(c)]; }
@@ -42,9 +43,11 @@ constexpr std::optional<collective> parse_collective(std::string_view text) noex
 constexpr bool goes_up(collective c) noexcept { return row_of(c).up; }
 /// True if the collective spreads data: its stages run down, from the outermost to the innermost.
 constexpr bool goes_down(collective c) noexcept { return row_of(c).down; }
-/// True if every rank has a block of its own.
+/// True if the caller's buffers consist of a block for each rank.
 constexpr bool has_blocks(collective c) noexcept { return row_of(c).blocks; }
 /// True if one rank is the root.
 constexpr bool has_root(collective c) noexcept { return row_of(c).root; }
+/// True if each block goes from one rank to one other as it is.
+constexpr bool exchanges(collective c) noexcept { return row_of(c).exchange; }
 
 }  // namespace terrace::detail

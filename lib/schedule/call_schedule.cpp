@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/exchange.hpp"
+
 namespace terrace::detail {
 
 namespace {
 
 block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, const collective_call& chunk, int rank) {
+    if (exchanges(chunk.what)) return compose_exchange(machine, stages);
     if (has_blocks(chunk.what)) {
         std::vector<std::int64_t> counts;
         for (const range block : chunk.blocks) counts.push_back(block.count());
@@ -25,9 +28,11 @@ block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, co
 call_layout::call_layout(const hierarchy& machine, std::span<const stage> stages, collective_call chunk, int rank)
     : call_(std::move(chunk)), layout_(lay_out(machine, stages, call_, rank)) {
     for (const range block : call_.blocks) begins_.push_back(block.begin);
+    if (exchanges(call_.what)) shape_ = stage_tree(machine, stages);
 }
 
 schedule call_layout::generated_for(int rank) const {
+    if (exchanges(call_.what)) return generate_exchange(layout_, shape_, call_, rank);
     return has_blocks(call_.what) ? generate(layout_, call_.what, rank, begins_)
                                   : generate(layout_.c, call_.what, rank);
 }

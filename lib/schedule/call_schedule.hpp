@@ -31,12 +31,14 @@ public:
     const collective_call& call() const noexcept { return call_; }
     /// Returns the groups, and who owns what, by the rank that was asked for or by all.
     const composition& groups() const noexcept { return layout_.c; }
-    /// Returns the same with the blocks as they lie in the vector; for collectives with blocks.
+    /// Returns the same with the blocks as they lie in the vector, for collectives with blocks; of an exchange one
+    /// element for each rank.
     const block_layout& block_groups() const noexcept { return layout_; }
 
 private:
     collective_call call_;
-    block_layout layout_;  // without blocks for collectives without
+    block_layout layout_;  // without blocks for collectives without; of an exchange, of one element for each rank
+    tree shape_;           // of an exchange: a level for each stage
     std::vector<std::int64_t> begins_;
 };
 

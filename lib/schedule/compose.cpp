@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
+#include "schedule/exchange.hpp"
 #include "schedule/route_view.hpp"
 
 namespace terrace::detail {
@@ -262,6 +263,7 @@ void check_runnable(const plan_data& r) {
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
                 compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
+                if (exchanges(what)) check_exchange(rules[i].stages);
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);

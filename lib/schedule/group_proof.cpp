@@ -167,6 +167,12 @@ std::string kind_of(const composed_stage& s, const group& g) {
     return kind;
 }
 
+std::string kind_of_exchange(const composed_stage& s, const group& g) {
+    std::string kind = fmt::format("exchange {} {}, nodes", s.by->name, g.members().size());
+    for (const int node : g.nodes()) kind += fmt::format(" {}", node - g.nodes().front());
+    return kind;
+}
+
 // One group alone, its members renamed and its shards cut down to one element each.
 composition alone(const composed_stage& s, const group& g) {
     const int size = static_cast<int>(g.members().size());
@@ -223,13 +229,33 @@ std::optional<std::string> prove_alone(const composition& c) {
     return {};
 }
 
+// The programs of a group alone, each member with one element for each other one whose shard is not empty.
+std::optional<std::string> prove_exchange_alone(const composed_stage& s, const group& g) {
+    const composition c = alone(s, g);
+    const group& of = c.stages.front().groups.front();
+    std::vector<schedule> programs;
+    std::vector<range> blocks;
+    for (int r = 0; r < c.ranks; ++r) blocks.push_back({r, r + 1});
+    for (int r = 0; r < c.ranks; ++r) {
+        builder out(r, c.ranks, collective::alltoall, c.ranks, {buffer::recv, false});
+        std::vector<operand> gives, gets;
+        for (const range b : blocks) gives.push_back({buffer::send, b}), gets.push_back({buffer::recv, b});
+        out.next_step();
+        out.copy(gets[at(r)], gives[at(r)]);
+        s.by->exchange(out, of.seen_from(r), gives, gets);
+        programs.push_back(lower(out.finish(), {}));
+    }
+    return find_fault(programs, {.root = 0, .blocks = blocks});
+}
+
 }  // namespace
 
-std::optional<std::string> group_proof::prove_groups(const composition& c) {
+std::optional<std::string> group_proof::prove_groups(const composition& c, bool exchanges) {
     for (const composed_stage& s : c.stages)
         for (const group& g : s.groups) {
-            if (g.whole().empty() || !proved_.insert(kind_of(s, g)).second) continue;
-            if (const auto fault = prove_alone(alone(s, g)))
+            if (g.whole().empty() || !proved_.insert(exchanges ? kind_of_exchange(s, g) : kind_of(s, g)).second)
+                continue;
+            if (const auto fault = exchanges ? prove_exchange_alone(s, g) : prove_alone(alone(s, g)))
                 return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, g.members().size(), to_string(s.how),
                                    *fault);
         }
@@ -242,10 +268,25 @@ std::optional<std::string> group_proof::find_fault(const composition& c) {
     } catch (const fault& f) {
         return f.text;
     }
-    return prove_groups(c);
+    return prove_groups(c, false);
+}
+
+std::optional<std::string> group_proof::find_exchange_fault(const block_layout& b) {
+    if (auto fault = check_blocks(b)) return fault;
+    try {
+        replay(b.c).run();
+    } catch (const fault& f) {
+        return f.text;
+    }
+    return prove_groups(b.c, true);
 }
 
 std::optional<std::string> group_proof::find_fault(const block_layout& b) {
+    if (auto fault = check_blocks(b)) return fault;
+    return find_fault(b.c);
+}
+
+std::optional<std::string> group_proof::check_blocks(const block_layout& b) const {
     std::vector<range> owned(b.blocks.size());
     for (const terrace::detail::owned& o : b.c.owners)
         for (const int rank : o.owners) {
@@ -257,7 +298,7 @@ std::optional<std::string> group_proof::find_fault(const block_layout& b) {
     for (std::size_t i = 0; i < owned.size(); ++i)
         if (!b.blocks[i].empty() && !(owned[i] == b.blocks[i]))
             return fmt::format("rank {} does not end with its own block", i % at(b.c.ranks));
-    return find_fault(b.c);
+    return {};
 }
 
 }  // namespace terrace::detail

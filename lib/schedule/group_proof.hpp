@@ -21,11 +21,15 @@ public:
     /// Nothing if all holds, else what does not.
     std::optional<std::string> find_fault(const composition& c);
     std::optional<std::string> find_fault(const block_layout& b);
+    /// Of an exchange: what is said above of contributions holds of the blocks for each rank.
+    /// @param b made by compose_exchange
+    std::optional<std::string> find_exchange_fault(const block_layout& b);
 
     std::size_t kinds() const noexcept { return proved_.size(); }
 
 private:
-    std::optional<std::string> prove_groups(const composition& c);
+    std::optional<std::string> check_blocks(const block_layout& b) const;
+    std::optional<std::string> prove_groups(const composition& c, bool exchanges);
 
     std::set<std::string> proved_;  // kinds of groups
 };

@@ -100,14 +100,27 @@ std::string fault_of(const stage& s) {
                        to_string(s.provider), how, algorithm_names(s.how));
 }
 
-std::string algorithm_names(mode m) {
+namespace {
+
+template <class Predicate>
+std::string names_of_those(Predicate able) {
     std::string names;
     for (const algorithm& a : algorithms()) {
-        if (!a.supports(m)) continue;
+        if (!able(a)) continue;
         if (!names.empty()) names += ", ";
         names += a.name;
     }
     return names;
+}
+
+}  // namespace
+
+std::string algorithm_names(mode m) {
+    return names_of_those([m](const algorithm& a) { return a.supports(m); });
+}
+
+std::string exchanger_names() {
+    return names_of_those([](const algorithm& a) { return a.exchange != nullptr; });
 }
 
 }  // namespace terrace::detail

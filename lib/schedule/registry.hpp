@@ -26,6 +26,9 @@ enum class message_graph : std::uint8_t {
 /// exchange) and uses the same number of steps on every position. It is null for collectives that are not supported.
 struct algorithm {
     using generator = void (*)(builder& out, const group& g);
+    /// Moves what each member has for each other one: by position, where that lies and where it is to go.
+    using exchanger = void (*)(builder& out, const group& g, std::span<const operand> gives,
+                               std::span<const operand> gets);
 
     std::string_view name;
     std::string_view summary;
@@ -35,8 +38,9 @@ struct algorithm {
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
     generator scatter = nullptr;         ///< mode scatter, up in a broadcast: shard i from the root to position i
-    generator gather = nullptr;  ///< mode scatter, down in a reduce: shard i from position i to the root. Without
-                                 ///< these two, a table gives a row those of direct.
+    generator gather = nullptr;    ///< mode scatter, down in a reduce: shard i from position i to the root. Without
+                                   ///< these two, a table gives a row those of direct.
+    exchanger exchange = nullptr;  ///< mode scatter, of collectives that exchange blocks; may be null
     /// The provider whose own collective this is: generators hand the stage over. Messages: an algorithm.
     detail::provider provider = detail::provider::messages;
     int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps
@@ -94,5 +98,8 @@ std::string fault_of(const stage& s);
 
 /// Returns "ring, halving, ...", the algorithms that support a mode.
 std::string algorithm_names(mode m);
+
+/// Returns "direct, ...", the algorithms that exchange blocks.
+std::string exchanger_names();
 
 }  // namespace terrace::detail

@@ -18,7 +18,8 @@ from scratch import Scratch
 TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 MPIRUN = sys.argv[3:]
 RANKS = 4
-COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"]
+EXCHANGES = ["alltoall"]
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", *EXCHANGES]
 
 
 class Bench(Scratch):
@@ -65,10 +66,10 @@ class Bench(Scratch):
         self.assertEqual({row["collective"] for row in found["results"]}, set(COLLECTIVES))
         for row in found["results"]:
             with self.subTest(row=row):
-                blocks = row["collective"] in ("reduce_scatter", "allgather")
+                blocks = row["collective"] in ("reduce_scatter", "allgather", *EXCHANGES)
                 self.assertEqual(row["bytes"], row["count"] * 4 * (RANKS if blocks else 1))
                 self.assertIn(row["bytes"], (1024, 4096))
-                factor = 1 if row["root"] is not None else 0.75 if blocks else 1.5
+                factor = 0.75 if blocks else 1 if row["root"] is not None else 1.5
                 self.assertAlmostEqual(row["busbw"], row["algbw"] * factor)
                 self.assertEqual(row["wrong"], 0)
                 self.assertEqual(row["iterations"], 2)
@@ -91,7 +92,8 @@ class Bench(Scratch):
                        stdout=subprocess.DEVNULL)
         text = self.bench("--plan", "node.plan.yaml", "--collective", "all", "-b", "1M", "-e", "1M", "-n", "2", "-w", "1",
                           "--algorithms", "hierarchical", "--json", "out.json", plan=None)
-        vectors = {"allreduce": 3 / 2, "reduce_scatter": 3 / 4, "allgather": 3 / 4, "broadcast": 1, "reduce": 1}
+        vectors = {"allreduce": 3 / 2, "reduce_scatter": 3 / 4, "allgather": 3 / 4, "broadcast": 1, "reduce": 1,
+                   **dict.fromkeys(EXCHANGES, 3 / 4)}
         for row in json.loads(self.read("out.json"))["results"]:
             limit = vectors[row["collective"]] * row["bytes"] / 10e6
             self.assertAlmostEqual(row["percent_of_limit"], 100 * limit / (row["time_us"] * 1e-6), places=6)

@@ -17,6 +17,7 @@ from scratch import Scratch
 TERRACE, BENCH, MODULE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 RANKS = 4
+EXCHANGES = ["alltoall"]
 BASELINES = {"hierarchical", "flat-ring", "two-level", "nccl"}
 
 
@@ -45,10 +46,12 @@ class DeviceBench(Scratch):
         self.assertIn("stand-in (memory of the host, no GPU)", found["device"])
         self.assertEqual((found["ranks_per_device"], found["bus"]), (RANKS, None))
         self.assertIn("4 ranks share a device", text)
-        self.assertEqual(found["skipped"], [])
+        self.assertEqual({(s["collective"], s["algorithm"]) for s in found["skipped"]},
+                         {(c, a) for c in EXCHANGES for a in ("flat-ring", "two-level")})
         self.assertEqual({(r["collective"], r["algorithm"], r["bytes"]) for r in found["results"]},
-                         {(c, a, b) for c in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce")
-                          for a in BASELINES for b in (4096, 65536)})
+                         {(c, a, b) for c in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", *EXCHANGES)
+                          for a in BASELINES for b in (4096, 65536)
+                          if c not in EXCHANGES or a in ("hierarchical", "nccl")})
         self.assertEqual({(r["wrong"], r["percent_of_bus"]) for r in found["results"]}, {(0, None)})
         for row in found["results"]:
             self.assertGreater(row["time_us"], 0)
@@ -91,7 +94,7 @@ class DeviceBench(Scratch):
         _, found = self.measure("--collective", "all", "-b", "4K", "-e", "1M", "-f", "16", "--async", "2", "--algorithms",
                                 "hierarchical")
         self.assertEqual({r["wrong"] for r in found["results"]}, {0})
-        self.assertEqual(len(found["results"]), 5 * 3)
+        self.assertEqual(len(found["results"]), (5 + len(EXCHANGES)) * 3)
 
     def test_mistakes_on_the_device_show(self):
         text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1, TERRACE_TEST_WRONG="1")

@@ -40,10 +40,10 @@ std::string describe(const setting& s) {
                        terrace::detail::describe(s.machine, s.stages), s.lanes, s.chunk);
 }
 
-bool can(const setting& s, collective what) {
-    return std::all_of(s.stages.begin(), s.stages.end(),
-                       [&](const stage& each) { return terrace::detail::can(each.how, what); });
-}
+bool can(const setting& s, collective what) { return test::able(s.stages, what); }
+
+// A coin's choice, where there is one.
+bool in_place(collective what, dice& d) { return d.coin() && !exchanges(what); }
 
 // One stage over everything.
 setting flat(const hierarchy& machine, mode how, std::string_view by) {
@@ -65,6 +65,12 @@ std::vector<setting> typical(int ranks) {
     std::vector<setting> result;
     const std::vector<hierarchy> machines = machines_of_size(ranks);
     result.push_back(flat(machines.front(), mode::scatter, "ring"));
+    result.push_back(flat(machines.front(), mode::scatter, "direct"));
+    // A node with several messages for each other one.
+    setting exchange{machines.back(), {}, 2, 1024};
+    for (int l = 0; l < exchange.machine.depth(); ++l)
+        exchange.stages.push_back({{l}, exchange.machine.shape.uniform_size(l).value_or(0), mode::scatter, "direct"});
+    result.push_back(exchange);
     result.push_back(flat(machines.front(), mode::root, "tree"));
     for (mode how : {mode::scatter, mode::root}) result.push_back(flat(machines.front(), how, "mpi"));
     for (const char* by : {"doubling", "shared_memory"}) result.push_back(flat(machines.front(), mode::replicate, by));
@@ -140,7 +146,7 @@ std::vector<std::int64_t> hard_counts(int ranks) {
 // Equal blocks, then blocks of which some are empty, then one block that is everything.
 std::vector<call> with_blocks(call c, int ranks) {
     std::vector<call> result{c};
-    if (!has_blocks(c.what)) return result;
+    if (!has_blocks(c.what) || exchanges(c.what)) return result;
     for (int r = 0; r < ranks; ++r) c.counts.push_back(r % 3 * c.count / 2);
     result.push_back(c);
     std::fill(c.counts.begin(), c.counts.end(), 0);
@@ -158,6 +164,7 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
         if (!can(s, what)) continue;
         for (std::int64_t count : counts)
             for (bool in_place : {false, true}) {
+                if (in_place && exchanges(what)) continue;
                 call c{.what = what, .count = count, .counts = {}, .in_place = in_place};
                 for (call& each : with_blocks(c, ranks)) {
                     each.type = d.pick(all_element_types);
@@ -208,7 +215,7 @@ TEST_P(conformance, types_and_operations) {
                                .count = 2 * ranks + 3,
                                .counts = {},
                                .root = ranks - 1,
-                               .in_place = calls.size() % 2 == 0,
+                               .in_place = calls.size() % 2 == 0 && !exchanges(what),
                                .offset = 1};
                         for (const call& each : with_blocks(c, ranks)) calls.push_back(each);
                     }
@@ -237,7 +244,7 @@ TEST_P(conformance, long_messages) {
                            .count = 40009,
                            .counts = {},
                            .root = ranks / 2,
-                           .in_place = d.coin(),
+                           .in_place = in_place(what, d),
                            .offset = 3,
                            .in_window = d.coin()};
                     if (has_blocks(what)) c.count /= ranks;
@@ -367,10 +374,10 @@ TEST_P(conformance, random_cases) {
             c.op = d.pick(ops_of(c.type));
             const auto some_count = [&] { return static_cast<std::int64_t>(d.below(1u << d.below(13))); };
             c.count = some_count();
-            if (has_blocks(c.what) && d.coin())
+            if (has_blocks(c.what) && !exchanges(c.what) && d.coin())
                 for (int r = 0; r < ranks; ++r) c.counts.push_back(d.below(4) == 0 ? 0 : some_count() / 4);
             c.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
-            c.in_place = d.coin();
+            c.in_place = in_place(c.what, d);
             c.in_window = d.coin();
             c.offset = static_cast<int>(d.below(40));
             c.data = d.below(4) == 0 ? contents::rough : contents::exact;

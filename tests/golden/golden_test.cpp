@@ -87,7 +87,8 @@ class plan_of_format_1 : public ::testing::TestWithParam<std::string> {};
 TEST_P(plan_of_format_1, becomes_the_golden_plan) {
     const std::string old = content_of(golden / "v1" / (GetParam() + ".plan.yaml"));
     ASSERT_NE(old, "");
-    EXPECT_EQ(test::convert_v1(old), content_of(plan_file(GetParam())));
+    const std::string made = content_of(plan_file(GetParam()));
+    EXPECT_EQ(test::convert_v1(old), made.substr(0, made.find("alltoall:\n")));
     EXPECT_THROW(parse_plan(old, "old.yaml"), input_error);
 }
 

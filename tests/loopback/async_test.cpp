@@ -159,9 +159,12 @@ TEST(async, all_collectives) {
         requests.push_back(comm.allgather_async(mine, all));
         requests.push_back(comm.broadcast_async(told, 2));
         requests.push_back(comm.reduce_async(ones, total, 1));
+        std::vector<int> asked(2 * many, me), answered(2 * many);
+        requests.push_back(comm.alltoall_async(asked, answered));
         wait_all(requests);
         EXPECT_EQ(sums, std::vector<int>(3, n));
         for (int r = 0; r < n; ++r) EXPECT_EQ(all[static_cast<std::size_t>(2 * r)], r);
+        EXPECT_EQ(answered, all);
         EXPECT_EQ(told, std::vector<int>(5, 42));
         if (me == 1) {
             EXPECT_EQ(total, std::vector<int>(ones.size(), n));

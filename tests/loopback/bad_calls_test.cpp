@@ -127,8 +127,12 @@ TEST(bad_calls, a_call_that_all_ranks_refuse_breaks_nothing) {
                 }
             };
             const std::vector<std::int64_t> two{1, 1}, negative{1, -1, 1};
+            std::vector<float> nine(9), ten(10);
             const element_type type = element_type::float32;
             refused([&] { comm.broadcast(data.data(), 10, type, 3); }, "root is 3, but ranks are 0 to 2");
+            refused([&] { comm.alltoall(data, nine); }, "send has 10 elements and recv has 9");
+            refused([&] { comm.alltoall(data, ten); }, "not a block for each of 3 ranks");
+            refused([&] { comm.alltoall(data.data(), nullptr, 3, type); }, "null");
             refused([&] { comm.broadcast(nullptr, 10, type, 0); }, "null");
             refused([&] { comm.allgather(data.data(), data.data(), two, type); }, "2 counts for 3 ranks");
             refused([&] { comm.allgather(data.data(), data.data(), negative, type); }, "count 1 is -1");
@@ -206,6 +210,8 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
         refused([&] { comm.reduce_scatter(at, at + 5 * me + 1, 5, type, reduce_op::sum); }, "own block of send");
         refused([&] { comm.allgather(at + 5 * me + 1, at, 5, type); }, "own block of recv");
         refused([&] { comm.allgather(at + 4 * me + 1, at, counts, type); }, "own block of recv");
+        refused([&] { comm.alltoall(at, at, 5, type); }, "alltoall does not work in place");
+        refused([&] { comm.alltoall(at, at + 9, 5, type); }, "two buffers that do not overlap");
         // Allowed: side by side, in place, and where nothing is written.
         comm.allreduce(at, at + 10, 10, type, reduce_op::sum);
         comm.allreduce(at, at, 10, type, reduce_op::sum);
@@ -213,6 +219,7 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
         comm.reduce_scatter(at, at + 10, 5, type, reduce_op::sum);
         comm.allgather(at + 5 * me, at, 5, type);
         comm.allgather(at + 4 * me, at, counts, type);
+        comm.alltoall(at, at + 10, 5, type);
         comm.reduce(at, me == 0 ? at + 10 : at + 1, 10, type, 0, reduce_op::sum);
     });
     EXPECT_EQ(all, std::vector<std::string>(2));

@@ -53,15 +53,16 @@ public:
             return;
         }
         for (collective what : all_collectives) {
-            if (!std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); })) continue;
+            if (!test::able(stages, what)) continue;
             // With a root there are eleven ways to run a stage, and each is to be proved for several roots.
             if (has_root(what) && !test::everything() && stages.size() > 1 && turn_++ % 8 != 0) continue;
             const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
             if (has_blocks(what)) {
-                for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks()))
+                for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks(), what))
                     prove(test::block_program(machine, stages, what, blocks));
                 if (in_memory)
-                    prove_stages(machine, stages, {.what = what, .blocks = test::hard_blocks(machine.ranks()).back()});
+                    prove_stages(machine, stages,
+                                 {.what = what, .blocks = test::hard_blocks(machine.ranks(), what).back()});
             } else {
                 for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{0}) {
                     for (std::int64_t count : test::hard_counts(machine.ranks()))

@@ -274,6 +274,7 @@ void issue(communicator& comm, const call& c, const void* send, void* recv) {
         case collective::allgather:
             if (c.counts.empty()) return comm.allgather(send, recv, c.count, c.type);
             return comm.allgather(send, recv, c.counts, c.type);
+        case collective::alltoall: return comm.alltoall(send, recv, c.count, c.type);
         case collective::broadcast: return comm.broadcast(recv, c.count, c.type, c.root);
         case collective::reduce: return comm.reduce(send, recv, c.count, c.type, c.root, op);
     }
@@ -315,6 +316,7 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
 
     const auto expected = [&](std::int64_t i) {
         if (goes_up(c.what)) return truth.sum_of_all(i);
+        if (exchanges(c.what)) return truth.input(begin + i % c.count, static_cast<int>(i / c.count));
         const auto after = std::upper_bound(begins.begin(), begins.end(), i) - 1;
         return truth.input(i, c.what == collective::broadcast ? c.root : static_cast<int>(after - begins.begin()));
     };

@@ -55,6 +55,7 @@ struct holding {
 };
 struct terms {
     holding given, due;
+    std::vector<range> exchanged = {};  // of an exchange, the blocks of both buffers
 };
 
 terms terms_of(const schedule& s, const expectation& of) {
@@ -65,6 +66,7 @@ terms terms_of(const schedule& s, const expectation& of) {
     }
     holding all{0, 0, of.blocks};
     for (range b : of.blocks) all.elements = std::max(all.elements, b.end);
+    if (exchanges(s.what)) return {all, all, of.blocks};
     const range mine = of.blocks[static_cast<std::size_t>(s.rank)];
     const holding own{mine.begin, mine.count(), {mine}};
     return s.what == collective::allgather ? terms{own, all} : terms{all, own};
@@ -165,14 +167,14 @@ private:
     }
 
     void set_up() {
-        in_place_ = dice_.coin();
+        in_place_ = dice_.coin() && !exchanges(schedules_.front().what);
         eager_ = dice_.coin();
         // The more candidates compete by priority, the longer an unlucky instruction is held back.
         candidates_ = std::array{1, 2, 8}[dice_.below(3)];
         mismatched_ = false;
         memory_.clear();
         for (std::size_t r = 0; r < schedules_.size(); ++r) {
-            const auto& [given, due] = terms_[r];
+            const holding &given = terms_[r].given, &due = terms_[r].due;
             const auto end = [](const holding& h) { return h.first + h.elements; };
             // In place one memory holds all places; else each buffer begins at its first.
             std::array<elements, 3>& mine = memory_.emplace_back();
@@ -319,13 +321,15 @@ private:
         if (mismatched_) return false;
         std::map<std::int64_t, test_element> results;  // by place: what the first rank that gets it has
         for (std::size_t r = 0; r < memory_.size(); ++r) {
-            const auto& [given, due] = terms_[r];
+            const auto& [given, due, exchanged] = terms_[r];
+            if (!exchanged.empty() && !exchanged_right(r)) return false;
             for (std::int64_t i = 0; i < due.elements; ++i) {
                 const std::int64_t place = due.first + i;
                 const test_element& actual = *at(memory_, r, buffer::recv, i);
                 if (!due.has(place)) {
                     if (actual != *at(before_, r, buffer::recv, i)) return false;
-                } else if (!right(place, actual) || results.emplace(place, actual).first->second != actual) {
+                } else if (exchanged.empty() &&
+                           (!right(place, actual) || results.emplace(place, actual).first->second != actual)) {
                     return false;
                 }
             }
@@ -334,6 +338,17 @@ private:
                     *at(memory_, r, buffer::send, i) != *at(before_, r, buffer::send, i))
                     return false;
         }
+        return true;
+    }
+
+    // Block s of the result is what rank s passed in for this rank.
+    bool exchanged_right(std::size_t r) {
+        const std::vector<range>& blocks = terms_[r].exchanged;
+        for (std::size_t s = 0; s < blocks.size(); ++s)
+            for (std::int64_t i = 0; i < blocks[s].count(); ++i)
+                if (*at(memory_, r, buffer::recv, blocks[s].begin + i) !=
+                    *at(before_, s, buffer::send, blocks[r].begin + i))
+                    return false;
         return true;
     }
 

@@ -4,6 +4,7 @@
 
 #include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
+#include "support/shapes.hpp"
 
 namespace terrace::detail::test {
 
@@ -17,8 +18,7 @@ plan plan_of(const hierarchy& machine, const std::vector<stage>& stages, int lan
     only.at = 1 << 20;
     only.stages = stages;
     for (const collective what : all_collectives)
-        if (std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); }))
-            r.rules[what] = {only};
+        if (able(stages, what)) r.rules[what] = {only};
     return to_plan(finished(std::move(r)));
 }
 

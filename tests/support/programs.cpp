@@ -60,7 +60,7 @@ program_of_all staged_program(const hierarchy& machine, const std::vector<stage>
 
 std::vector<std::int64_t> hard_counts(int ranks) { return {0, 1, ranks - 1, ranks, 2 * ranks + 3}; }
 
-std::vector<std::vector<range>> hard_blocks(int ranks) {
+std::vector<std::vector<range>> hard_blocks(int ranks, collective what) {
     using count_of = std::function<std::int64_t(int rank)>;
     std::vector<std::vector<range>> all;
     const auto add = [&](std::int64_t gap, bool backwards, const count_of& count) {
@@ -75,6 +75,8 @@ std::vector<std::vector<range>> hard_blocks(int ranks) {
     };
     for (std::int64_t equal : hard_counts(ranks)) add(0, false, [&](int) { return equal; });
     add(5, false, [](int) { return 3; });  // one chunk of each block
+    add(2, true, [](int) { return 2; });
+    if (exchanges(what)) return all;
     add(0, true, [](int rank) { return rank % 3 * 2; });
     add(0, false, [&](int rank) { return rank == ranks / 2 ? 2 * ranks + 3 : 0; });
     add(2, true, [&](int rank) { return rank == ranks / 2 ? 0 : 1 + rank % 4; });
@@ -86,7 +88,7 @@ program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
     const collective what = d.pick(all_collectives);
     const std::vector<stage> stages = random_stages(machine, what, d);
     program_of_all result = has_blocks(what)
-                                ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks())))
+                                ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks(), what)))
                                 : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1,
                                                  static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks()))));
     for (schedule& s : result.schedules) s = lower(s, {});

@@ -31,7 +31,7 @@ program_of_all staged_program(const hierarchy& machine, const std::vector<stage>
 
 /// Counts that are hard on P ranks, and blocks that are.
 std::vector<std::int64_t> hard_counts(int ranks);
-std::vector<std::vector<range>> hard_blocks(int ranks);
+std::vector<std::vector<range>> hard_blocks(int ranks, collective what);
 
 /// Any collective over one of the machines, with hard counts, lowered.
 program_of_all random_program(const std::vector<hierarchy>& machines, dice& d);

@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "plan/routes.hpp"
+#include "schedule/exchange.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::detail::test {
@@ -214,14 +215,20 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
     return stages;
 }
 
+bool able(const std::vector<stage>& stages, collective what) {
+    if (exchanges(what)) return !fault_of_exchange(stages);
+    return std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); });
+}
+
 std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d) {
     const auto all = stagings(machine);
     for (;;) {
         const std::vector<stage>& bare = all[d.below(all.size())];
         std::vector<stage> stages = with_choice(bare, d.below(choices(bare.size())));
         for (stage& s : stages)
-            while (!can(s.how, what)) s = with_choice({s}, d.below(stage_choices().size())).front();
+            while (!able(std::vector{s}, what)) s = with_choice({s}, d.below(stage_choices().size())).front();
         if (!fits(machine, stages)) continue;
+        if (exchanges(what)) return stages;
         const auto turns = turns_of(machine, stages, 2);
         return turns.empty() ? stages : d.pick(turns);
     }

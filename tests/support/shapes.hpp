@@ -61,6 +61,9 @@ std::vector<std::vector<stage>> turns_of(const hierarchy& machine, const std::ve
 /// Whether replicate stands only where it may: outermost, or below siblings of equal size.
 bool fits(const hierarchy& machine, const std::vector<stage>& stages);
 
+/// Whether the stages are in modes, and run algorithms, that can do the collective.
+bool able(const std::vector<stage>& stages, collective what);
+
 /// Stages that fit the machine and can do the collective; on a torus dimensions may take turns at coming first.
 std::vector<stage> random_stages(const hierarchy& machine, collective what, dice& d);
 

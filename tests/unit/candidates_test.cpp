@@ -76,6 +76,7 @@ TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
         {link("numa", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
         tree::uniform(std::vector{4, 2})};
     for (const auto& [what, rules] : make_plan("x", sockets).rules) {
+        if (exchanges(what)) continue;             // shared memory has no collective of its own for these
         if (what == collective::reduce) continue;  // one rank that reads all others is slower than a pipeline
         for (const rule& r : rules)
             for (const stage& s : r.stages)
@@ -216,7 +217,8 @@ public:
 private:
     void extend(int first) {
         if (first == machine_.depth()) {
-            found_.push_back(current_);
+            if (able(current_, what_)) found_.push_back(current_);
+            if (exchanges(what_)) return;
             for (std::vector<stage>& turns : turns_of(machine_, current_, 2)) found_.push_back(std::move(turns));
             return;
         }

@@ -101,6 +101,7 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
     const routes ways = routes_of(plan.machine, stages);
     std::int64_t work = 8 * ranks;                  // what a rank costs by itself
     if (has_blocks(c.what)) work += ranks * ranks;  // blocks are copied one by one
+    if (exchanges(c.what)) return work + 2 * ranks * ranks * static_cast<std::int64_t>(stages.size());
     std::int64_t holders = ranks;
     for (int l = 0; l < shape.depth(); ++l) {
         const algorithm& by = *find_algorithm(stages[at(l)]);
@@ -116,6 +117,7 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
 
 std::optional<std::string> prove_by_groups(const plan_data& plan, const claim& c, group_proof& known) {
     const call_layout layout = lay_out(plan, c);
+    if (exchanges(c.what)) return known.find_exchange_fault(layout.block_groups());
     return has_blocks(c.what) ? known.find_fault(layout.block_groups()) : known.find_fault(layout.groups());
 }
 

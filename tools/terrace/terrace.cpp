@@ -190,7 +190,8 @@ void command_line::add_simulate() {
     command
         .add_option("--algorithm", a.origin,
                     "run staged or a baseline, as terrace-bench does, instead of what the plan says")
-        ->check(CLI::IsMember({"staged", "flat-ring", "flat-rings", "two-level", "two-level-nics", "central"}));
+        ->check(
+            CLI::IsMember({"staged", "flat-ring", "flat-rings", "two-level", "two-level-nics", "central", "direct"}));
     command.add_option(
         "--burst", a.burst,
         "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");

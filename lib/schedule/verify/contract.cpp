@@ -44,6 +44,12 @@ void check_blocks(const schedule& s, std::span<const range> blocks) {
                                 blocks.size(), total, s.ranks, s.count)};
 }
 
+void check_equal(std::span<const range> blocks) {
+    for (const range b : blocks)
+        if (b.count() != blocks[0].count())
+            throw fault{fmt::format("blocks of {} and of {} elements in an exchange", blocks[0].count(), b.count())};
+}
+
 }  // namespace
 
 range stake::place(const operand& o) const {
@@ -65,6 +71,7 @@ contract::contract(std::span<const schedule> all, const expectation& of) {
     const collective what = all[0].what;
     adds_ = goes_up(what);
     if (has_blocks(what)) check_blocks(all[0], of.blocks);
+    if (exchanges(what)) check_equal(exchanged_ = of.blocks);
     if (has_root(what) && (of.root < 0 || of.root >= all[0].ranks))
         throw fault{fmt::format("no such root as {}", of.root)};
 
@@ -73,11 +80,24 @@ contract::contract(std::span<const schedule> all, const expectation& of) {
         stake& mine = stakes_.emplace_back(stake{.given = whole, .due = whole});
         if (what == collective::broadcast && rank != of.root) mine.given.clear();
         if (what == collective::reduce && rank != of.root) mine.due.clear();
+        if (exchanges(what)) {
+            mine.send_at = whole.empty() ? 0 : whole.back().end;
+            for (range& part : mine.given) part = {part.begin + mine.send_at, part.end + mine.send_at};
+            continue;
+        }
         if (!has_blocks(what)) continue;
         const range own = of.blocks[at(rank)];
         (what == collective::allgather ? mine.send_at : mine.recv_at) = own.begin;
         (what == collective::allgather ? mine.given : mine.due) = joined({own});
     }
+}
+
+std::vector<contract::origin> contract::origins_of(int rank) const {
+    std::vector<origin> result;
+    for (std::size_t from = 0; from < exchanged_.size(); ++from)
+        result.push_back(
+            {exchanged_[from], static_cast<int>(from), stakes_[from].send_at + exchanged_[at(rank)].begin});
+    return result;
 }
 
 }  // namespace terrace::detail::proof

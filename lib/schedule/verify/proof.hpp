@@ -36,7 +36,8 @@ void for_each_read(const schedule& s, const instr& i, F&& f) {
 }
 
 /// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks.
-/// In place the same place is the same memory, and what is given at a place is due at the same place.
+/// In place the same place is the same memory, and what is given at a place is due at the same place. In an exchange,
+/// which does not work in place, all that is given has places behind all that is due.
 struct stake {
     std::int64_t send_at = 0, recv_at = 0;  // places of the buffers' first elements
     std::vector<range> given, due;          // what send holds and what recv is to hold, ascending and apart
@@ -56,9 +57,19 @@ public:
     /// Whether the results are sums of what all ranks are given at a place, or what the one rank is that is given it.
     bool adds() const { return adds_; }
 
+    /// A part of a result that is what one rank passed in, from a place on.
+    struct origin {
+        range due;
+        int rank = 0;
+        std::int64_t place = 0;
+    };
+    /// Returns where each part of a rank's result comes from, in an exchange; nothing in other collectives.
+    std::vector<origin> origins_of(int rank) const;
+
 private:
     bool adds_;
     std::vector<stake> stakes_;
+    std::vector<range> exchanged_;  // of an exchange, the blocks by rank; else none
 };
 
 /// 2. Every schedule by itself is well-formed.

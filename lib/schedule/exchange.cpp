@@ -1,0 +1,196 @@
+#include "schedule/exchange.hpp"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "schedule/builder.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// A block, from one rank to another.
+struct block {
+    int from = 0, to = 0;
+    friend auto operator<=>(const block&, const block&) = default;
+};
+
+int steps_of(const algorithm& by, const group& g) {
+    const std::vector<operand> nothing(at(g.size()));
+    builder out(g.rank(0), g.size(), collective::alltoall, 0);
+    by.exchange(out, g, nothing, nothing);
+    return out.step();
+}
+
+class exchange_writer {
+public:
+    exchange_writer(const block_layout& b, const tree& shape, const collective_call& call, int rank)
+        : layout_(b.c),
+          shape_(shape),
+          call_(call),
+          rank_(rank),
+          order_(at(b.c.ranks)),
+          out_(rank, b.c.ranks, call.what, call.elements(), {buffer::recv, false}) {
+        for (int r = 0; r < b.c.ranks; ++r) order_[at(static_cast<int>(b.blocks[at(r)].begin))] = r;
+        for (int to = 0; to < b.c.ranks; ++to) lies_[{rank, to}] = {buffer::send, call.blocks[at(to)]};
+    }
+
+    schedule run() {
+        out_.next_step();
+        out_.copy(due_from(rank_), lies_[{rank_, rank_}]);
+        for (const composed_stage& s : layout_.stages) {
+            const int first = out_.step();
+            out_.begin_phase({s.number, false, 0});
+            for (const int index : s.groups_of(rank_)) {
+                const group& g = s.groups[at(index)];
+                if (g.whole().empty()) continue;
+                out_.go_to_step(first);
+                run_group(s, g.seen_by(rank_));
+            }
+            out_.go_to_step(first + s.steps_up);
+        }
+        return out_.finish();
+    }
+
+private:
+    operand due_from(int rank) const { return {buffer::recv, call_.blocks[at(rank)]}; }
+
+    // Blocks that one member of a group sends to another: from all ranks of the one's domain to all ranks that the
+    // other owns.
+    std::vector<block> passing(const composed_stage& s, const group& g, int from, int to) const {
+        const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(from));
+        std::vector<block> list;
+        for (std::int64_t k = g.shard(to).begin; k < g.shard(to).end; ++k)
+            for (int r = shape_.first_rank(level, domain); r < shape_.first_rank(level, domain + 1); ++r)
+                list.push_back({r, order_[static_cast<std::size_t>(k)]});
+        return list;
+    }
+
+    void run_group(const composed_stage& s, const group& g) {
+        std::vector<operand> gives(at(g.size())), gets(at(g.size()));
+        std::vector<std::vector<block>> arriving(at(g.size()));
+        for (int peer = 0; peer < g.size(); ++peer) {
+            if (peer == g.position()) continue;
+            gives[at(peer)] = packed(passing(s, g, g.position(), peer));
+            arriving[at(peer)] = passing(s, g, peer, g.position());
+            gets[at(peer)] = room_for(arriving[at(peer)]);
+        }
+        s.by->exchange(out_, g, gives, gets);
+        for (int peer = 0; peer < g.size(); ++peer) unpack(arriving[at(peer)], gets[at(peer)]);
+    }
+
+    std::int64_t count_of(const std::vector<block>& list) const {
+        std::int64_t count = 0;
+        for (const block& b : list) count += call_.blocks[at(b.to)].count();
+        return count;
+    }
+
+    // Joins parts that lie one after the other.
+    static void append(std::vector<operand>& runs, operand more) {
+        if (more.part.empty()) return;
+        if (!runs.empty() && runs.back().where == more.where && runs.back().part.end == more.part.begin)
+            runs.back().part.end = more.part.end;
+        else runs.push_back(more);
+    }
+
+    // Returns the blocks in one piece: where they lie, or copied.
+    operand packed(const std::vector<block>& list) {
+        std::vector<operand> runs;
+        for (const block& b : list) append(runs, lies_.at(b));
+        if (runs.empty()) return {};
+        if (runs.size() == 1) return runs.front();
+        const operand all = out_.scratch(count_of(list));
+        std::int64_t begin = all.part.begin;
+        for (const operand& run : runs) {
+            out_.copy(operand{all.where, {begin, begin + run.part.count()}}, run);
+            begin += run.part.count();
+        }
+        return all;
+    }
+
+    // Returns the place for blocks that arrive in one piece: the caller's, where all of them belong there side by side.
+    operand room_for(const std::vector<block>& list) {
+        std::vector<operand> runs;
+        for (const block& b : list) {
+            if (b.to != rank_) return out_.scratch(count_of(list));
+            append(runs, due_from(b.from));
+        }
+        if (runs.empty()) return {};
+        return runs.size() == 1 ? runs.front() : out_.scratch(count_of(list));
+    }
+
+    // Copies to the caller what belongs there, and notes where the rest lies.
+    void unpack(const std::vector<block>& list, const operand& from) {
+        std::int64_t begin = from.part.begin;
+        std::vector<operand> sources, places;
+        for (const block& b : list) {
+            const operand now{from.where, {begin, begin + call_.blocks[at(b.to)].count()}};
+            begin = now.part.end;
+            if (b.to != rank_) lies_[b] = now;
+            else if (from.where == buffer::scratch) add_copy(sources, places, now, due_from(b.from));
+        }
+        for (std::size_t i = 0; i < sources.size(); ++i) out_.copy(places[i], sources[i]);
+    }
+
+    static void add_copy(std::vector<operand>& sources, std::vector<operand>& places, operand from, operand to) {
+        const bool goes_on =
+            !sources.empty() && sources.back().part.end == from.part.begin && places.back().part.end == to.part.begin;
+        if (goes_on) sources.back().part.end = from.part.end, places.back().part.end = to.part.end;
+        else if (!from.part.empty()) sources.push_back(from), places.push_back(to);
+    }
+
+    const composition& layout_;
+    const tree& shape_;
+    const collective_call& call_;
+    int rank_;
+    std::vector<int> order_;  // ranks, in the order of the vector that stages divide
+    builder out_;
+    std::map<block, operand> lies_;  // of blocks that are or have been here
+};
+
+}  // namespace
+
+std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages) {
+    for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
+        const stage& s = stages[at(n)];
+        const algorithm* by = find_algorithm(s);
+        if (s.how != mode::scatter)
+            return std::pair(n, fmt::format("mode {} cannot exchange blocks; only scatter can", to_string(s.how)));
+        if (by == nullptr || by->exchange == nullptr)
+            return std::pair(n, fmt::format("{} cannot exchange blocks; these algorithms can: {}",
+                                            s.sends() ? s.algorithm : to_string(s.provider), exchanger_names()));
+        if (!s.shares.empty() || s.route_share > 0)
+            return std::pair(n, std::string("an exchange of blocks has neither shares nor route_share; remove them"));
+    }
+    return {};
+}
+
+void check_exchange(std::span<const stage> stages) {
+    if (const auto fault = fault_of_exchange(stages))
+        throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
+}
+
+block_layout compose_exchange(const hierarchy& machine, std::span<const stage> stages) {
+    check_exchange(stages);
+    block_layout made = compose_blocks(machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+    for (composed_stage& s : made.c.stages) {
+        s.steps_up = s.steps_down = 0;
+        for (group& g : s.groups) {
+            std::vector<int> nodes;
+            for (const int r : g.members()) nodes.push_back(machine.shape.domain_of(machine.node_levels() - 1, r));
+            g = g.with_nodes(std::move(nodes));
+            if (!g.whole().empty()) s.steps_up = std::max(s.steps_up, steps_of(*s.by, g));
+        }
+    }
+    return made;
+}
+
+schedule generate_exchange(const block_layout& b, const tree& shape, const collective_call& call, int rank) {
+    return exchange_writer(b, shape, call, rank).run();
+}
+
+}  // namespace terrace::detail

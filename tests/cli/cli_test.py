@@ -22,6 +22,13 @@ TERRACE, ROOT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 
 CLUSTER = cluster("cluster", 4, 2)
 UNEVEN = uneven([[4, 2], [3, 3, 1]])
+RAILS = """\
+terrace_topology: 1
+name: rails
+levels:
+  - {name: node, size: 2, fabric: shm}
+  - {name: cluster, size: 3, fabric: ethernet, nics: {count: 2, bandwidth: 500 Mbit/s, rails: true, spine: 250 Mbit/s}}
+"""
 ONE_RANK = """\
 terrace_topology: 1
 name: one
@@ -582,6 +589,13 @@ class Pictures(Command):
         texts = self.texts(self.terrace("topo", "package:2 core:3", "--svg"))
         for part in ["inside a node", "package 1", "core 5", "rank 5", "* assumed, not measured"]:
             self.assertIn(part, texts)
+
+    def test_topo_draws_nics(self):
+        self.write("nics.yaml", RAILS)
+        texts = self.texts(self.terrace("topo", "nics.yaml", "--svg"))
+        for part in ["2 NICs of 500 Mbit/s on rails", "spine 250 Mbit/s"]:
+            self.assertIn(part, texts)
+        self.assertIn('"2 NICs of 500 Mbit/s on rails, spine 250 Mbit/s"', self.terrace("topo", "nics.yaml", "--dot"))
 
     def test_explain_draws_stages_and_loads(self):
         self.terrace("plan", "cluster.yaml")

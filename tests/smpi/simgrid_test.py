@@ -22,6 +22,13 @@ from scratch import Scratch, uneven  # noqa: E402
 HEADER = 16  # SMPI adds that to every message [bytes]
 # Racks of 2 and 3 nodes, of 2 ranks each.
 MACHINE = uneven([[2, 2], [2, 2, 2]])
+NICS = """\
+terrace_topology: 1
+name: nics
+levels:
+  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns}
+  - {name: cluster, size: 2, fabric: ethernet, latency: 30 us, nics: {count: 2, bandwidth: [500 Mbit/s, 250 Mbit/s, 500 Mbit/s, 500 Mbit/s]}}
+"""
 
 
 class SimGrid(Scratch):
@@ -36,12 +43,19 @@ class SimGrid(Scratch):
     # The slowest link's rate and the latency of the level where the two meet, and nothing else.
     def test_messages_take_what_the_cluster_file_says(self):
         self.call("smpicxx", "-std=c++17", "-O0", PING, "-o", "ping")
-        self.call(TERRACE, "plan", "cluster.yaml", "-o", "plan.yaml")
-        self.call(TERRACE, "export", "plan.yaml", "--simgrid", "-o", "platform.xml")
-        self.write("hosts", "".join(f"rank{r}\n" for r in range(10)))
-        pairs = {(0, 1): (0.5e-6, 10e9), (1, 0): (0.5e-6, 10e9), (0, 2): (30e-6, 125e6), (9, 4): (30e-6, 125e6),
-                 (3, 4): (40e-6, 62.5e6), (9, 0): (40e-6, 62.5e6)}
-        said = self.call("smpirun", "-np", "10", "-platform", "platform.xml", "-hostfile", "hosts", "-no-privatize",
+        self.check_messages("cluster.yaml", 10, {
+            (0, 1): (0.5e-6, 10e9), (1, 0): (0.5e-6, 10e9), (0, 2): (30e-6, 125e6), (9, 4): (30e-6, 125e6),
+            (3, 4): (40e-6, 62.5e6), (9, 0): (40e-6, 62.5e6)})
+        self.write("nics.yaml", NICS)  # rank 1's NIC is at half the rate of the others
+        self.check_messages("nics.yaml", 4, {
+            (0, 1): (0.5e-6, 10e9), (1, 0): (0.5e-6, 10e9), (0, 2): (30e-6, 62.5e6), (1, 3): (30e-6, 31.25e6),
+            (3, 1): (30e-6, 31.25e6), (2, 0): (30e-6, 62.5e6)})
+
+    def check_messages(self, cluster, ranks, pairs):
+        self.call(TERRACE, "plan", cluster, "-o", "plan.yaml", "--force")
+        self.call(TERRACE, "export", "plan.yaml", "--simgrid", "-o", "platform.xml", "--force")
+        self.write("hosts", "".join(f"rank{r}\n" for r in range(ranks)))
+        said = self.call("smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", "-no-privatize",
                          *(f"--cfg={key}:{value}" for key, value in simgrid.SETTINGS.items()), "--log=root.thres:critical",
                          "./ping", "1000000", *(str(r) for pair in pairs for r in pair))
         rows = [line.split() for line in said.splitlines()]

@@ -25,7 +25,9 @@ std::string xml_escaped(std::string_view text) {
     return out;
 }
 
-// Zones within zones, one per domain. A zone has a router, in a zone of its own, by which it is reached.
+// Zones within zones, one per domain. A zone has a router, in a zone of its own, by which it is reached. A node with
+// NICs is reached from outside by another router, which is behind the NICs: a rank's messages to it pass the rank's
+// own.
 class platform {
 public:
     explicit platform(const hierarchy& machine) : machine_(machine) {}
@@ -56,8 +58,25 @@ private:
     static std::string inner_zone(int level, int child) {
         return level == 0 ? fmt::format("zone_rank{}", child) : zone_id(level - 1, child);
     }
-    static std::string inner_gate(int level, int child) {
-        return level == 0 ? fmt::format("rank{}", child) : router_id(level - 1, child);
+    std::string inner_gate(int level, int child) const {
+        if (level == 0) return fmt::format("rank{}", child);
+        return has_nics(level - 1) ? outer_router_id(child) : router_id(level - 1, child);
+    }
+    bool has_nics(int level) const { return !machine_.nics.empty() && level == machine_.node_levels() - 1; }
+    static std::string outer_hub_id(int node) { return fmt::format("outside{}", node); }
+    static std::string outer_router_id(int node) { return fmt::format("router_outside{}", node); }
+
+    // The NIC of all ranks of a node's child.
+    int nic_of(int level, int child) const {
+        const int first = level == 0 ? child : machine_.shape.first_rank(level - 1, child);
+        const int end = level == 0 ? child + 1 : machine_.shape.first_rank(level - 1, child + 1);
+        for (int rank = first + 1; rank < end; ++rank)
+            if (machine_.nics.of(rank) != machine_.nics.of(first))
+                throw usage_error(
+                    fmt::format("terrace export: --simgrid: ranks {} and {} are in one {} and use two NICs; "
+                                "a zone of SimGrid has one way out",
+                                first, rank, machine_.levels[at(level - 1)].name));
+        return machine_.nics.of(first);
     }
 
     void child_zone(int level, int child, int depth) {
@@ -111,6 +130,7 @@ private:
                 fmt::format("<link id=\"link{}_{}\" bandwidth=\"{:.9g}Bps\" latency=\"{:.9g}s\" "
                             "sharing_policy=\"SPLITDUPLEX\"/>",
                             level, child, machine_.rate(level, child), link_latency(level)));
+        if (has_nics(level)) add_nics(domain, line);
         for (int child = first; child < last; ++child) {
             const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
             const std::string hub = hub_id(level, domain), router = router_id(level, domain);
@@ -123,8 +143,32 @@ private:
             };
             route(inner, gate, hub, router, "UP");
             route(hub, router, inner, gate, "DOWN");
+            if (!has_nics(level)) continue;
+            for (const bool up : {true, false}) {
+                const std::string link = fmt::format("<link_ctn id=\"link{}_{}\" direction=\"{}\"/>", level, child,
+                                                     up ? "UP" : "DOWN"),
+                                  nic = fmt::format("<link_ctn id=\"nic{}\" direction=\"{}\"/>", nic_of(level, child),
+                                                    up ? "UP" : "DOWN"),
+                                  outside = outer_hub_id(domain), by = outer_router_id(domain);
+                line(
+                    fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">{}{}"
+                                "</zoneRoute>",
+                                up ? inner : outside, up ? outside : inner, up ? gate : by, up ? by : gate,
+                                up ? link : nic, up ? nic : link));
+            }
         }
         out_ += indent + "</zone>\n";
+    }
+
+    template <class Line>
+    void add_nics(int node, Line&& line) const {
+        line(fmt::format("<zone id=\"{}\" routing=\"None\"><router id=\"{}\"/></zone>", outer_hub_id(node),
+                         outer_router_id(node)));
+        for (int nic = machine_.nics.first_of(node); nic < machine_.nics.first_of(node + 1); ++nic)
+            line(
+                fmt::format("<link id=\"nic{}\" bandwidth=\"{:.9g}Bps\" latency=\"0s\" "
+                            "sharing_policy=\"SPLITDUPLEX\"/>",
+                            nic, machine_.nics.rate(nic)));
     }
 
     const hierarchy& machine_;

@@ -203,7 +203,7 @@ public:
     }
 
 private:
-    static constexpr double top = 70, row = 90, height = 24, right = 830;
+    static constexpr double top = 70, row = 90, height = 24, nic_height = 8, right = 830;
 
     double y_of(int level) const { return top + row * (machine_.depth() - 1 - level); }
 
@@ -228,6 +228,7 @@ private:
             least = std::min(least, l.bandwidth);
             for (const double each : l.rates) least = std::min(least, each);
         }
+        for (const double each : machine_.nics.rates) least = std::min(least, each);
         return std::min(8.0, 1.5 + 2 * std::log10(rate / least));
     }
 
@@ -236,7 +237,8 @@ private:
         const std::string stroke = p_.loads.empty() ? "#778" : colour_of_load(p_.loads[at(b.level)].part);
         const double y = y_of(b.level) + height;
         for (const box& c : b.children) {
-            out_.line(b.x, y, c.x, y_of(c.level), stroke, thickness(machine_.rate(b.level, c.number)));
+            if (has_nics(c)) nics(b, c, stroke);
+            else out_.line(b.x, y, c.x, y_of(c.level), stroke, thickness(machine_.rate(b.level, c.number)));
             edges(c);
         }
         if (b.left_out == 0) return;
@@ -245,6 +247,23 @@ private:
         out_.text(gap, y_of(b.level - 1) + 24,
                   b.level == 0 ? fmt::format("+{}", b.left_out) : fmt::format("{} more", b.left_out), 10,
                   svg::anchor::middle, "#555");
+    }
+
+    bool has_nics(const box& b) const { return !machine_.nics.empty() && b.level == machine_.node_levels() - 1; }
+
+    // A node's NICs on top of it, each with a line of its own; those on one rail have one colour in all nodes.
+    void nics(const box& above, const box& node, const std::string& stroke) {
+        const nic_set& all = machine_.nics;
+        const int count = all.count_of(node.number);
+        const double width = std::min(12.0, (step_ * leaves(node) - 4) / count), y = y_of(node.level);
+        for (int i = 0; i < count; ++i) {
+            const double x = node.x + (i - (count - 1) / 2.0) * width;
+            const std::string paint = all.rails ? colour(i) : stroke;
+            out_.line(above.x, y_of(above.level) + height, x, y - nic_height, p_.loads.empty() ? paint : stroke,
+                      std::min(3.0, thickness(all.rate(all.first_of(node.number) + i))));
+            out_.rect(x - width / 2 + 0.5, y - nic_height, width - 1, nic_height,
+                      {.fill = lighter(all.rails ? paint : colour(3), 0.4), .stroke = "#445", .width = 0.6});
+        }
     }
 
     void boxes(const box& b) {
@@ -274,11 +293,20 @@ private:
             12, svg::anchor::start, "#222", true);
         out_.text(right + 20, y + 15, "a message takes " + marked(format_duration(of.latency), of.latency_assumed), 11,
                   svg::anchor::start, "#555");
+        double below = 22;
+        if (!machine_.nics.empty() && l == machine_.node_levels()) {
+            const std::string text = nics_text(machine_.nics), spine = ", spine";
+            const std::size_t comma = std::min(text.find(spine), text.size());
+            out_.text(right + 20, y + 30, text.substr(0, comma), 11, svg::anchor::start, "#555");
+            if (comma < text.size())
+                out_.text(right + 20, y + 44, text.substr(comma + 2), 11, svg::anchor::start, "#555");
+            below = comma < text.size() ? 50 : 37;
+        }
         if (p_.loads.empty()) return;
         const picture::load& load = p_.loads[at(l)];
-        out_.rect(right + 20, y + 22, 100, 8, {.fill = "#e8e8e8"});
-        out_.rect(right + 20, y + 22, 100 * std::clamp(load.part, 0.0, 1.0), 8, {.fill = colour_of_load(load.part)});
-        out_.text(right + 128, y + 30, load.text, 11, svg::anchor::start, "#333");
+        out_.rect(right + 20, y + below, 100, 8, {.fill = "#e8e8e8"});
+        out_.rect(right + 20, y + below, 100 * std::clamp(load.part, 0.0, 1.0), 8, {.fill = colour_of_load(load.part)});
+        out_.text(right + 128, y + below + 8, load.text, 11, svg::anchor::start, "#333");
     }
 
     // A stage covers the links of its levels; stages that share a level share the room.
@@ -346,6 +374,7 @@ private:
             add(c);
             const level& l = p_.machine.levels[at(b.level)];
             std::string label = bandwidth_text(l), extra;
+            if (!p_.machine.nics.empty() && b.level == p_.machine.node_levels()) label = nics_text(p_.machine.nics);
             if (!p_.loads.empty()) {
                 label += "\n" + p_.loads[at(b.level)].text;
                 extra = fmt::format(", color=\"{}\"", colour_of_load(p_.loads[at(b.level)].part));

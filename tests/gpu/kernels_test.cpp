@@ -10,6 +10,7 @@
 #include "gpu/memory.hpp"
 #include "kernels/gpu_reduce.hpp"
 #include "kernels/gpu_shapes.hpp"
+#include "support/calls.hpp"
 #include "support/effort.hpp"
 #include "support/reductions.hpp"
 

@@ -177,7 +177,8 @@ private:
 const pattern& pattern_of(const phase_setting& s, pattern_book& patterns, std::size_t sample, int size,
                           root_part at_root) {
     if (s.exchanges) return patterns.of_exchange(s.by, size, s.blocks);
-    if (s.by.graph == message_graph::node_rings) return patterns.of_rings(s.where.how, s.down, nodes_of(s, sample));
+    if (s.by.graph == message_graph::node_rings && !only_at_root(at_root))
+        return patterns.of_rings(s.where.how, s.down, nodes_of(s, sample));
     return patterns.of(s.by, {s.where.how, s.down, at_root}, size, s.blocks);
 }
 

@@ -171,7 +171,7 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
         {{}, "--plan"},
         {{"--collective", "scan"}, "--collective: scan is none of: all, allgather, allreduce"},
         {{"-d", "float8"}, "--datatype: float8 is none of: bfloat16, "},
-        {{"-o", "xor"}, "--op: xor is none of: avg, max, min, prod, sum"},
+        {{"-o", "xor"}, "--op: xor is none of: avg, band, bor, bxor, land, lor, lxor, max, min, premul_sum, prod, sum"},
         {{"-b", "9 apples"}, "--minbytes: 9 apples is no number of bytes"},
         {{"-b", "4", "-d", "double"}, "-b 4: less than one float64 (8 bytes)"},
         {{"-b", "64", "-e", "8"}, "-e 8 is less than -b 64"},

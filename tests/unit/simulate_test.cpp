@@ -192,6 +192,12 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                 // In memory and in place, members share the work of an inner stage; no candidate has one.
                 const auto replicates = [](const stage& s) { return s.how == mode::replicate && in_memory(s); };
                 if (std::any_of(r.stages.begin(), r.stages.end() - 1, replicates)) continue;
+                // Rings through nodes are a baseline, in mode root where there is a root.
+                const auto in_rings = [&](const stage& s) {
+                    return has_root(what) && s.how == mode::scatter &&
+                           find_algorithm(s)->graph == message_graph::node_rings;
+                };
+                if (std::any_of(r.stages.begin(), r.stages.end(), in_rings)) continue;
                 r.lanes = 2;
                 r.chunk = 64 * kib * h.ranks();
                 const std::int64_t bytes = 4 * r.chunk;

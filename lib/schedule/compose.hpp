@@ -22,9 +22,9 @@ struct composed_stage {
     std::vector<group> groups;         ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
-    std::vector<int> domains;  ///< of a reproducible reduction, by rank: the child of the level that it is in
-    int number = 0;            ///< among the plan's stages
-    int route = 0;             ///< which of the composition's it is on, from 1; 0: on all
+    std::vector<int> domains = {};  ///< of a reproducible reduction, by rank: the child of the level that it is in
+    int number = 0;                 ///< among the plan's stages
+    int route = 0;                  ///< which of the composition's it is on, from 1; 0: on all
 
     /// Returns the groups that a rank is a member of, ascending.
     const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }
@@ -41,7 +41,7 @@ struct composition {
     /// Where parts of the vector go through stages in different orders: of each order, the ranks as its first stage
     /// takes them together, then its next. No two routes have a part of the vector in common. Else empty.
     std::vector<std::vector<int>> routes;
-    std::vector<int> tree;  ///< as in collective_call
+    std::vector<int> tree = {};  ///< as in collective_call
 };
 
 /// Composes stages over a machine by ownership and common refinement: after a domain's stage each element has an owner

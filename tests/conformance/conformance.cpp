@@ -119,7 +119,11 @@ protected:
     void expect_right(const setting& s, const std::vector<call>& calls, std::uint64_t salt = 1) {
         const auto main = [&](communicator& comm) {
             std::vector<outcome> seen;
-            for (std::size_t n = 0; n < calls.size(); ++n) seen.push_back(make(comm, calls[n], salt + n));
+            for (std::size_t n = 0; n < calls.size(); ++n) {
+                call each = calls[n];
+                each.has_factors = GetParam().has_factors;
+                seen.push_back(make(comm, each, salt + n));
+            }
             return seen;
         };
         const report seen = GetParam().run(plan_of(s.machine, s.stages, s.lanes, s.chunk), main);

@@ -29,7 +29,7 @@ std::vector<world> worlds() {
     std::vector<int> sizes{4, 8, 3, 2, 1};
     if (slowness > 1) sizes = {2};  // its own tests have more
     else sizes.resize(static_cast<std::size_t>(share("numbers of ranks on the stand-in", 5, 1)));
-    return {{"nccl_stand_in", sizes, run_ranks}};
+    return {{"nccl_stand_in", sizes, run_ranks, false}};  // buffers of devices have no factors
 }
 
 }  // namespace terrace::detail::test

@@ -80,7 +80,9 @@ bool is_bitwise(reduce_op op) { return op == reduce_op::band || op == reduce_op:
 bool is_logical(reduce_op op) { return op == reduce_op::land || op == reduce_op::lor || op == reduce_op::lxor; }
 
 // 1 on rank 0, so that a single rank's result is what it passed in.
-double factor_of(const call& c, int rank) { return c.op == reduce_op::premul_sum && rank % 2 == 1 ? -1 : 1; }
+double factor_of(const call& c, int rank) {
+    return c.op == reduce_op::premul_sum && c.has_factors && rank % 2 == 1 ? -1 : 1;
+}
 
 // The input of every rank and the serial oracle, element by element. An element's number is its place in the vector, or
 // in all blocks one after the other.

@@ -30,8 +30,9 @@ struct call {
     bool in_place = false;
     int offset = 0;  ///< the buffers begin so many elements past a 64-byte boundary
     contents data = contents::exact;
-    bool in_window = false;  ///< the buffers lie in windows of the communicator
-    int nan_from = -1;       ///< this rank passes in NaN in every third element (floats and complex numbers)
+    bool in_window = false;   ///< the buffers lie in windows of the communicator
+    bool has_factors = true;  ///< premul_sum has the factor -1 on odd ranks; else 1 on all
+    int nan_from = -1;        ///< this rank passes in NaN in every third element (floats and complex numbers)
 };
 
 /// "reduce_scatter of blocks [3,0,5], float16 max, in place"

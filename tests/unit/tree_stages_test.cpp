@@ -127,7 +127,7 @@ TEST(tree_stages, routes_reduce_by_the_tree) {
 
 // Nodes of a power of two ranks keep their stages in shared memory, uneven ones send messages.
 TEST(tree_stages, even_nodes_keep_their_shared_memory) {
-    const auto stages_in = [](std::vector<std::vector<int>> children) {
+    const auto stages_in = [](const std::vector<std::vector<int>>& children) {
         const hierarchy machine = machine_of(tree(children));
         const std::vector<stage> stages{
             {{0}, machine.shape.uniform_size(0).value_or(0), mode::scatter, "", provider::shared_memory},

@@ -116,6 +116,10 @@ private:
         out_ += routes + "  </zone>\n";
     }
 
+    static std::string over(const std::string& link, const char* direction) {
+        return fmt::format("<link_ctn id=\"{}\" direction=\"{}\"/>", link, direction);
+    }
+
     void zone(int level, int domain, int depth) {
         const std::string indent(at(2 * depth), ' ');
         const auto line = [&](const std::string& text) { out_ += indent + "  " + text + "\n"; };
@@ -135,27 +139,20 @@ private:
             const std::string inner = inner_zone(level, child), gate = inner_gate(level, child);
             const std::string hub = hub_id(level, domain), router = router_id(level, domain);
             const auto route = [&](const std::string& from, const std::string& gate_from, const std::string& to,
-                                   const std::string& gate_to, const char* direction) {
+                                   const std::string& gate_to, const std::string& links) {
                 line(
                     fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">"
-                                "<link_ctn id=\"link{}_{}\" direction=\"{}\"/></zoneRoute>",
-                                from, to, gate_from, gate_to, level, child, direction));
+                                "{}</zoneRoute>",
+                                from, to, gate_from, gate_to, links));
             };
-            route(inner, gate, hub, router, "UP");
-            route(hub, router, inner, gate, "DOWN");
+            const std::string link = fmt::format("link{}_{}", level, child);
+            route(inner, gate, hub, router, over(link, "UP"));
+            route(hub, router, inner, gate, over(link, "DOWN"));
             if (!has_nics(level)) continue;
-            for (const bool up : {true, false}) {
-                const std::string link = fmt::format("<link_ctn id=\"link{}_{}\" direction=\"{}\"/>", level, child,
-                                                     up ? "UP" : "DOWN"),
-                                  nic = fmt::format("<link_ctn id=\"nic{}\" direction=\"{}\"/>", nic_of(level, child),
-                                                    up ? "UP" : "DOWN"),
-                                  outside = outer_hub_id(domain), by = outer_router_id(domain);
-                line(
-                    fmt::format("<zoneRoute src=\"{}\" dst=\"{}\" gw_src=\"{}\" gw_dst=\"{}\" symmetrical=\"NO\">{}{}"
-                                "</zoneRoute>",
-                                up ? inner : outside, up ? outside : inner, up ? gate : by, up ? by : gate,
-                                up ? link : nic, up ? nic : link));
-            }
+            const std::string outside = outer_hub_id(domain), outer = outer_router_id(domain);
+            const std::string nic = fmt::format("nic{}", nic_of(level, child));
+            route(inner, gate, outside, outer, over(link, "UP") + over(nic, "UP"));
+            route(outside, outer, inner, gate, over(nic, "DOWN") + over(link, "DOWN"));
         }
         out_ += indent + "</zone>\n";
     }

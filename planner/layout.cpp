@@ -50,10 +50,9 @@ std::string key_of_layout(std::span<const stage> stages) {
 sampler::sampler(const hierarchy& machine, int all_up_to)
     : machine_(machine),
       rows_(machine),
-      ranks_on_nic_(at(machine.nics.count())),
+      nic_rates_(machine.nics.rank_rates()),
       takes_all_(machine.ranks() <= all_up_to) {
     const tree& t = machine.shape;
-    for (const int nic : machine.nics.of_rank) ++ranks_on_nic_[at(nic)];
     for (int l = 0; l < t.depth(); ++l) {
         std::vector<int>& kinds = kind_.emplace_back();
         for (int d = 0; d < t.domains(l); ++d) {
@@ -78,12 +77,7 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
     sample(t.depth() - 1, 0, 1);
 }
 
-// Of the rate of its NIC, what the rank has where all send.
-double sampler::nic_share(int rank) const {
-    if (machine_.nics.empty()) return 0;
-    const int nic = machine_.nics.of(rank);
-    return machine_.nics.rate(nic) / ranks_on_nic_[at(nic)];
-}
+double sampler::nic_share(int rank) const { return nic_rates_.empty() ? 0 : nic_rates_[at(rank)]; }
 
 int sampler::rate_number(double rate) {
     return rates_.try_emplace(rate, static_cast<int>(rates_.size())).first->second;

@@ -127,12 +127,12 @@ private:
     const cuts* mixed_cuts(laid_out& l, int domain);
     const cuts& cuts_after(laid_out& l, int domain);
 
-    double nic_share(int rank) const;
+    double nic_share(int rank) const;  // 0 without NICs
     std::vector<sample_place::on_nic> on_nic_of(const layout& l, int rank, int first_position) const;
 
     const hierarchy& machine_;
     link_rows rows_;
-    std::vector<int> ranks_on_nic_;
+    std::vector<double> nic_rates_;          // nic_set::rank_rates
     std::map<std::vector<int>, int> kinds_;  // by those of the children
     std::map<double, int> rates_;            // numbered
     std::vector<std::vector<int>> kind_;     // of each domain of each level

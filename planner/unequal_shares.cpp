@@ -39,15 +39,14 @@ std::vector<int> shares_by_links(const hierarchy& machine) {
 }
 
 std::vector<int> shares_by_nics(const hierarchy& machine) {
-    const nic_set& nics = machine.nics;
+    const std::vector<double> rates = machine.nics.rank_rates();
     const std::vector<int> sizes = machine.node_sizes();
-    if (nics.empty() || std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end()) return {};
-    std::vector<int> ranks_on(at(nics.count()));
-    for (const int nic : nics.of_rank) ++ranks_on[at(nic)];
+    if (rates.empty() || std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) != sizes.end())
+        return {};
     std::vector<double> least(at(sizes.front()), std::numeric_limits<double>::infinity());
     for (int rank = 0; rank < machine.ranks(); ++rank) {
         double& rate = least[at(rank % sizes.front())];
-        rate = std::min(rate, nics.rate(nics.of(rank)) / ranks_on[at(nics.of(rank))]);
+        rate = std::min(rate, rates[at(rank)]);
     }
     return rounded(least, *std::max_element(least.begin(), least.end()) / policy.share_steps);
 }

@@ -189,6 +189,14 @@ std::vector<double> nic_set::node_rates(bool all) const {
     return sums;
 }
 
+std::vector<double> nic_set::rank_rates() const {
+    std::vector<int> ranks_on(rates.size());
+    for (const int nic : of_rank) ++ranks_on[at(nic)];
+    std::vector<double> result;
+    for (const int nic : of_rank) result.push_back(rate(nic) / ranks_on[at(nic)]);
+    return result;
+}
+
 nic_set shared_nics(const std::vector<std::vector<double>>& rates, std::span<const int> node_sizes) {
     nic_set made;
     for (const std::vector<double>& of_node : rates) {

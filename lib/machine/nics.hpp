@@ -34,6 +34,8 @@ struct nic_set {
     bool crosses_spine(int from, int to) const noexcept { return rails && rail_of(from) != rail_of(to); }
     /// By node, the NICs that some rank uses, or all, together, per direction [B/s].
     std::vector<double> node_rates(bool all = false) const;
+    /// By rank, what it has of its NIC where all ranks send, per direction [B/s].
+    std::vector<double> rank_rates() const;
 
     friend bool operator==(const nic_set&, const nic_set&) = default;
 };

@@ -23,8 +23,8 @@ struct tree_node {
     friend bool operator==(tree_node, tree_node) = default;
 };
 
-/// Returns the largest nodes all of whose places are among those given, ascending: what the ranks at these places can
-/// reduce among themselves.
+/// Returns the nodes that the ranks at some places can reduce among themselves: the largest ones that have no other
+/// places, ascending.
 /// @param places ascending   @param all how many places there are
 std::vector<tree_node> largest_nodes(std::span<const int> places, int all);
 

@@ -26,8 +26,12 @@ double exchanged_blocks(const tree& t, int l, int child) {
     return std::max(own, 1 - own);
 }
 
-// The vectors that leave m of P ranks which exchange blocks with all others: m (P - m) blocks, of which a vector has P.
-double exchanged_vectors(double m, double ranks) { return m * (ranks - m) / ranks; }
+// The vectors that pass the link of m of P ranks: of m (P - m) blocks where each rank has one for each other, of which
+// a vector has P; of their own m blocks on the way to or from a root, or of all others' where the root is among them.
+double exchanged_vectors(collective what, double m, double ranks, bool has_the_root) {
+    if (!has_root(what)) return m * (ranks - m) / ranks;
+    return (has_the_root ? ranks - m : m) / ranks;
+}
 
 // All n children of a level together, each with a link. To combine an element takes n - 1 transfers between children,
 // to hand the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n
@@ -55,10 +59,10 @@ double rail_rate(const nic_set& nics, int node) {
 // its link, or its blocks go out and those of all others come in, or blocks go out that are for each rank elsewhere.
 demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
     const tree& t = machine.shape;
-    const double vectors =
-        exchanges(what)    ? exchanged_vectors(t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child), t.ranks())
-        : has_blocks(what) ? exchanged_blocks(t, l, child)
-                           : 1;
+    const int ranks = t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child);
+    const double vectors = exchanges(what)    ? exchanged_vectors(what, ranks, t.ranks(), child == 0)
+                           : has_blocks(what) ? exchanged_blocks(t, l, child)
+                                              : 1;
     const bool is_node = !machine.nics.empty() && l == machine.node_levels();
     const double most =
         is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
@@ -88,7 +92,7 @@ void add_torus(const hierarchy& machine, const std::function<double(int)>& rate,
     if (first == machine.depth()) return;
     const auto add = [&](double parts, double out) {
         const double ranks = machine.ranks();
-        demands.push_back({exchanges(what)  ? exchanged_vectors(ranks / parts, ranks)
+        demands.push_back({exchanges(what)  ? exchanged_vectors(what, ranks / parts, ranks, true)
                            : has_root(what) ? 1
                                             : directions(what) * (parts - 1) / parts,
                            out});

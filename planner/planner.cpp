@@ -57,7 +57,7 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
 std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what) {
     pricer prices(machine);
     std::vector<priced_candidate> list;
-    if (origin == "staged" && !has_root(what)) {
+    if (origin == "staged" && (exchanges(what) || !has_root(what))) {
         list = search(prices, what);
         std::erase_if(list, [](const priced_candidate& c) { return !only_scatters(c.what); });
     } else {

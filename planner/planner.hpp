@@ -52,7 +52,7 @@ std::vector<candidate> candidates(const hierarchy& machine, collective what = co
 ///             | in the node, ring outside     | scatter in the node, ring  | no two-level-nics
 ///   central   | root over all ranks, direct   | none: nobody has all      | root over all ranks, direct
 ///
-/// alltoall has one baseline, "direct": each block goes straight to its rank.
+/// alltoall, gather and scatter have one baseline, "direct": each block goes straight to its rank.
 ///
 /// What runs in the node is whatever is fastest at 1 MiB: shared memory where ranks have it.
 /// @throws usage_error for other names

@@ -46,11 +46,8 @@ void check_stages(const hierarchy& machine, std::span<const stage> stages) {
 // other way: 2 (1 + 1/P) vectors read and written.
 double block_accesses(int ranks) { return 2 * (1 + 1.0 / ranks); }
 
-// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. Where
-// there is one stage, only a rank's own block is copied.
-double exchange_accesses(int ranks, std::size_t stages) {
-    return stages > 1 ? 2.0 * static_cast<double>(stages) : 2.0 / ranks;
-}
+// Where there is one stage, only a rank's own block is copied.
+double own_block_accesses(int ranks) { return 2.0 / ranks; }
 
 // The root of a broadcast copies its vector to where its peers reach it.
 double root_accesses(int rank) { return rank == 0 ? 2 : 0; }
@@ -121,6 +118,27 @@ root_price pricer::price_at_root(const layout& l, const algorithm& a, provider b
             phase(true, a.sends() ? root_part::passed : root_part::none)};
 }
 
+// To or from a root: one rank has all that the domains inside have, and gathers, or scatters, as a broadcast's root
+// does that has a vector so much shorter.
+std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
+                                                                 provider by) {
+    std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::root;
+    const layout& l = samples_.lay_out(stages);
+    const std::vector<int> blocks = samples_.unequal_positions(l);
+    phase_load load = load_of({machine_, samples_, l, a, by, true, root_part::moves, true, blocks}, patterns_);
+    return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), part_of_domain(l)), {}, nullptr});
+}
+
+// Returns the part of all ranks in the largest domain of the last stage.
+double pricer::part_of_domain(const layout& l) const {
+    int most = 1;
+    for (const sample_place& p : l.places)
+        most = std::max(
+            most, samples_.first_rank(l, l.from, p.first + p.positions) - samples_.first_rank(l, l.from, p.first));
+    return static_cast<double>(most) / machine_.ranks();
+}
+
 // Nodes of a torus are alike: a dimension that comes earlier or later costs what it does of a longer or shorter vector.
 std::vector<leg> pricer::legs_of(std::span<const stage> stages,
                                  std::vector<std::shared_ptr<const stage_price>> costs) const {
@@ -139,12 +157,22 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
     return legs;
 }
 
+// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. To a
+// root that is what a domain's ranks have, before each stage but the first.
+double pricer::exchange_accesses(collective what, std::span<const stage> stages) {
+    const double own = own_block_accesses(machine_.ranks());
+    if (!has_root(what)) return stages.size() > 1 ? 2.0 * static_cast<double>(stages.size()) : own;
+    double accesses = own;
+    for (std::size_t s = 1; s < stages.size(); ++s) accesses += 2 * part_of_domain(samples_.lay_out(stages.first(s)));
+    return accesses;
+}
+
 // Copies count with the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
-                             std::vector<std::shared_ptr<const stage_price>> costs) const {
+                             std::vector<std::shared_ptr<const stage_price>> costs) {
     std::vector<leg> legs = legs_of(stages, std::move(costs));
     if (exchanges(what)) {
-        const double accesses = exchange_accesses(machine_.ranks(), stages.size());
+        const double accesses = exchange_accesses(what, stages);
         legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
     } else if (has_blocks(what)) {
         legs.push_back({0, 0, block_copies_});
@@ -158,24 +186,29 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
     if (exchanges(what)) check_exchange(stages);
-    const auto price_one = exchanges(what) ? &pricer::price_exchange : &pricer::price_stage;
+    const auto price_one = !exchanges(what) ? &pricer::price_stage
+                           : has_root(what) ? &pricer::price_rooted_exchange
+                                            : &pricer::price_exchange;
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back((this->*price_one)(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider));
     return price_together(what, stages, std::move(prices));
 }
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
-std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, bool exchanges) {
+std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, collective what) {
     const auto smaller = [](const sample_place& a, const sample_place& b) { return a.positions < b.positions; };
     const std::vector<sample_place>& places = samples_.lay_out(up_to_it).places;
     const int size = std::max_element(places.begin(), places.end(), smaller)->positions;
     const stage& s = up_to_it.back();
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {
-        able.push_back({&a, by, exchanges ? price_exchange(up_to_it, a, by) : price_stage(up_to_it, a, by)});
+        able.push_back({&a, by,
+                        !exchanges(what) ? price_stage(up_to_it, a, by)
+                        : has_root(what) ? price_rooted_exchange(up_to_it, a, by)
+                                         : price_exchange(up_to_it, a, by)});
     };
     const auto is_worth_it = [&](const algorithm& a) {
-        if (exchanges && a.exchange == nullptr) return false;
+        if (exchanges(what) && a.exchange == nullptr) return false;
         return available(machine_, s, a) && patterns_.worth_a_look(a, s.how, size);
     };
     for (const algorithm& a : algorithms()) {
@@ -189,11 +222,11 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, bo
 }
 
 std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages, collective what) {
-    auto& options = exchanges(what) ? exchange_options_ : options_;
+    auto& options = !exchanges(what) ? options_ : has_root(what) ? rooted_exchange_options_ : exchange_options_;
     std::vector<std::span<const stage_option>> result;
     for (std::size_t s = 0; s < stages.size(); ++s) {
         const auto [known, is_new] = options.try_emplace(key_of_layout(stages.first(s + 1)));
-        if (is_new) known->second = options_of(stages.first(s + 1), exchanges(what));
+        if (is_new) known->second = options_of(stages.first(s + 1), what);
         result.push_back(known->second);
     }
     return result;

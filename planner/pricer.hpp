@@ -42,13 +42,17 @@ public:
     std::vector<std::span<const stage_option>> price_options(std::span<const stage> stages, collective what);
     /// Returns the price of stages whose costs are known.
     price price_together(collective what, std::span<const stage> stages,
-                         std::vector<std::shared_ptr<const stage_price>> costs) const;
+                         std::vector<std::shared_ptr<const stage_price>> costs);
 
 private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
     std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
-    std::vector<stage_option> options_of(std::span<const stage> up_to_it, bool exchanges);
+    std::shared_ptr<const stage_price> price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
+                                                             provider by);
+    double part_of_domain(const layout& l) const;
+    double exchange_accesses(collective what, std::span<const stage> stages);
+    std::vector<stage_option> options_of(std::span<const stage> up_to_it, collective what);
     std::vector<leg> legs_of(std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) const;
 
@@ -58,7 +62,7 @@ private:
     std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
     pattern_book patterns_;
     // By the layout of the stages up to the priced one; those of exchanges.
-    std::map<std::string, std::vector<stage_option>> options_, exchange_options_;
+    std::map<std::string, std::vector<stage_option>> options_, exchange_options_, rooted_exchange_options_;
 };
 
 }  // namespace terrace::detail

@@ -86,7 +86,8 @@ private:
 
 class nccl_library final : public backend {
 public:
-    explicit nccl_library(const setting& s) : gpu_(*s.device), of_(s.of), ranks_(s.ranks.size()) {
+    explicit nccl_library(const setting& s)
+        : gpu_(*s.device), of_(s.of), rank_(s.ranks.rank()), ranks_(s.ranks.size()) {
         const gpu_runtime& r = gpu_.runtime();
         if (goes_up(of_.what) && !nccl_has(of_.type))
             throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
@@ -131,7 +132,9 @@ private:
             case collective::reduce_scatter:
                 return r.reduce_scatter(c.send, c.recv, count, of_.type, of_.op, comm_, gpu_.stream());
             case collective::allgather: return r.all_gather(c.send, c.recv, bytes, comm_, gpu_.stream());
-            case collective::alltoall: return exchange(c, bytes);
+            case collective::alltoall:
+            case collective::gather:
+            case collective::scatter: return exchange(c, bytes);
             case collective::broadcast: return r.broadcast(c.recv, c.recv, bytes, of_.root, comm_, gpu_.stream());
             case collective::reduce: break;
         }
@@ -141,11 +144,16 @@ private:
     // As nccl-tests do it: sends and receives in one group.
     int exchange(const call& c, std::size_t block) const {
         const gpu_runtime& r = gpu_.runtime();
+        const bool gathers = of_.what == collective::gather, scatters = of_.what == collective::scatter;
+        const auto* given = static_cast<const std::byte*>(c.send);
+        auto* due = static_cast<std::byte*>(c.recv);
         int code = r.group_start();
         for (int peer = 0; peer < ranks_ && code == 0; ++peer) {
             const std::size_t begin = block * static_cast<std::size_t>(peer);
-            code = r.send(static_cast<const std::byte*>(c.send) + begin, block, peer, comm_, gpu_.stream());
-            if (code == 0) code = r.recv(static_cast<std::byte*>(c.recv) + begin, block, peer, comm_, gpu_.stream());
+            if (gathers ? peer == of_.root : !scatters || rank_ == of_.root)
+                code = r.send(given + (gathers ? 0 : begin), block, peer, comm_, gpu_.stream());
+            if (code == 0 && (scatters ? peer == of_.root : !gathers || rank_ == of_.root))
+                code = r.recv(due + (scatters ? 0 : begin), block, peer, comm_, gpu_.stream());
         }
         const int ended = r.group_end();
         return code != 0 ? code : ended;
@@ -174,7 +182,7 @@ private:
 
     const gpu& gpu_;
     subject of_;
-    int ranks_;
+    int rank_, ranks_;
     nccl_comm comm_ = nullptr;
 };
 

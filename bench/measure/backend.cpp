@@ -51,6 +51,8 @@ private:
                 return comm_.reduce_scatter_async(c.send, c.recv, c.count, of_.type, of_.op);
             case collective::allgather: return comm_.allgather_async(c.send, c.recv, c.count, of_.type);
             case collective::alltoall: return comm_.alltoall_async(c.send, c.recv, c.count, of_.type);
+            case collective::gather: return comm_.gather_async(c.send, c.recv, c.count, of_.type, of_.root);
+            case collective::scatter: return comm_.scatter_async(c.send, c.recv, c.count, of_.type, of_.root);
             case collective::broadcast: return comm_.broadcast_async(c.recv, c.count, of_.type, of_.root);
             case collective::reduce: break;
         }
@@ -109,6 +111,8 @@ private:
             case collective::reduce_scatter: return MPI_Reduce_scatter_block(c.send, c.recv, count, type_, op_, comm_);
             case collective::allgather: return MPI_Allgather(c.send, count, type_, c.recv, count, type_, comm_);
             case collective::alltoall: return MPI_Alltoall(c.send, count, type_, c.recv, count, type_, comm_);
+            case collective::gather: return MPI_Gather(c.send, count, type_, c.recv, count, type_, of_.root, comm_);
+            case collective::scatter: return MPI_Scatter(c.send, count, type_, c.recv, count, type_, of_.root, comm_);
             case collective::broadcast: return MPI_Bcast(c.recv, count, type_, of_.root, comm_);
             case collective::reduce: break;
         }
@@ -140,7 +144,7 @@ constexpr std::array<backend_kind, 11> kinds{{
     {"two-level", "reduce to one rank per node, a ring among those, broadcast", true, true, make_planned},
     {"two-level-nics", "the same with a ring for each rank of a node", true, true, make_planned},
     {"central", "reduce to one rank, broadcast", true, true, make_planned},
-    {"direct", "of alltoall: each block goes straight to its rank", true, true, make_planned},
+    {"direct", "of alltoall, gather and scatter: each block goes straight to its rank", true, true, make_planned},
     {"mpi", "MPI's own, out of place; of host buffers", true, false, make_library},
     {"nccl", "NCCL's own among all ranks; of device buffers", false, true, make_nccl},
 }};

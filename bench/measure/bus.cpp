@@ -107,6 +107,8 @@ double bus_limit(const bus_rates& bus, collective what, std::int64_t bytes, int 
         case collective::reduce_scatter: out = block; break;
         case collective::allgather: in = block; break;
         case collective::broadcast: return std::max(in / bus.in, out / bus.out);  // no rank does both
+        case collective::gather: in = block; break;
+        case collective::scatter: out = block; break;
         case collective::alltoall:
         case collective::allreduce:
         case collective::reduce: break;

@@ -48,25 +48,25 @@ call runner::prepare(std::size_t which, int number, std::int64_t count, bool spo
     const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count * size);
     if (in_place && what_ == collective::allgather) send += own;
     if (in_place && what_ == collective::reduce_scatter) recv += own;
-    const std::int64_t given = what_ == collective::allgather ? count : all;
-    if (what_ != collective::broadcast || is_root())
-        where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
+    const std::int64_t given = gives_own_block(what_) ? count : all;
+    if (!gives_nothing(what_, is_root())) where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
     return {send, recv, count};
 }
 
 std::int64_t runner::wrong_elements(const call& c) {
-    const bool gets_all = what_ == collective::allgather || what_ == collective::alltoall;
+    if (gets_nothing(what_, is_root())) return 0;
+    const bool gets_all = has_blocks(what_) && !gets_own_block(what_);
     const std::int64_t count = gets_all ? c.count * world_.size() : c.count;
     const std::byte* got =
         where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));
     switch (what_) {
-        case collective::allreduce: break;
+        case collective::allreduce:
+        case collective::reduce: break;
+        case collective::scatter: return data_.wrong_inputs(settings_.root, got, c.count, world_.rank() * c.count);
         case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
         case collective::broadcast: return data_.wrong_inputs(settings_.root, got, c.count);
-        case collective::reduce:
-            if (!is_root()) return 0;
-            break;
         case collective::allgather:
+        case collective::gather:
         case collective::alltoall: {
             const std::int64_t first = what_ == collective::alltoall ? world_.rank() * c.count : 0;
             std::int64_t wrong = 0;

@@ -24,7 +24,7 @@ std::int64_t bytes_of(collective what, std::int64_t count, std::size_t element, 
 }
 
 double bus_factor(collective what, int ranks) noexcept {
-    if (has_root(what)) return 1;
+    if (has_root(what) && !has_blocks(what)) return 1;
     const double each_way = (ranks - 1.0) / ranks;
     return has_blocks(what) ? each_way : 2 * each_way;
 }

@@ -191,6 +191,62 @@ public:
     /// Starts the same by address. @param count elements of one block
     request alltoall_async(const void* send, void* recv, std::int64_t count, element_type type);
 
+    // ---- gather
+
+    /// Sets recv[r * n + i] on rank `root` to send[i] of rank r, where n is the count of send. recv holds size() * n
+    /// elements there; on other ranks it is not used, and may be empty. In place, the root's send is its own block of
+    /// recv. The elements may be bytes (char, unsigned char, std::byte).
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void gather(S&& send, R&& recv, int root) {
+        if (rank() == root) expect_blocks("gather", count_of(recv), count_of(send), {"recv", "send"});
+        gather(at(send), at(recv), count_of(send), type_of<S>(), root);
+    }
+    /// Starts the same.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request gather_async(S&& send, R&& recv, int root) {
+        if (rank() == root) expect_blocks("gather", count_of(recv), count_of(send), {"recv", "send"});
+        return gather_async(at(send), at(recv), count_of(send), type_of<S>(), root);
+    }
+    /// Does the same by address. @param recv may be null where the rank is not `root`   @param count elements of one
+    /// block
+    void gather(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    /// Starts the same by address. @param recv, count as above
+    request gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    /// Does the same with blocks of counts[r] elements from rank r. @param counts the same on every rank; read before
+    /// this returns
+    void gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root);
+    /// Starts the same with blocks of counts[r] elements from rank r. @param counts as above
+    request gather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                         int root);
+
+    // ---- scatter
+
+    /// Sets recv[i] to send[rank() * n + i] of rank `root`, where n is the count of recv. send holds size() * n
+    /// elements on the root; on other ranks it is not used, and may be empty. In place, the root's recv is its own
+    /// block of send. The elements may be bytes (char, unsigned char, std::byte).
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void scatter(S&& send, R&& recv, int root) {
+        if (rank() == root) expect_blocks("scatter", count_of(send), count_of(recv), {"send", "recv"});
+        scatter(at(send), at(recv), count_of(recv), type_of<S>(), root);
+    }
+    /// Starts the same.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request scatter_async(S&& send, R&& recv, int root) {
+        if (rank() == root) expect_blocks("scatter", count_of(send), count_of(recv), {"send", "recv"});
+        return scatter_async(at(send), at(recv), count_of(recv), type_of<S>(), root);
+    }
+    /// Does the same by address. @param send may be null where the rank is not `root`   @param count elements of one
+    /// block
+    void scatter(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    /// Starts the same by address. @param send, count as above
+    request scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root);
+    /// Does the same with blocks of counts[r] elements for rank r. @param counts the same on every rank; read before
+    /// this returns
+    void scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type, int root);
+    /// Starts the same with blocks of counts[r] elements for rank r. @param counts as above
+    request scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                          int root);
+
     // ---- broadcast
 
     /// Sets data[i] to data[i] of rank `root`. The elements may be bytes (char, unsigned char, std::byte).

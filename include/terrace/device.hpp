@@ -87,6 +87,11 @@ TERRACE_API void allgather(communicator& comm, const stream_call& c, std::span<c
 /// Calls communicator::alltoall of c.sent elements in a stream; c.received is the same, and holds a block for each
 /// rank.
 TERRACE_API void alltoall(communicator& comm, const stream_call& c);
+/// Calls communicator::gather of blocks of c.sent elements in a stream; on the root c.received is size() times as many.
+TERRACE_API void gather(communicator& comm, const stream_call& c, int root);
+/// Calls communicator::scatter of blocks of c.received elements in a stream; on the root c.sent is size() times as
+/// many.
+TERRACE_API void scatter(communicator& comm, const stream_call& c, int root);
 /// Calls communicator::broadcast of c.sent elements in a stream; recv is send, and c.received the same count.
 TERRACE_API void broadcast(communicator& comm, const stream_call& c, int root);
 /// Calls communicator::reduce of c.sent elements in a stream; on the root c.received is the same.
@@ -140,6 +145,18 @@ template <class S, data_element T>
 requires detail::sends<S, T>
 void alltoall(communicator& comm, device_span<S> send, device_span<T> recv, CUstream_st* stream) {
     alltoall(comm, stream_call_of(send, recv, stream));
+}
+/// Calls communicator::gather in a stream.
+template <class S, data_element T>
+requires detail::sends<S, T>
+void gather(communicator& comm, device_span<S> send, device_span<T> recv, int root, CUstream_st* stream) {
+    gather(comm, stream_call_of(send, recv, stream), root);
+}
+/// Calls communicator::scatter in a stream.
+template <class S, data_element T>
+requires detail::sends<S, T>
+void scatter(communicator& comm, device_span<S> send, device_span<T> recv, int root, CUstream_st* stream) {
+    scatter(comm, stream_call_of(send, recv, stream), root);
 }
 /// Calls communicator::broadcast in a stream.
 template <data_element T>

@@ -68,6 +68,18 @@ public:
     void alltoall(device_span<S> send, device_span<T> recv, CUstream_st* stream) {
         alltoall(nccl::stream_call_of(send, recv, stream));
     }
+    /// Does communicator::gather of equal blocks. @throws as reduce_scatter
+    template <class S, data_element T>
+    requires detail::sends<S, T>
+    void gather(device_span<S> send, device_span<T> recv, int root, CUstream_st* stream) {
+        gather(nccl::stream_call_of(send, recv, stream), root);
+    }
+    /// Does communicator::scatter of equal blocks. @throws as reduce_scatter
+    template <class S, data_element T>
+    requires detail::sends<S, T>
+    void scatter(device_span<S> send, device_span<T> recv, int root, CUstream_st* stream) {
+        scatter(nccl::stream_call_of(send, recv, stream), root);
+    }
     /// Does communicator::broadcast. @throws as allreduce
     template <data_element T>
     void broadcast(device_span<T> data, int root, CUstream_st* stream) {
@@ -89,6 +101,8 @@ private:
     void reduce_scatter(const call& c, reduce_op op);
     void allgather(const call& c);
     void alltoall(const call& c);
+    void gather(const call& c, int root);
+    void scatter(const call& c, int root);
     void broadcast(const call& c, int root);
     void reduce(const call& c, int root, reduce_op op);
 

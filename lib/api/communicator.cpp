@@ -44,6 +44,14 @@ call_shape alltoall_of(std::int64_t count, element_type type) {
     return {.what = collective::alltoall, .count = count, .counts = {}, .type = type};
 }
 
+call_shape rooted_blocks_of(collective what, std::int64_t count, element_type type, int root) {
+    return {.what = what, .count = count, .counts = {}, .type = type, .root = root};
+}
+
+call_shape rooted_blocks_of(collective what, std::span<const std::int64_t> counts, element_type type, int root) {
+    return {.what = what, .counts = {counts.begin(), counts.end()}, .type = type, .root = root};
+}
+
 call_shape broadcast_of(std::int64_t count, element_type type, int root) {
     return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
 }
@@ -105,6 +113,42 @@ void communicator::alltoall(const void* send, void* recv, std::int64_t count, el
 
 request communicator::alltoall_async(const void* send, void* recv, std::int64_t count, element_type type) {
     return core_->start(alltoall_of(count, type), send, recv);
+}
+
+void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+    core_->run(rooted_blocks_of(collective::gather, count, type, root), send, recv);
+}
+
+request communicator::gather_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+    return core_->start(rooted_blocks_of(collective::gather, count, type, root), send, recv);
+}
+
+void communicator::gather(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                          int root) {
+    core_->run(rooted_blocks_of(collective::gather, counts, type, root), send, recv);
+}
+
+request communicator::gather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
+                                   element_type type, int root) {
+    return core_->start(rooted_blocks_of(collective::gather, counts, type, root), send, recv);
+}
+
+void communicator::scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+    core_->run(rooted_blocks_of(collective::scatter, count, type, root), send, recv);
+}
+
+request communicator::scatter_async(const void* send, void* recv, std::int64_t count, element_type type, int root) {
+    return core_->start(rooted_blocks_of(collective::scatter, count, type, root), send, recv);
+}
+
+void communicator::scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
+                           int root) {
+    core_->run(rooted_blocks_of(collective::scatter, counts, type, root), send, recv);
+}
+
+request communicator::scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
+                                    element_type type, int root) {
+    return core_->start(rooted_blocks_of(collective::scatter, counts, type, root), send, recv);
 }
 
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {

@@ -32,7 +32,8 @@ device_calls::device_calls(const binding& b, const device_setting& on, connectio
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory
 
 bool device_calls::holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const {
-    const bool gets = call.what != collective::reduce || call.root == callers_rank;
+    const bool is_root = call.root == callers_rank, gets = !gets_nothing(call.what, is_root);
+    if (call.what == collective::scatter && !is_root) return recv != nullptr && net_->holds(recv);
     const bool first = send != nullptr && net_->holds(send);
     if (!gets || recv == send || recv == nullptr || send == nullptr)
         return first || (recv != nullptr && gets && net_->holds(recv));

@@ -106,6 +106,14 @@ void allgather(communicator& comm, const stream_call& c) { enqueue(comm, shape_o
 
 void alltoall(communicator& comm, const stream_call& c) { enqueue(comm, shape_of(collective::alltoall, c, comm), c); }
 
+void gather(communicator& comm, const stream_call& c, int root) {
+    enqueue(comm, shape_of(collective::gather, c, comm, reduce_op::sum, root), c);
+}
+
+void scatter(communicator& comm, const stream_call& c, int root) {
+    enqueue(comm, shape_of(collective::scatter, c, comm, reduce_op::sum, root), c);
+}
+
 void broadcast(communicator& comm, const stream_call& c, int root) {
     enqueue(comm, shape_of(collective::broadcast, c, comm, reduce_op::sum, root), c);
 }

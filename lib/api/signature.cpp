@@ -35,12 +35,12 @@ std::string clash(const extent& send, const extent& recv, const std::string& all
 std::string overlap(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
     const auto element = static_cast<std::int64_t>(size_of(call.type));
     if (!has_blocks(call.what)) {
-        if (send == recv || (call.what == collective::reduce && call.root != rank)) return {};
+        if (send == recv || gets_nothing(call.what, call.root == rank)) return {};
         const extent from = extent::of(send, call.count * element), to = extent::of(recv, call.count * element);
         return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
                                  : "";
     }
-    if (exchanges(call.what)) {
+    if (call.what == collective::alltoall) {
         const extent from = extent::of(send, call.count * ranks * element), to = extent::of(recv, from.size());
         return from.overlaps(to) ? clash(from, to,
                                          fmt::format("{} does not work in place: pass two buffers that do "
@@ -54,7 +54,8 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
         own = call.counts[static_cast<std::size_t>(rank)];
         all = std::reduce(call.counts.begin(), call.counts.end());
     }
-    const bool gathers = call.what == collective::allgather;
+    if (has_root(call.what) && call.root != rank) return {};  // one buffer alone
+    const bool gathers = gives_own_block(call.what);
     const extent from = extent::of(send, (gathers ? own : all) * element);
     const extent to = extent::of(recv, (gathers ? all : own) * element);
     const extent& whole = gathers ? to : from;
@@ -92,7 +93,7 @@ std::string describe(const call_shape& call) {
                                    counts, to_string(call.type));
     if (goes_up(call.what)) text += fmt::format(", {}", to_string(call.op));
     if (has_root(call.what))
-        text += fmt::format(", {} rank {}", call.what == collective::reduce ? "to" : "from", call.root);
+        text += fmt::format(", {} rank {}", gets_nothing(call.what, false) ? "to" : "from", call.root);
     return text;
 }
 
@@ -106,8 +107,10 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
         return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
     if (goes_up(call.what) && !is_defined(call.op, call.type)) return undefined_text(call.op, call.type);
     if (call.count == 0 && call.counts.empty()) return {};
-    const bool receives = call.what != collective::reduce || call.root == rank;
-    if (call.counts.empty() && (send == nullptr || (receives && recv == nullptr)))
+    const bool is_root = call.root == rank;
+    const bool receives = !gets_nothing(call.what, is_root),
+               sends = !gives_nothing(call.what, is_root) || call.what == collective::broadcast;
+    if (call.counts.empty() && ((sends && send == nullptr) || (receives && recv == nullptr)))
         return fmt::format("a buffer is null, but count is {}", call.count);
     return overlap(call, rank, ranks, send, recv);
 }

@@ -64,6 +64,8 @@ stager::traffic stager::traffic_of(const call_shape& call) const {
         case collective::reduce_scatter: return {.in = comm_.size()};
         case collective::allgather: return {.out = comm_.size()};
         case collective::alltoall: return {.in = comm_.size(), .out = comm_.size()};
+        case collective::gather: return {.out = root ? comm_.size() : 0};
+        case collective::scatter: return {.in = root ? comm_.size() : 0};
         case collective::broadcast: return {.in = root ? 1 : 0, .out = root ? 0 : 1, .in_place = true};
         case collective::reduce: return {.out = root ? 1 : 0};
     }
@@ -192,6 +194,14 @@ void staging::reduce_scatter(const call& c, reduce_op op) {
 void staging::allgather(const call& c) { stager_->run(shape_of(collective::allgather, c, stager_->comm()), c); }
 
 void staging::alltoall(const call& c) { stager_->run(shape_of(collective::alltoall, c, stager_->comm()), c); }
+
+void staging::gather(const call& c, int root) {
+    stager_->run(shape_of(collective::gather, c, stager_->comm(), reduce_op::sum, root), c);
+}
+
+void staging::scatter(const call& c, int root) {
+    stager_->run(shape_of(collective::scatter, c, stager_->comm(), reduce_op::sum, root), c);
+}
 
 void staging::broadcast(const call& c, int root) {
     stager_->run(shape_of(collective::broadcast, c, stager_->comm(), reduce_op::sum, root), c);

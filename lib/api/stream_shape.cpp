@@ -17,6 +17,8 @@ bool fits(collective what, const nccl::stream_call& c, const communicator& comm,
         case collective::reduce_scatter: return c.sent == c.received * ranks;
         case collective::allgather: return c.received == c.sent * ranks;
         case collective::alltoall: return c.sent == c.received && c.sent % ranks == 0;
+        case collective::gather: return comm.rank() != root || c.received == c.sent * ranks;
+        case collective::scatter: return comm.rank() != root || c.sent == c.received * ranks;
         case collective::broadcast: return true;
         case collective::reduce: return comm.rank() != root || c.sent == c.received;
     }
@@ -30,8 +32,8 @@ call_shape shape_of(collective what, const nccl::stream_call& c, const communica
         throw usage_error(
             fmt::format("{}: send has {} elements and recv has {}, which contradict each other on {} ranks",
                         to_string(what), c.sent, c.received, comm.size()));
-    const std::size_t all = what == collective::reduce_scatter ? c.received : c.sent;
-    const std::size_t count = exchanges(what) ? all / static_cast<std::size_t>(comm.size()) : all;
+    const std::size_t all = gets_own_block(what) ? c.received : c.sent;
+    const std::size_t count = what == collective::alltoall ? all / static_cast<std::size_t>(comm.size()) : all;
     return {
         .what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = c.type, .op = op, .root = root};
 }

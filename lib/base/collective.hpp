@@ -49,5 +49,19 @@ constexpr bool has_blocks(collective c) noexcept { return row_of(c).blocks; }
 constexpr bool has_root(collective c) noexcept { return row_of(c).root; }
 /// True if each block goes from one rank to one other as it is.
 constexpr bool exchanges(collective c) noexcept { return row_of(c).exchange; }
+/// True if a rank gives its own block alone, of those that the longer buffer holds.
+constexpr bool gives_own_block(collective c) noexcept { return c == collective::allgather || c == collective::gather; }
+/// True if a rank gets its own block alone.
+constexpr bool gets_own_block(collective c) noexcept {
+    return c == collective::reduce_scatter || c == collective::scatter;
+}
+/// True if the rank passes nothing in, whose send buffer is then unused.
+constexpr bool gives_nothing(collective c, bool is_root) noexcept {
+    return !is_root && (c == collective::broadcast || c == collective::scatter);
+}
+/// True if the rank gets nothing, whose receive buffer is then unused.
+constexpr bool gets_nothing(collective c, bool is_root) noexcept {
+    return !is_root && (c == collective::reduce || c == collective::gather);
+}
 
 }  // namespace terrace::detail

@@ -239,7 +239,7 @@ void read_topology(const document& map, plan_data& r) {
 plan_data read(const document& map) {
     check_version(map);
     map.allow_only({"terrace_plan", "made_by", "topology", "verified", "allreduce", "reduce_scatter", "allgather",
-                    "broadcast", "reduce", "alltoall"});
+                    "broadcast", "reduce", "alltoall", "gather", "scatter"});
     plan_data r;
     r.file = map.file();
     r.made_by = map.at("made_by").text();

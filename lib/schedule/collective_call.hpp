@@ -13,9 +13,9 @@ namespace terrace::detail {
 struct collective_call {
     collective what = collective::allreduce;
     std::int64_t count = 0;   ///< elements of the vector, or of each block
-    int root = 0;             ///< of broadcast and reduce
+    int root = 0;             ///< of collectives with a root
     std::size_t element = 4;  ///< bytes of one
-    /// Of collectives with blocks: by rank, in the caller's buffer of all blocks. In an exchange block r of the send
+    /// Of collectives with blocks: by rank, in the caller's buffer of all blocks. In alltoall block r of the send
     /// buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
     std::vector<range> blocks = {};
     /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).

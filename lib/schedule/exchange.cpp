@@ -33,40 +33,65 @@ public:
           shape_(shape),
           call_(call),
           rank_(rank),
+          down_(call.what == collective::scatter),
           order_(at(b.c.ranks)),
           out_(rank, b.c.ranks, call.what, call.elements(), {buffer::recv, false}) {
         for (int r = 0; r < b.c.ranks; ++r) order_[at(static_cast<int>(b.blocks[at(r)].begin))] = r;
-        for (int to = 0; to < b.c.ranks; ++to) lies_[{rank, to}] = {buffer::send, call.blocks[at(to)]};
+        for (int to = 0; to < b.c.ranks; ++to)
+            if (passes({rank, to})) lies_[{rank, to}] = given_for(to);
     }
 
     schedule run() {
         out_.next_step();
-        out_.copy(due_from(rank_), lies_[{rank_, rank_}]);
-        for (const composed_stage& s : layout_.stages) {
-            const int first = out_.step();
-            out_.begin_phase({s.number, false, 0});
-            for (const int index : s.groups_of(rank_)) {
-                const group& g = s.groups[at(index)];
-                if (g.whole().empty()) continue;
-                out_.go_to_step(first);
-                run_group(s, g.seen_by(rank_));
-            }
-            out_.go_to_step(first + s.steps_up);
-        }
+        if (passes({rank_, rank_})) out_.copy(due_from(rank_), given_for(rank_));
+        const int stages = static_cast<int>(layout_.stages.size());
+        for (int s = 0; s < stages; ++s) run_stage(layout_.stages[at(down_ ? stages - 1 - s : s)]);
         return out_.finish();
     }
 
 private:
-    operand due_from(int rank) const { return {buffer::recv, call_.blocks[at(rank)]}; }
+    bool passes(const block& b) const {
+        if (call_.what == collective::gather) return b.to == call_.root;
+        return call_.what != collective::scatter || b.from == call_.root;
+    }
+    std::int64_t count_of(const block& b) const {
+        return call_.blocks[at(call_.what == collective::gather ? b.from : b.to)].count();
+    }
+    // A rank's own block is all that it has of the buffer of all.
+    operand given_for(int to) const {
+        if (call_.what == collective::gather) return {buffer::send, {0, call_.blocks[at(rank_)].count()}};
+        return {buffer::send, call_.blocks[at(to)]};
+    }
+    operand due_from(int from) const {
+        if (call_.what == collective::scatter) return {buffer::recv, {0, call_.blocks[at(rank_)].count()}};
+        return {buffer::recv, call_.blocks[at(from)]};
+    }
 
-    // Blocks that one member of a group sends to another: from all ranks of the one's domain to all ranks that the
-    // other owns.
+    void run_stage(const composed_stage& s) {
+        const int first = out_.step();
+        out_.begin_phase({s.number, down_, 0});
+        for (const int index : s.groups_of(rank_)) {
+            const group& g = s.groups[at(index)];
+            if (g.whole().empty()) continue;
+            out_.go_to_step(first);
+            run_group(s, g.seen_by(rank_));
+        }
+        out_.go_to_step(first + s.steps_up);
+    }
+
+    // Blocks that one member of a group sends to another. On the way up: from all ranks of the one's domain to all
+    // ranks whose elements the other owns. On the way down: from all ranks whose elements the one owns to all of the
+    // other's domain.
     std::vector<block> passing(const composed_stage& s, const group& g, int from, int to) const {
-        const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(from));
+        const range owned = g.shard(down_ ? from : to);
+        const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(down_ ? to : from));
         std::vector<block> list;
-        for (std::int64_t k = g.shard(to).begin; k < g.shard(to).end; ++k)
-            for (int r = shape_.first_rank(level, domain); r < shape_.first_rank(level, domain + 1); ++r)
-                list.push_back({r, order_[static_cast<std::size_t>(k)]});
+        for (std::int64_t k = owned.begin; k < owned.end; ++k)
+            for (int r = shape_.first_rank(level, domain); r < shape_.first_rank(level, domain + 1); ++r) {
+                const int owner = order_[static_cast<std::size_t>(k)];
+                const block b = down_ ? block{owner, r} : block{r, owner};
+                if (passes(b)) list.push_back(b);
+            }
         return list;
     }
 
@@ -85,7 +110,7 @@ private:
 
     std::int64_t count_of(const std::vector<block>& list) const {
         std::int64_t count = 0;
-        for (const block& b : list) count += call_.blocks[at(b.to)].count();
+        for (const block& b : list) count += count_of(b);
         return count;
     }
 
@@ -128,7 +153,7 @@ private:
         std::int64_t begin = from.part.begin;
         std::vector<operand> sources, places;
         for (const block& b : list) {
-            const operand now{from.where, {begin, begin + call_.blocks[at(b.to)].count()}};
+            const operand now{from.where, {begin, begin + count_of(b)}};
             begin = now.part.end;
             if (b.to != rank_) lies_[b] = now;
             else if (from.where == buffer::scratch) add_copy(sources, places, now, due_from(b.from));
@@ -147,6 +172,7 @@ private:
     const tree& shape_;
     const collective_call& call_;
     int rank_;
+    bool down_;               // what goes out from a root goes the way back of what comes in
     std::vector<int> order_;  // ranks, in the order of the vector that stages divide
     builder out_;
     std::map<block, operand> lies_;  // of blocks that are or have been here

@@ -23,7 +23,7 @@ struct operand {
     friend bool operator==(operand, operand) = default;
 };
 
-/// The instruction set. Closed, but for exchanges and conversions: alltoall needs none of its own.
+/// The instruction set. Closed, but for exchanges and conversions: alltoall, gather and scatter need none of their own.
 enum class action : std::uint8_t {
     send,         ///< src to `peer`
     recv,         ///< dst from `peer`

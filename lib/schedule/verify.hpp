@@ -17,9 +17,10 @@ struct expectation {
 };
 
 /// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered) for one chunk, in place and out
-/// of place; an exchange out of place alone. Stages that providers run by themselves, but for those of MPI, are proved
+/// of place; alltoall out of place alone. Stages that providers run by themselves, but for those of MPI, are proved
 /// as stage_work has them. In place, send and recv are one buffer; with blocks, the buffer of a rank's own block is
-/// that block in the buffer of all. In a broadcast only the root has a `send`, in a reduce only the root has a `recv`.
+/// that block in the buffer of all. In a broadcast or scatter only the root has a `send`, in a reduce or gather only
+/// the root has a `recv`.
 /// * well-formed: operands inside their buffers, and there inside of what the caller passes in or gets; nothing writes
 ///   `send`, no message is empty, the order graph points forward in program order;
 /// * ends matched: the n-th message from a to b is the n-th that b expects from a, equal in count and step;
@@ -32,8 +33,8 @@ struct expectation {
 /// * postcondition of allreduce, reduce and reduce_scatter: every rank's contribution to every element counted exactly
 ///   once, at the same element, with equal bits on all ranks that get it (the same expression, up to exchanging the two
 ///   operands of an addition; of a reproducible reduction the tree's), and the reduction that completes it, and no
-///   other, says so (avg divides there, once); of broadcast and allgather: every element as its rank passed it in; of
-///   alltoall: block d of rank s is block s of rank d, element by element.
+///   other, says so (avg divides there, once); of broadcast, allgather, gather and scatter: every element as its rank
+///   passed it in; of alltoall: block d of rank s is block s of rank d, element by element.
 /// Returns nothing if all hold, else the first thing that does not, naming rank and instruction.
 std::optional<std::string> find_fault(std::span<const schedule> schedules, const expectation& of = {});
 

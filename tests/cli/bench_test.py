@@ -18,7 +18,7 @@ from scratch import Scratch
 TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 MPIRUN = sys.argv[3:]
 RANKS = 4
-EXCHANGES = ["alltoall"]
+EXCHANGES = ["alltoall", "gather", "scatter"]
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", *EXCHANGES]
 
 

@@ -558,7 +558,7 @@ class Export(Command):
     def test_json_has_all_rules(self):
         plan = json.loads(self.export(UNEVEN, "--json"))
         self.assertEqual((plan["ranks"], plan["nodes"]), (13, [4, 2, 3, 3, 1]))
-        self.assertEqual(len(plan["rules"]), 6)
+        self.assertEqual(len(plan["rules"]), 8)
         for rules in plan["rules"].values():
             self.assertIsNone(rules[-1]["up_to_bytes"])
             for rule in rules:

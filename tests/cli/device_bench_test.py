@@ -17,7 +17,7 @@ from scratch import Scratch
 TERRACE, BENCH, MODULE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 RANKS = 4
-EXCHANGES = ["alltoall"]
+EXCHANGES = ["alltoall", "gather", "scatter"]
 BASELINES = {"hierarchical", "flat-ring", "two-level", "nccl"}
 
 

@@ -43,7 +43,7 @@ std::string describe(const setting& s) {
 bool can(const setting& s, collective what) { return test::able(s.stages, what); }
 
 // A coin's choice, where there is one.
-bool in_place(collective what, dice& d) { return d.coin() && !exchanges(what); }
+bool in_place(collective what, dice& d) { return d.coin() && what != collective::alltoall; }
 
 // One stage over everything.
 setting flat(const hierarchy& machine, mode how, std::string_view by) {
@@ -150,7 +150,7 @@ std::vector<std::int64_t> hard_counts(int ranks) {
 // Equal blocks, then blocks of which some are empty, then one block that is everything.
 std::vector<call> with_blocks(call c, int ranks) {
     std::vector<call> result{c};
-    if (!has_blocks(c.what) || exchanges(c.what)) return result;
+    if (!has_blocks(c.what) || c.what == collective::alltoall) return result;
     for (int r = 0; r < ranks; ++r) c.counts.push_back(r % 3 * c.count / 2);
     result.push_back(c);
     std::fill(c.counts.begin(), c.counts.end(), 0);
@@ -168,7 +168,7 @@ std::vector<call> all_shapes(const setting& s, const std::vector<std::int64_t>& 
         if (!can(s, what)) continue;
         for (std::int64_t count : counts)
             for (bool in_place : {false, true}) {
-                if (in_place && exchanges(what)) continue;
+                if (in_place && what == collective::alltoall) continue;
                 call c{.what = what, .count = count, .counts = {}, .in_place = in_place};
                 for (call& each : with_blocks(c, ranks)) {
                     each.type = d.pick(all_element_types);
@@ -219,7 +219,7 @@ TEST_P(conformance, types_and_operations) {
                                .count = 2 * ranks + 3,
                                .counts = {},
                                .root = ranks - 1,
-                               .in_place = calls.size() % 2 == 0 && !exchanges(what),
+                               .in_place = calls.size() % 2 == 0 && what != collective::alltoall,
                                .offset = 1};
                         for (const call& each : with_blocks(c, ranks)) calls.push_back(each);
                     }
@@ -378,7 +378,7 @@ TEST_P(conformance, random_cases) {
             c.op = d.pick(ops_of(c.type));
             const auto some_count = [&] { return static_cast<std::int64_t>(d.below(1u << d.below(13))); };
             c.count = some_count();
-            if (has_blocks(c.what) && !exchanges(c.what) && d.coin())
+            if (has_blocks(c.what) && c.what != collective::alltoall && d.coin())
                 for (int r = 0; r < ranks; ++r) c.counts.push_back(d.below(4) == 0 ? 0 : some_count() / 4);
             c.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
             c.in_place = in_place(c.what, d);

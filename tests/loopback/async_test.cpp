@@ -161,10 +161,15 @@ TEST(async, all_collectives) {
         requests.push_back(comm.reduce_async(ones, total, 1));
         std::vector<int> asked(2 * many, me), answered(2 * many);
         requests.push_back(comm.alltoall_async(asked, answered));
+        std::vector<int> gathered(me == 3 ? 2 * many : 0), dealt(2), deal(me == 1 ? 2 * many : 0, 9);
+        requests.push_back(comm.gather_async(mine, gathered, 3));
+        requests.push_back(comm.scatter_async(deal, dealt, 1));
         wait_all(requests);
         EXPECT_EQ(sums, std::vector<int>(3, n));
         for (int r = 0; r < n; ++r) EXPECT_EQ(all[static_cast<std::size_t>(2 * r)], r);
         EXPECT_EQ(answered, all);
+        EXPECT_EQ(gathered, me == 3 ? all : std::vector<int>{});
+        EXPECT_EQ(dealt, std::vector<int>(2, 9));
         EXPECT_EQ(told, std::vector<int>(5, 42));
         if (me == 1) {
             EXPECT_EQ(total, std::vector<int>(ones.size(), n));

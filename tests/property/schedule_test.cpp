@@ -59,7 +59,8 @@ public:
             const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
             if (has_blocks(what)) {
                 for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks(), what))
-                    prove(test::block_program(machine, stages, what, blocks));
+                    for (const int root : has_root(what) ? std::set{0, machine.ranks() - 1} : std::set{0})
+                        prove(test::block_program(machine, stages, what, blocks, root));
                 if (in_memory)
                     prove_stages(machine, stages,
                                  {.what = what, .blocks = test::hard_blocks(machine.ranks(), what).back()});

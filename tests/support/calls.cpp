@@ -277,6 +277,12 @@ void issue(communicator& comm, const call& c, const void* send, void* recv) {
             if (c.counts.empty()) return comm.allgather(send, recv, c.count, c.type);
             return comm.allgather(send, recv, c.counts, c.type);
         case collective::alltoall: return comm.alltoall(send, recv, c.count, c.type);
+        case collective::gather:
+            if (c.counts.empty()) return comm.gather(send, recv, c.count, c.type, c.root);
+            return comm.gather(send, recv, c.counts, c.type, c.root);
+        case collective::scatter:
+            if (c.counts.empty()) return comm.scatter(send, recv, c.count, c.type, c.root);
+            return comm.scatter(send, recv, c.counts, c.type, c.root);
         case collective::broadcast: return comm.broadcast(recv, c.count, c.type, c.root);
         case collective::reduce: return comm.reduce(send, recv, c.count, c.type, c.root, op);
     }
@@ -294,11 +300,11 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     const std::int64_t all = has_blocks(c.what) ? begins.back() + counts.back() : c.count;
 
     // Which elements of the whole each buffer holds.
-    const range given = c.what == collective::allgather ? range{begin, begin + own} : range{0, all};
-    const range due = c.what == collective::reduce_scatter           ? range{begin, begin + own}
-                      : c.what == collective::reduce && me != c.root ? range{0, 0}
-                                                                     : range{0, all};
-    const bool gives = c.what != collective::broadcast || me == c.root;
+    const bool is_root = me == c.root;
+    const range mine{begin, begin + own}, whole{0, all}, nothing{0, 0};
+    const range given = gives_own_block(c.what) ? mine : whole;
+    const range due = gets_nothing(c.what, is_root) ? nothing : gets_own_block(c.what) ? mine : whole;
+    const bool gives = !gives_nothing(c.what, is_root);
     const bool shared = c.in_place || c.what == collective::broadcast;
 
     // Ranks need not agree about windows: now and then one has its buffers elsewhere.
@@ -318,9 +324,9 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
 
     const auto expected = [&](std::int64_t i) {
         if (goes_up(c.what)) return truth.sum_of_all(i);
-        if (exchanges(c.what)) return truth.input(begin + i % c.count, static_cast<int>(i / c.count));
+        if (c.what == collective::alltoall) return truth.input(begin + i % c.count, static_cast<int>(i / c.count));
         const auto after = std::upper_bound(begins.begin(), begins.end(), i) - 1;
-        return truth.input(i, c.what == collective::broadcast ? c.root : static_cast<int>(after - begins.begin()));
+        return truth.input(i, gives_nothing(c.what, false) ? c.root : static_cast<int>(after - begins.begin()));
     };
     outcome result{first.overwritten() + second.overwritten(), 0};
     if (c.data == contents::exact)

@@ -59,17 +59,18 @@ struct terms {
 };
 
 terms terms_of(const schedule& s, const expectation& of) {
-    if (!has_blocks(s.what)) {
-        const holding whole{0, s.count, {{0, s.count}}};
-        return {s.what == collective::broadcast && s.rank != of.root ? holding{} : whole,
-                s.what == collective::reduce && s.rank != of.root ? holding{} : whole};
-    }
     holding all{0, 0, of.blocks};
     for (range b : of.blocks) all.elements = std::max(all.elements, b.end);
-    if (exchanges(s.what)) return {all, all, of.blocks};
-    const range mine = of.blocks[static_cast<std::size_t>(s.rank)];
-    const holding own{mine.begin, mine.count(), {mine}};
-    return s.what == collective::allgather ? terms{own, all} : terms{all, own};
+    if (s.what == collective::alltoall) return {all, all, of.blocks};
+    if (!has_blocks(s.what)) all = {0, s.count, {{0, s.count}}};
+    terms made{all, all};
+    if (has_blocks(s.what)) {
+        const range mine = of.blocks[static_cast<std::size_t>(s.rank)];
+        (gives_own_block(s.what) ? made.given : made.due) = {mine.begin, mine.count(), {mine}};
+    }
+    if (gives_nothing(s.what, s.rank == of.root)) made.given = {};
+    if (gets_nothing(s.what, s.rank == of.root)) made.due = {};
+    return made;
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ private:
     }
 
     void set_up() {
-        in_place_ = dice_.coin() && !exchanges(schedules_.front().what);
+        in_place_ = dice_.coin() && schedules_.front().what != collective::alltoall;
         eager_ = dice_.coin();
         // The more candidates compete by priority, the longer an unlucky instruction is held back.
         candidates_ = std::array{1, 2, 8}[dice_.below(3)];

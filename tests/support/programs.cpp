@@ -34,14 +34,15 @@ program_of_all vector_program(const hierarchy& machine, const std::vector<stage>
 }
 
 program_of_all block_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
-                             const std::vector<range>& blocks) {
+                             const std::vector<range>& blocks, int root) {
     std::vector<std::int64_t> counts, begins;
     for (range b : blocks) {
         counts.push_back(b.count());
         begins.push_back(b.begin);
     }
-    return program_of(fmt::format("{} of blocks of {}, at {}", name_of(machine, stages, what), counts, begins), machine,
-                      stages, {.what = what, .blocks = blocks, .counts_given = true});
+    return program_of(
+        fmt::format("{} of blocks of {}, at {}, root {}", name_of(machine, stages, what), counts, begins, root),
+        machine, stages, {.what = what, .root = root, .blocks = blocks, .counts_given = true});
 }
 
 program_of_all staged_program(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call,
@@ -76,7 +77,7 @@ std::vector<std::vector<range>> hard_blocks(int ranks, collective what) {
     for (std::int64_t equal : hard_counts(ranks)) add(0, false, [&](int) { return equal; });
     add(5, false, [](int) { return 3; });  // one chunk of each block
     add(2, true, [](int) { return 2; });
-    if (exchanges(what)) return all;
+    if (what == collective::alltoall) return all;
     add(0, true, [](int rank) { return rank % 3 * 2; });
     add(0, false, [&](int rank) { return rank == ranks / 2 ? 2 * ranks + 3 : 0; });
     add(2, true, [&](int rank) { return rank == ranks / 2 ? 0 : 1 + rank % 4; });
@@ -87,10 +88,10 @@ program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
     const hierarchy& machine = d.pick(machines);
     const collective what = d.pick(all_collectives);
     const std::vector<stage> stages = random_stages(machine, what, d);
+    const int root = static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks())));
     program_of_all result = has_blocks(what)
-                                ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks(), what)))
-                                : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1,
-                                                 static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks()))));
+                                ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks(), what)), root)
+                                : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1, root);
     for (schedule& s : result.schedules) s = lower(s, {});
     return result;
 }

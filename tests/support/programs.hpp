@@ -23,7 +23,7 @@ program_of_all vector_program(const hierarchy& machine, const std::vector<stage>
                               std::int64_t count, std::int64_t quantum = 1, int root = 0);
 /// A call of the given blocks of the caller's buffer of all.
 program_of_all block_program(const hierarchy& machine, const std::vector<stage>& stages, collective what,
-                             const std::vector<range>& blocks);
+                             const std::vector<range>& blocks, int root = 0);
 
 /// A call on a transport that runs all stages of providers by itself, lowered. @param homes of the vector, by rank
 program_of_all staged_program(const hierarchy& machine, const std::vector<stage>& stages, const collective_call& call,

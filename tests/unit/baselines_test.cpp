@@ -74,6 +74,7 @@ TEST(baseline, of_plans_is_flat_ring_and_two_level) {
     }
     EXPECT_EQ(baseline_names(collective::allgather),
               (std::vector<std::string_view>{"flat-ring", "flat-rings", "two-level", "two-level-nics"}));
+    EXPECT_EQ(baseline_names(collective::gather), std::vector<std::string_view>{"direct"});
     EXPECT_EQ(baseline_names(collective::alltoall), std::vector<std::string_view>{"direct"});
 }
 

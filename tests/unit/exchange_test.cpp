@@ -118,6 +118,24 @@ TEST(exchange, refuses_stages_that_cannot) {
     EXPECT_EQ(fault(shares), "an exchange of blocks has neither shares nor route_share; remove them");
 }
 
+// A node sends the root's one message, and gets one from it.
+TEST(exchange, to_and_from_a_root_takes_one_message_for_each_node) {
+    const hierarchy racks = test::three_racks();
+    for (const collective what : {collective::gather, collective::scatter})
+        for (const int root : {0, 5}) {
+            const collective_call call{.what = what, .count = 4, .root = root, .blocks = equal_blocks(12, 4)};
+            const call_layout staged(racks, std::vector{over({0}, 2), over({1, 2}, 6)}, call),
+                direct(racks, std::vector{over({0, 1, 2}, 12)}, call);
+            std::vector<schedule> by_stages, at_once;
+            for (int r = 0; r < 12; ++r) {
+                by_stages.push_back(staged.schedule_of(r));
+                at_once.push_back(direct.schedule_of(r));
+            }
+            EXPECT_EQ(between_nodes(racks, by_stages), std::pair(5, std::int64_t{40})) << to_string(what);
+            EXPECT_EQ(between_nodes(racks, at_once), std::pair(10, std::int64_t{40})) << to_string(what);
+        }
+}
+
 // The verifier's contract: block d of rank s is block s of rank d, and nothing else is touched.
 class exchange_contract : public testing::Test {
 protected:
@@ -168,11 +186,13 @@ TEST_F(exchange_contract, blocks_are_equal) {
 
 TEST(exchange, is_never_predicted_slower_than_direct) {
     for (const hierarchy& machine : test::machines()) {
-        const candidate direct = baseline(machine, "direct", collective::alltoall);
         const plan_data made = make_plan("test", machine);
-        for (const rule& r : made.rules.at(collective::alltoall))
-            EXPECT_LE(r.predicted, 1.0001 * tuned(machine, direct, r.at, collective::alltoall).predicted)
-                << describe(machine, r.stages) << " up to " << r.up_to;
+        for (const collective what : {collective::alltoall, collective::gather, collective::scatter}) {
+            const candidate direct = baseline(machine, "direct", what);
+            for (const rule& r : made.rules.at(what))
+                EXPECT_LE(r.predicted, 1.0001 * tuned(machine, direct, r.at, what).predicted)
+                    << to_string(what) << ": " << describe(machine, r.stages) << " up to " << r.up_to;
+        }
     }
 }
 
@@ -190,6 +210,9 @@ TEST(exchange, has_a_limit) {
     EXPECT_DOUBLE_EQ(limit(test::two_nodes(), mib, collective::alltoall), 2.0 * mib / 125e6);
     EXPECT_DOUBLE_EQ(limit(test::two_racks(), mib, collective::alltoall), 3.0 * mib / 62.5e6);
     EXPECT_EQ(limit(test::network(1), mib, collective::alltoall), 0);
+    // The root's node of 4 of 8 ranks gets the blocks of 4 others.
+    EXPECT_DOUBLE_EQ(limit(test::two_nodes(), mib, collective::gather), 0.5 * mib / 125e6);
+    EXPECT_DOUBLE_EQ(limit(test::two_nodes(), mib, collective::scatter), 0.5 * mib / 125e6);
 }
 
 }  // namespace

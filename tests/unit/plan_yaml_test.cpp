@@ -112,7 +112,8 @@ TEST(plan_yaml, holds_every_collective) {
     };
     r.rules[collective::reduce_scatter] = r.rules[collective::allgather] = one_rule(mode::scatter, "ring");
     r.rules[collective::broadcast] = r.rules[collective::reduce] = one_rule(mode::root, "chain");
-    r.rules[collective::alltoall] = one_rule(mode::scatter, "direct");
+    for (const collective c : {collective::alltoall, collective::gather, collective::scatter})
+        r.rules[c] = one_rule(mode::scatter, "direct");
     const std::string text = write_plan(r);
     const plan_data again = parse_plan(text, "p.yaml");
     for (const collective c : all_collectives) EXPECT_EQ(again.rules.at(c).back().stages, r.rules.at(c).back().stages);

@@ -71,24 +71,25 @@ contract::contract(std::span<const schedule> all, const expectation& of) {
     const collective what = all[0].what;
     adds_ = goes_up(what);
     if (has_blocks(what)) check_blocks(all[0], of.blocks);
-    if (exchanges(what)) check_equal(exchanged_ = of.blocks);
+    if (what == collective::alltoall) check_equal(exchanged_ = of.blocks);
     if (has_root(what) && (of.root < 0 || of.root >= all[0].ranks))
         throw fault{fmt::format("no such root as {}", of.root)};
 
     const std::vector<range> whole = joined(has_blocks(what) ? of.blocks : std::vector{range{0, all[0].count}});
     for (int rank = 0; rank < all[0].ranks; ++rank) {
         stake& mine = stakes_.emplace_back(stake{.given = whole, .due = whole});
-        if (what == collective::broadcast && rank != of.root) mine.given.clear();
-        if (what == collective::reduce && rank != of.root) mine.due.clear();
-        if (exchanges(what)) {
+        if (what == collective::alltoall) {
             mine.send_at = whole.empty() ? 0 : whole.back().end;
             for (range& part : mine.given) part = {part.begin + mine.send_at, part.end + mine.send_at};
             continue;
         }
-        if (!has_blocks(what)) continue;
-        const range own = of.blocks[at(rank)];
-        (what == collective::allgather ? mine.send_at : mine.recv_at) = own.begin;
-        (what == collective::allgather ? mine.given : mine.due) = joined({own});
+        if (has_blocks(what)) {
+            const range own = of.blocks[at(rank)];
+            (gives_own_block(what) ? mine.send_at : mine.recv_at) = own.begin;
+            (gives_own_block(what) ? mine.given : mine.due) = joined({own});
+        }
+        if (gives_nothing(what, rank == of.root)) mine.given.clear();
+        if (gets_nothing(what, rank == of.root)) mine.due.clear();
     }
 }
 

@@ -36,7 +36,7 @@ void for_each_read(const schedule& s, const instr& i, F&& f) {
 }
 
 /// One rank's part in a collective. A place is an element of the whole vector, or of the caller's buffer of all blocks.
-/// In place the same place is the same memory, and what is given at a place is due at the same place. In an exchange,
+/// In place the same place is the same memory, and what is given at a place is due at the same place. In alltoall,
 /// which does not work in place, all that is given has places behind all that is due.
 struct stake {
     std::int64_t send_at = 0, recv_at = 0;  // places of the buffers' first elements
@@ -63,13 +63,13 @@ public:
         int rank = 0;
         std::int64_t place = 0;
     };
-    /// Returns where each part of a rank's result comes from, in an exchange; nothing in other collectives.
+    /// Returns where each part of a rank's result comes from, in alltoall; nothing in other collectives.
     std::vector<origin> origins_of(int rank) const;
 
 private:
     bool adds_;
     std::vector<stake> stakes_;
-    std::vector<range> exchanged_;  // of an exchange, the blocks by rank; else none
+    std::vector<range> exchanged_;  // of alltoall, the blocks by rank; else none
 };
 
 /// 2. Every schedule by itself is well-formed.

@@ -43,7 +43,7 @@ public:
     }
 
     void check_result() {
-        if (exchanges(net_.schedules()[0].what)) return check_origins();
+        if (net_.schedules()[0].what == collective::alltoall) return check_origins();
         if (!terms_.adds())
             for (const schedule& s : net_.schedules())
                 for (range given : terms_.of(s.rank).given)

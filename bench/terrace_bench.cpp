@@ -3,32 +3,22 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <terrace/error.hpp>
-#include <terrace/mpi.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/version.hpp>
 
 #include "api/environment.hpp"
-#include "api/over_mpi.hpp"
-#include "base/document.hpp"
-#include "bench/device/device_links.hpp"
+#include "bench/command.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/measure/backend.hpp"
-#include "bench/measure/detect.hpp"
-#include "bench/measure/flow.hpp"
 #include "bench/measure/goodput.hpp"
-#include "bench/measure/links.hpp"
 #include "bench/measure/runner.hpp"
 #include "bench/measure/world.hpp"
 #include "bench/report/report.hpp"
@@ -36,38 +26,15 @@
 #include "bench/suite/suite.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_data.hpp"
-#include "planner/devices.hpp"
 #include "schedule/compose.hpp"
-#include "tools/common/import_child.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
-#include "topology/describe.hpp"
-#include "topology/formats/cluster.hpp"
 
 namespace terrace::detail::bench {
 
 namespace {
 
-constexpr int fine = 0, something_wrong = 1, bad_input = 2;
-
-std::string now_text() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
-
-// Where standard output takes no more, all ranks end.
-void say(const world& w, const std::string& text) {
-    w.together([&] {
-        if (w.first()) say_text(text);
-        return true;
-    });
-}
-
-// Learned now rather than after minutes of measuring.
-void expect_writable(const std::filesystem::path& file, const char* option) {
-    std::filesystem::path folder = file.parent_path();
-    if (folder.empty()) folder = ".";
-    if (access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(file))
-        throw input_error(file.string(), 0, 0,
-                          fmt::format("cannot be written; give {} a file in a folder that exists", option));
-}
+constexpr int something_wrong = 1, bad_input = 2;
 
 std::array<std::pair<const std::filesystem::path*, const char*>, 3> outputs_of(const settings& s) {
     return {{{&s.json_file, "--json"}, {&s.csv_file, "--csv"}, {&s.svg_file, "--svg"}}};
@@ -151,6 +118,7 @@ void compare(const world& w, const conditions& under, memory& where, collective 
 }
 
 int compare(const world& w, const settings& s) {
+    if (!w.has_mpi() && !s.ucx) throw refusal("ranks without MPI take --transport ucx");
     const plan p = load(w, s);
     const auto device =
         w.together([&] { return s.device ? std::make_unique<gpu>(w, options::from_environment()) : nullptr; });
@@ -180,102 +148,6 @@ int compare(const world& w, const settings& s) {
     return std::all_of(all.rows.begin(), all.rows.end(), exact) ? fine : something_wrong;
 }
 
-void expect_ranks(const world& w, const links_settings& s, const hierarchy& machine) {
-    const auto fail = [&](const std::string& what) { throw input_error(s.topology_file.string(), 0, 0, what); };
-    if (machine.ranks() != w.size())
-        fail(fmt::format("{} ranks, but {} run; start one for each place", machine.ranks(), w.size()));
-    std::map<int, int> sizes;
-    for (const int host : w.hosts()) ++sizes[host];
-    std::vector<int> found;
-    for (const auto& [host, size] : sizes) found.push_back(size);
-    if (s.place == options::placement::by_node && found != machine.node_sizes())
-        fail(fmt::format("ranks per node are {}, but MPI finds {}; start ranks node by node, or try it with --anywhere",
-                         fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
-}
-
-// NCCL and MPI move what lies on GPUs where the cost model takes the ranks to be on some.
-std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hierarchy& machine) {
-    if (!s.device) return nullptr;
-    if (!on_gpus(machine))
-        throw input_error(s.topology_file.string(), 0, 0,
-                          fmt::format("ranks on GPUs meet over nvlink or pcie, but the first level is {}; correct its "
-                                      "fabric, or leave out --device",
-                                      to_string(machine.levels.front().medium)));
-    int threads = MPI_THREAD_SINGLE;
-    check(MPI_Query_thread(&threads), "MPI_Query_thread");
-    if (threads < MPI_THREAD_MULTIPLE)
-        throw usage_error("--device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
-    return std::make_unique<gpu>(w, options::from_environment());
-}
-
-template <class Measured>
-int report_links(const world& w, const links_settings& s, const topology& before, const std::string& how,
-                 const Measured& found) {
-    const topology after{before.name, calibrated(before.machine, found)};
-    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}{}.\n", version(),
-                                           now_text(), w.library(), w.host_count(), how);
-    say(w, origin + links_text(before.machine, found, after.machine));
-    w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, origin + write_cluster(after));
-        return true;
-    });
-    if (!s.output_file.empty()) say(w, fmt::format("written: {}\n", s.output_file.string()));
-    return fine;
-}
-
-int measure_links(const world& w, const links_settings& s) {
-    const topology before = w.together([&] {
-        if (w.first() && !s.output_file.empty()) {
-            expect_writable(s.output_file, "-o");
-            expect_replaceable(s.output_file, {s.topology_file}, s.force);
-        }
-        topology t = read_cluster(s.topology_file, read_node_in_child);
-        expect_ranks(w, s, t.machine);
-        return t;
-    });
-    const auto device = w.together([&] { return open_gpu(w, s, before.machine); });
-    const std::vector<int> ranks = ranks_by_place(w, s.place);
-    progress shown(w.first(), s.progress);
-    if (!device) return report_links(w, s, before, "", measure_machine(w, before.machine, ranks, shown));
-    const measured_devices found = measure_devices(w, before.machine, ranks, *device, shown);
-    return report_links(w, s, before, fmt::format("; {}; {}", device->description(), found.by), found);
-}
-
-int describe(const world& w, const detect_settings& s) {
-    w.together([&] {
-        if (w.first() && !s.output_file.empty()) {
-            expect_writable(s.output_file, "-o");
-            expect_replaceable(s.output_file, {}, s.force);
-        }
-        return true;
-    });
-    progress shown(w.first(), s.progress);
-    shown.now(fmt::format("describing {} {}", w.host_count(), w.host_count() == 1 ? "host" : "hosts"));
-    const detected found = detect(w);
-    topology t{s.name, found.machine};
-    if (t.name.empty()) t.name = t.machine.hosts.empty() ? "detected" : t.machine.hosts.front();
-    std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(),
-                                     now_text(), w.library(), w.host_count());
-    std::string rates = "# Rates under `assumed` are not measured (--measure); correct what you know better.\n";
-    if (s.measure) {
-        const measured_machine measured = measure_machine(w, found.machine, found.ranks, shown);
-        t.machine = calibrated(found.machine, measured);
-        rates = links_text(found.machine, measured, t.machine);
-        origin += "# Rates are measured.\n";
-    }
-    shown.clear();
-    const std::string file = s.measure ? origin + write_cluster(t) : origin + rates + write_cluster(t);
-    w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, file);
-        return true;
-    });
-    if (s.output_file.empty()) say(w, file);
-    else
-        say(w,
-            fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
-    return fine;
-}
-
 int say_answer(const world& w, const answer& a) {
     if (a.exit_code == 0) say(w, a.text);
     else if (w.first()) fmt::print(stderr, "{}", a.text);
@@ -291,7 +163,9 @@ int answer_or(const world& w, const std::variant<Settings, answer>& parsed, Work
 
 int run(const world& w, int argc, char** argv) {
     const auto asks_for = [&](std::string_view what) { return std::find(argv, argv + argc, what) != argv + argc; };
-    if (asks_for("--detect")) return answer_or(w, parse_detect_settings(argc, argv), describe);
+    if (!w.has_mpi() && (asks_for("--detect") || asks_for("--links")))
+        throw refusal("--detect and --links take MPI: start them by mpirun, without TERRACE_BOOTSTRAP");
+    if (asks_for("--detect")) return answer_or(w, parse_detect_settings(argc, argv), describe_cluster);
     if (asks_for("--links")) return answer_or(w, parse_links_settings(argc, argv), measure_links);
     return answer_or(w, parse_settings(argc, argv),
                      [](const world& all, const settings& s) { return compare(all, s); });
@@ -306,12 +180,16 @@ std::string with_name(const std::string& what) {
 // Each of them would measure alone, and print a table of its own.
 bool are_lone_processes(const world& w) {
     const std::vector<std::string> environment = process_environment();
-    const int launched = launch_of(environment).processes;
-    if (launched <= w.size()) return false;
-    if (is_first_rank(environment))
-        fmt::print(stderr, "terrace-bench: {}\n",
-                   lone_processes(launched, w.size(), world_of(w.comm()).library, w.library()));
-    return true;
+    const std::string trouble = w.trouble_of_launch(launch_of(environment).processes);
+    if (!trouble.empty() && is_first_rank(environment)) fmt::print(stderr, "terrace-bench: {}\n", trouble);
+    return !trouble.empty();
+}
+
+// TERRACE_BOOTSTRAP says that ranks meet without MPI.
+std::unique_ptr<world> open_world(int& argc, char**& argv) {
+    if (value_in(process_environment(), "TERRACE_BOOTSTRAP") == nullptr)
+        if (auto by_mpi = world_over_mpi(argc, argv)) return by_mpi;
+    return world_over_ucx();
 }
 
 // Pages are made where the build runs, which MPI may not.
@@ -332,7 +210,8 @@ int main(int argc, char** argv) {
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
         if (asks_for_a_page(argc, argv)) return print_page(argc, argv);
-        const world w(argc, argv);
+        const std::unique_ptr<world> all = open_world(argc, argv);
+        const world& w = *all;
         if (are_lone_processes(w)) return bad_input;
         try {
             return run(w, argc, argv);
@@ -340,7 +219,7 @@ int main(int argc, char** argv) {
             if (w.first()) fmt::print(stderr, "{}\n", with_name(e.what()));
             return bad_input;
         } catch (const std::exception& e) {
-            fmt::print(stderr, "{}", terrace::detail::error_lines_of("terrace-bench", e.what(), w.comm()));
+            fmt::print(stderr, "{}", w.error_lines(e.what()));
             w.abort(something_wrong);
         }
     } catch (const std::exception& e) {

@@ -16,6 +16,7 @@
 #include "api/stager.hpp"
 #include "base/element_types.hpp"
 #include "bench/device/gpu.hpp"
+#include "bench/measure/mpi_world.hpp"
 
 namespace terrace::detail::bench {
 
@@ -32,7 +33,7 @@ class queued final : public backend {
 public:
     queued(const setting& s, plan p)
         : plan_(std::move(p)),
-          comm_(nccl::create(s.ranks.comm(), plan_, s.device->number(), s.how)),
+          comm_(nccl::create(comm_of(s.ranks), plan_, s.device->number(), s.how)),
           of_(s.of),
           stream_(s.device->stream()) {}
 
@@ -55,7 +56,7 @@ class through_host final : public backend {
 public:
     through_host(const setting& s, plan p)
         : plan_(std::move(p)),
-          comm_(mpi::create(s.ranks.comm(), plan_, s.how)),
+          comm_(mpi::create(comm_of(s.ranks), plan_, s.how)),
           of_(s.of),
           stream_(s.device->stream()),
           stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
@@ -97,7 +98,7 @@ public:
             throw usage_error("NCCL's operation avg is none of those that Terrace calls");
         nccl_id id{};
         if (s.ranks.first()) check(r.make_id(&id), "ncclGetUniqueId");
-        bench::check(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, s.ranks.comm()), "MPI_Bcast");
+        bench::check(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, comm_of(s.ranks)), "MPI_Bcast");
         try {
             check(r.make_comm(&comm_, s.ranks.size(), &id, s.ranks.rank()), "ncclCommInitRankConfig");
         } catch (...) {

@@ -16,6 +16,7 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "bench/measure/flow.hpp"
+#include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
 #include "bench/report/figures.hpp"
 #include "machine/hierarchy_yaml.hpp"
@@ -42,7 +43,7 @@ public:
         : world_(w),
           gpu_(on),
           watch_(on),
-          all_(over_mpi(world_of(w.comm()), {})),
+          all_(over_mpi(world_of(comm_of(w)), {})),
           net_(make_nccl_transport(on.runtime(), all_,
                                    {.device = on.number(), .rounds = {}, .queues = lanes, .mpi = true})),
           out_(net_->allocate(stream_message)),
@@ -103,8 +104,8 @@ private:
     template <class Small, class Large>
     device_rates figures(const partners& p, const std::vector<double>& rates, int queues, Small small, Large large,
                          std::size_t bytes) {
-        const bool receives = p.from[at(world_.rank())] != MPI_PROC_NULL;
-        const bool takes_part = receives || p.to[at(world_.rank())] != MPI_PROC_NULL;
+        const bool receives = p.from[at(world_.rank())] != nobody;
+        const bool takes_part = receives || p.to[at(world_.rank())] != nobody;
         device_rates found;
         found.step = world_.maximum(median_time(takes_part, 1, small));
         const double time = median_time(takes_part, queues, large);
@@ -115,8 +116,8 @@ private:
     // One message each way, together, from and to this place in the buffers.
     void exchange(stream_messages& net, const partners& p, std::size_t place, std::size_t bytes) {
         const int to = p.to[at(world_.rank())], from = p.from[at(world_.rank())];
-        if (to != MPI_PROC_NULL) net.send(to, out_.get() + place, bytes);
-        if (from != MPI_PROC_NULL) net.recv(from, in_.get() + place, bytes);
+        if (to != nobody) net.send(to, out_.get() + place, bytes);
+        if (from != nobody) net.recv(from, in_.get() + place, bytes);
         net.close();
     }
 

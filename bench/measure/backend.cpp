@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
-#include <terrace/mpi.hpp>
 #include <terrace/ucx.hpp>
 
 #include "bench/device/device_backend.hpp"
+#include "bench/measure/mpi_backend.hpp"
 #include "bench/measure/plans.hpp"
 #include "plan/plan_access.hpp"
 
@@ -21,7 +21,7 @@ class planned final : public backend {
 public:
     planned(const setting& s, plan p)
         : plan_(std::move(p)),
-          comm_(s.ucx ? ucx::create(plan_, s.how) : mpi::create(s.ranks.comm(), plan_, s.how)),
+          comm_(s.ucx ? ucx::create(plan_, s.how) : create_over_mpi(s, plan_)),
           of_(s.of),
           windows_(s.windows) {}
 
@@ -66,72 +66,13 @@ private:
     std::vector<request> started_;
 };
 
-MPI_Datatype mpi_type(element_type t) {
-    const MPI_Datatype types[] = {
-#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) mpi,
-#include <terrace/element_types.def>
-    };
-    return types[static_cast<std::size_t>(t)];
-}
-
-MPI_Op mpi_op(reduce_op o) {
-    const MPI_Op ops[] = {
-#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) mpi,
-#include <terrace/reduce_ops.def>
-    };
-    return ops[static_cast<std::size_t>(o)];
-}
-
-class mpi_library final : public backend {
-public:
-    explicit mpi_library(const setting& s) : of_(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
-        if (type_ == MPI_DATATYPE_NULL) throw usage_error(fmt::format("MPI has no type {}", to_string(of_.type)));
-        if (op_ == MPI_OP_NULL && goes_up(of_.what))
-            throw usage_error(fmt::format("MPI has no operation {}", to_string(of_.op)));
-        check(MPI_Comm_dup(s.ranks.comm(), &comm_), "MPI_Comm_dup");
-        MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-    }
-    mpi_library(const mpi_library&) = delete;
-    mpi_library& operator=(const mpi_library&) = delete;
-    ~mpi_library() override { MPI_Comm_free(&comm_); }
-
-    // Some of Open MPI's components (HAN without adapt) crash in place above 64 KiB.
-    bool in_place() const noexcept override { return of_.what == collective::broadcast; }
-
-    bench::description describe(std::int64_t) const override { return {row_of(of_.what).mpi}; }
-
-    void run(std::span<const call> calls) override {
-        for (const call& c : calls) check(start(c, static_cast<int>(c.count)), row_of(of_.what).mpi);
-    }
-
-private:
-    int start(const call& c, int count) const {
-        switch (of_.what) {
-            case collective::allreduce: return MPI_Allreduce(c.send, c.recv, count, type_, op_, comm_);
-            case collective::reduce_scatter: return MPI_Reduce_scatter_block(c.send, c.recv, count, type_, op_, comm_);
-            case collective::allgather: return MPI_Allgather(c.send, count, type_, c.recv, count, type_, comm_);
-            case collective::alltoall: return MPI_Alltoall(c.send, count, type_, c.recv, count, type_, comm_);
-            case collective::gather: return MPI_Gather(c.send, count, type_, c.recv, count, type_, of_.root, comm_);
-            case collective::scatter: return MPI_Scatter(c.send, count, type_, c.recv, count, type_, of_.root, comm_);
-            case collective::broadcast: return MPI_Bcast(c.recv, count, type_, of_.root, comm_);
-            case collective::reduce: break;
-        }
-        return MPI_Reduce(c.send, c.recv, count, type_, op_, of_.root, comm_);
-    }
-
-    subject of_;
-    MPI_Datatype type_;
-    MPI_Op op_;
-    MPI_Comm comm_ = MPI_COMM_NULL;
-};
-
 std::unique_ptr<backend> make_planned(const setting& s, std::string_view name) {
     plan p = plan_of(name, s.chosen, s.of.what);
     if (s.device != nullptr) return make_planned_on_device(s, std::move(p));
     return std::make_unique<planned>(s, std::move(p));
 }
 
-std::unique_ptr<backend> make_library(const setting& s, std::string_view) { return std::make_unique<mpi_library>(s); }
+std::unique_ptr<backend> make_library(const setting& s, std::string_view) { return make_mpi_backend(s); }
 std::unique_ptr<backend> make_nccl(const setting& s, std::string_view) { return make_nccl_backend(s); }
 
 constexpr std::array<backend_kind, 11> kinds{{

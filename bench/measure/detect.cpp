@@ -5,12 +5,13 @@
 #include "api/auto_plan.hpp"
 #include "api/over_mpi.hpp"
 #include "base/document.hpp"
+#include "bench/measure/mpi_world.hpp"
 #include "machine/hierarchy_yaml.hpp"
 
 namespace terrace::detail::bench {
 
 detected detect(const world& w) {
-    connection all_ranks = over_mpi(world_of(w.comm()), {});
+    connection all_ranks = over_mpi(world_of(comm_of(w)), {});
     const job found = describe_job(all_ranks.ranks);
     std::vector<int> places(static_cast<std::size_t>(w.size()));
     all_ranks.ranks.gather_all(&found.place, places.data(), sizeof(int));

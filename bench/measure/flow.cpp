@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <numeric>
 #include <thread>
+
+#include "bench/measure/mpi_world.hpp"
 
 namespace terrace::detail::bench {
 
@@ -16,17 +17,9 @@ constexpr int tag = 0;
 
 using steady = std::chrono::steady_clock;
 
-}  // namespace
+int for_mpi(int rank) { return rank == nobody ? MPI_PROC_NULL : rank; }
 
-std::vector<int> ranks_by_place(const world& w, options::placement place) {
-    std::vector<int> ranks(static_cast<std::size_t>(w.size()));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    if (place == options::placement::by_node)
-        std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
-            return w.hosts()[static_cast<std::size_t>(a)] < w.hosts()[static_cast<std::size_t>(b)];
-        });
-    return ranks;
-}
+}  // namespace
 
 std::vector<double> arrivals(const world& w, const flow& f) {
     const auto bytes = static_cast<std::size_t>(f.message_bytes);
@@ -45,12 +38,13 @@ std::vector<double> arrivals(const world& w, const flow& f) {
             check(MPI_Wait(&sends[slot], MPI_STATUS_IGNORE), "MPI_Wait");
         }
         if (i >= all) continue;
-        check(MPI_Irecv(received.data() + slot * bytes, f.message_bytes, MPI_BYTE, f.from, tag, w.comm(),
+        check(MPI_Irecv(received.data() + slot * bytes, f.message_bytes, MPI_BYTE, for_mpi(f.from), tag, comm_of(w),
                         &receives[slot]),
               "MPI_Irecv");
-        check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, f.to, tag, w.comm(), &sends[slot]), "MPI_Isend");
+        check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, for_mpi(f.to), tag, comm_of(w), &sends[slot]),
+              "MPI_Isend");
     }
-    if (f.from == MPI_PROC_NULL) times.clear();
+    if (f.from == nobody) times.clear();
     return times;
 }
 
@@ -75,7 +69,7 @@ double arrival_rate(std::span<const double> times, double end) {
 
 void wait_asleep(const world& w) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibarrier(w.comm(), &request), "MPI_Ibarrier");
+    check(MPI_Ibarrier(comm_of(w), &request), "MPI_Ibarrier");
     for (int done = 0; !done;) {
         check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));

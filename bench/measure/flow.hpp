@@ -3,22 +3,18 @@
 #include <span>
 #include <vector>
 
-#include <terrace/options.hpp>
-
 #include "bench/measure/world.hpp"
-#include "machine/hierarchy.hpp"
 
 namespace terrace::detail::bench {
 
-/// The rank of the world at each place of the machine: nodes by their lowest rank, ranks of a node by rank; or as they
-/// come, where they are placed anywhere.
-std::vector<int> ranks_by_place(const world& w, options::placement place);
+/// In place of a rank.
+inline constexpr int nobody = -1;
 
-/// A stream of messages from this rank to `to`, and one from `from`; either may be MPI_PROC_NULL. Both ends name equal
+/// A stream of messages from this rank to `to`, and one from `from`; either may be nobody. Both ends name equal
 /// sizes.
 struct flow {
-    int to = MPI_PROC_NULL;
-    int from = MPI_PROC_NULL;
+    int to = nobody;
+    int from = nobody;
     int message_bytes = 0;
     int messages = 0;  ///< of one run
 };

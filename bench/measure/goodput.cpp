@@ -1,6 +1,7 @@
 #include "bench/measure/goodput.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/wire.hpp"
@@ -29,6 +30,16 @@ int messages_of_run(double bandwidth) {
 
 }  // namespace
 
+std::vector<int> ranks_by_place(const world& w, options::placement place) {
+    std::vector<int> ranks(static_cast<std::size_t>(w.size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (place == options::placement::by_node)
+        std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
+            return w.hosts()[static_cast<std::size_t>(a)] < w.hosts()[static_cast<std::size_t>(b)];
+        });
+    return ranks;
+}
+
 std::vector<std::optional<double>> measure_goodput(const world& w, const hierarchy& machine, options::placement place) {
     if (w.host_count() == 1 || place != options::placement::by_node) return {};
     const std::vector<int> ranks = ranks_by_place(w, place);
@@ -37,6 +48,8 @@ std::vector<std::optional<double>> measure_goodput(const world& w, const hierarc
         const level& link = machine.levels[static_cast<std::size_t>(l)];
         const auto pair = pair_across(machine.shape, l);
         if (link.medium != fabric::ethernet || !pair) continue;
+        found[static_cast<std::size_t>(l)] = 0;
+        if (!w.has_mpi()) continue;
         const int sender = ranks[static_cast<std::size_t>(pair->first)];
         const int receiver = ranks[static_cast<std::size_t>(pair->second)];
         flow f{.message_bytes = message_bytes, .messages = messages_of_run(link.bandwidth)};

@@ -7,15 +7,20 @@
 
 #include <fmt/format.h>
 
+#include <terrace/mpi.hpp>
+
+#include "api/over_mpi.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
 #include "bench/measure/flow.hpp"
+#include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
 #include "bench/report/figures.hpp"
 #include "kernels/reduce.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/table.hpp"
+#include "transport/cores.hpp"
 
 namespace terrace::detail::bench {
 
@@ -55,12 +60,13 @@ public:
         std::vector<double> times;
         std::array<std::byte, overhead_message> data{};
         const bool first = to_ > world_.rank();
-        for (int i = 0; i < round_trips && to_ != MPI_PROC_NULL; ++i) {
+        for (int i = 0; i < round_trips && to_ != nobody; ++i) {
             const auto begin = steady::now();
             for (const bool sends : {first, !first}) {
-                if (sends) check(MPI_Send(data.data(), overhead_message, MPI_BYTE, to_, 0, world_.comm()), "MPI_Send");
+                if (sends)
+                    check(MPI_Send(data.data(), overhead_message, MPI_BYTE, to_, 0, comm_of(world_)), "MPI_Send");
                 else
-                    check(MPI_Recv(data.data(), overhead_message, MPI_BYTE, to_, 0, world_.comm(), MPI_STATUS_IGNORE),
+                    check(MPI_Recv(data.data(), overhead_message, MPI_BYTE, to_, 0, comm_of(world_), MPI_STATUS_IGNORE),
                           "MPI_Recv");
             }
             times.push_back(std::chrono::duration<double>(steady::now() - begin).count() / 2);
@@ -75,7 +81,7 @@ private:
     auto alone(std::size_t bytes, int messages, Measure measure) const {
         wait_asleep(world_);
         decltype(measure(world_, flow{})) found{};
-        if (to_ != MPI_PROC_NULL || from_ != MPI_PROC_NULL)
+        if (to_ != nobody || from_ != nobody)
             found = measure(world_, flow{to_, from_, static_cast<int>(bytes), messages});
         wait_asleep(world_);
         return found;
@@ -148,7 +154,8 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
     m.reduction_alone = w.maximum(w.first() ? reduction_rate() : 0);
     w.barrier();
     m.reduction = -w.maximum(-reduction_rate());
-    m.cores = w.shared_cores();
+    connection everyone = over_mpi(world_of(comm_of(w)), {});
+    m.cores = shared_cores(everyone.ranks);
     shown.clear();
     return m;
 }

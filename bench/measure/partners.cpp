@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "bench/measure/mpi_world.hpp"
 
 namespace terrace::detail::bench {
 
@@ -18,7 +19,7 @@ int ranks_in(const tree& shape, int l, int child) {
 }  // namespace
 
 partners::partners(const tree& shape, int l, const std::vector<int>& ranks)
-    : to(at(shape.ranks()), MPI_PROC_NULL), from(to), child(to.size()) {
+    : to(at(shape.ranks()), nobody), from(to), child(to.size()) {
     for (int r = 0; r < shape.ranks(); ++r) child[at(ranks[at(r)])] = shape.domain_of(l - 1, r);
 }
 
@@ -80,8 +81,9 @@ double largest_part(const world& w, const partners& p, const std::vector<double>
     std::vector<double> arrived(rates.size());
     const int child = p.child[at(w.rank())];
     arrived[at(child)] = arrives_here / rates[at(child)];
-    check(MPI_Allreduce(MPI_IN_PLACE, arrived.data(), static_cast<int>(arrived.size()), MPI_DOUBLE, MPI_SUM, w.comm()),
-          "MPI_Allreduce");
+    check(
+        MPI_Allreduce(MPI_IN_PLACE, arrived.data(), static_cast<int>(arrived.size()), MPI_DOUBLE, MPI_SUM, comm_of(w)),
+        "MPI_Allreduce");
     return *std::max_element(arrived.begin(), arrived.end());
 }
 

@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/measure/world.hpp"
+#include "bench/measure/flow.hpp"
 #include "machine/hierarchy.hpp"
 
 namespace terrace::detail::bench {
 
 /// Who talks to whom on a level: ranks of the world, which has `ranks` by place in the machine.
 struct partners {
-    std::vector<int> to, from;  ///< by rank; MPI_PROC_NULL
+    std::vector<int> to, from;  ///< by rank; nobody
     std::vector<int> child;     ///< of the level, that it is in, by rank
     bool any = false;
 

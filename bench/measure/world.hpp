@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -8,12 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <mpi.h>
-
 namespace terrace::detail::bench {
-
-/// Throws transport_error if an MPI call of the bench failed.
-void check(int code, const char* call);
 
 /// All ranks have learned that one of them cannot go on; what() is its message.
 class refusal : public std::runtime_error {
@@ -21,36 +17,34 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-/// MPI from MPI_Init to MPI_Finalize, and the few things that all parts of the bench ask of it. One per process.
+/// All ranks, and the few things that all parts of the bench ask of them. One per process. Functions are collective
+/// but where they only look.
 class world {
 public:
-    world(int& argc, char**& argv);
     world(const world&) = delete;
     world& operator=(const world&) = delete;
-    ~world();
+    virtual ~world() = default;
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
     /// Speaks for all.
     bool first() const noexcept { return rank_ == 0; }
-    MPI_Comm comm() const noexcept { return MPI_COMM_WORLD; }
-    /// "Open MPI v4.1.4"
+    /// "Open MPI v4.1.4"; empty without MPI
     const std::string& library() const noexcept { return library_; }
+    bool has_mpi() const noexcept { return !library_.empty(); }
 
     /// Every rank's lowest fellow on its host, by rank.
     const std::vector<int>& hosts() const noexcept { return hosts_; }
     int host_count() const;
-    /// terrace::detail::shared_cores. Collective.
-    int shared_cores() const;
 
-    void barrier() const;
+    virtual void barrier() const = 0;
     double maximum(double mine) const;
-    std::int64_t sum(std::int64_t mine) const;
+    virtual std::int64_t sum(std::int64_t mine) const = 0;
     /// Element by element, over all ranks.
-    void maximum(std::span<double> mine) const;
+    virtual void maximum(std::span<double> mine) const = 0;
 
     /// The first rank's text.
-    std::string from_first(std::string text) const;
+    std::string from_first(std::string text) const { return text_from(0, std::move(text)); }
 
     /// Runs `part` on every rank. If it throws on any, all ranks throw refusal with the message of the first of those.
     template <class Part>
@@ -66,15 +60,31 @@ public:
         return std::move(*result);
     }
 
+    /// What is wrong where the launcher has started more processes than there are ranks; empty: nothing. Not
+    /// collective.
+    virtual std::string trouble_of_launch(int /*launched*/) const { return {}; }
+    /// What this rank prints of an error that ends the program, before it calls abort(). Not collective.
+    virtual std::string error_lines(const std::string& what) const = 0;
     /// Ends all ranks now: for failures that the others do not know of.
-    [[noreturn]] void abort(int code) const;
+    [[noreturn]] virtual void abort(int code) const = 0;
 
-private:
-    void agree(bool fine, const std::string& message) const;
+protected:
+    world() = default;
+
+    virtual std::string text_from(int speaker, std::string text) const = 0;
+    virtual std::vector<int> gather(int mine) const = 0;
 
     int rank_ = 0, size_ = 0;
     std::string library_;
     std::vector<int> hosts_;
+
+private:
+    void agree(bool fine, const std::string& message) const;
 };
+
+/// MPI from MPI_Init to MPI_Finalize. Null where the bench was built without MPI.
+std::unique_ptr<world> world_over_mpi(int& argc, char**& argv);
+/// Ranks without MPI, which meet as TERRACE_BOOTSTRAP says. @throws as ucx::create
+std::unique_ptr<world> world_over_ucx();
 
 }  // namespace terrace::detail::bench

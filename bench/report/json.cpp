@@ -85,7 +85,7 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"made_by", fmt::format("terrace-bench {}", version())},
              {"terrace_version", version()},
              {"date", c.date},
-             {"mpi_version", c.ranks.library()},
+             {"mpi_version", c.ranks.has_mpi() ? json(c.ranks.library()) : json(nullptr)},
              {"plan_name", c.chosen.name()},
              {"plan_id", c.chosen.id()},
              {"ranks", c.ranks.size()},

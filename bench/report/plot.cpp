@@ -35,7 +35,8 @@ std::string to_svg(const conditions& c, std::span<const row> rows) {
     svg out(left + width + right, top + height + 60);
     out.text(16, 24, fmt::format("{}: median time by size, {} ranks", c.chosen.name(), c.ranks.size()), 14,
              svg::anchor::start, "#222", true);
-    out.text(16, 42, fmt::format("{}; {}", c.ranks.library().substr(0, 60), c.date), 11, svg::anchor::start, "#555");
+    out.text(16, 42, fmt::format("{}; {}", c.ranks.has_mpi() ? c.ranks.library().substr(0, 60) : "no MPI", c.date), 11,
+             svg::anchor::start, "#555");
     if (rows.empty()) return out.finish();
 
     double least_time = rows.front().median(), most_time = least_time;

@@ -39,9 +39,9 @@ std::string goodput_text(const conditions& c) {
     std::vector<std::string> rates;
     for (int l = 0; l < y.machine().depth(); ++l)
         if (const auto& measured = y.measured()[static_cast<std::size_t>(l)])
-            rates.push_back(fmt::format("{} {:.1f} Mbit/s (measured {:.1f})",
-                                        y.machine().levels[static_cast<std::size_t>(l)].name, y.goodput(l) / 125e3,
-                                        *measured / 125e3));
+            rates.push_back(fmt::format(
+                "{} {:.1f} Mbit/s ({})", y.machine().levels[static_cast<std::size_t>(l)].name, y.goodput(l) / 125e3,
+                *measured > 0 ? fmt::format("measured {:.1f}", *measured / 125e3) : "what headers leave of it"));
     std::string text = fmt::format("the same at what TCP can carry: {}", fmt::join(rates, ", "));
     if (y.burst() > 0) text += fmt::format("; {} a link are free, so from 2 MiB on", format_bytes(y.burst()));
     return text;
@@ -112,7 +112,7 @@ std::string header_text(const conditions& c) {
                      c.asked.place == options::placement::anywhere
                          ? ", placed anywhere: this may not be the machine of the plan"
                          : ""));
-    line("mpi", c.ranks.library());
+    line("mpi", c.ranks.has_mpi() ? c.ranks.library() : "none");
     if (c.asked.ucx) line("transport", "Terrace's messages go over UCX");
     if (c.device != nullptr) line("device", device_text(c));
     line("method",

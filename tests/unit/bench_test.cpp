@@ -262,7 +262,7 @@ TEST(bench_links, partners_are_in_neighbouring_children) {
     EXPECT_EQ(fellows(shape, 0, ranks), (all{{5, 4, 3}, {1, 0}}));
     EXPECT_EQ(fellows(shape, 1, ranks), (all{{5, 2}}));
     EXPECT_EQ(fellows(shape, 2, ranks), (all{{5, 1}, {4, 0}}));
-    constexpr int none = MPI_PROC_NULL;
+    constexpr int none = nobody;
     EXPECT_EQ(all_pairs(shape, 0, ranks).to, (std::vector<int>{1, 0, none, 5, 3, 4}));
     EXPECT_EQ(all_pairs(shape, 1, ranks).to, (std::vector<int>{none, none, 5, none, none, 2}));
     EXPECT_EQ(all_pairs(shape, 2, ranks).to, (std::vector<int>{4, 5, none, none, 0, 1}));

@@ -168,7 +168,10 @@ finding host_address() {
                            name));
 }
 
+constexpr bool built_with_mpi = !std::string_view(TERRACE_MPI_NAME).empty();
+
 finding launcher() {
+    if (!built_with_mpi) return good("MPI", "built without MPI: ranks meet by PMIx, in a directory or in a store");
     const std::string built = TERRACE_MPI_NAME " " TERRACE_MPI_VERSION, line = first_line_of("mpirun --version 2>&1");
     const bool is_open_mpi = line.find("Open MPI") != line.npos || line.find("OpenRTE") != line.npos;
     const bool is_hydra = line.find("HYDRA") != line.npos || line.find("MPICH") != line.npos;
@@ -193,7 +196,8 @@ finding started_by() {
     if (!is_open_mpi && !is_hydra) return good("launcher", fmt::format("srun, {} tasks", ranks));
     const std::string by =
         fmt::format("mpirun of {}, {} rank{}", is_open_mpi ? "Open MPI" : "MPICH", ranks, ranks == 1 ? "" : "s");
-    if (is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI")) return good("launcher", by);
+    if (!built_with_mpi || is_open_mpi == (std::string_view(TERRACE_MPI_NAME) == "Open MPI"))
+        return good("launcher", by);
     return bad("launcher", by,
                "terrace-bench and programs built with " TERRACE_MPI_NAME
                " would each be alone: start those by " TERRACE_MPI_NAME "'s own mpirun");

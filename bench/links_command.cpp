@@ -1,0 +1,127 @@
+// terrace-bench --links and --detect.
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <terrace/error.hpp>
+#include <terrace/version.hpp>
+
+#include "bench/command.hpp"
+#include "bench/device/device_links.hpp"
+#include "bench/device/gpu.hpp"
+#include "bench/measure/goodput.hpp"
+#include "bench/measure/mpi_world.hpp"
+#include "planner/devices.hpp"
+#include "tools/common/import_child.hpp"
+#include "tools/common/output_file.hpp"
+#include "topology/describe.hpp"
+#include "topology/formats/cluster.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+void expect_ranks(const world& w, const links_settings& s, const hierarchy& machine) {
+    const auto fail = [&](const std::string& what) { throw input_error(s.topology_file.string(), 0, 0, what); };
+    if (machine.ranks() != w.size())
+        fail(fmt::format("{} ranks, but {} run; start one for each place", machine.ranks(), w.size()));
+    std::map<int, int> sizes;
+    for (const int host : w.hosts()) ++sizes[host];
+    std::vector<int> found;
+    for (const auto& [host, size] : sizes) found.push_back(size);
+    if (s.place == options::placement::by_node && found != machine.node_sizes())
+        fail(fmt::format("ranks per node are {}, but MPI finds {}; start ranks node by node, or try it with --anywhere",
+                         fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
+}
+
+// NCCL and MPI move what lies on GPUs where the cost model takes the ranks to be on some.
+std::unique_ptr<gpu> open_gpu(const world& w, const links_settings& s, const hierarchy& machine) {
+    if (!s.device) return nullptr;
+    if (!on_gpus(machine))
+        throw input_error(s.topology_file.string(), 0, 0,
+                          fmt::format("ranks on GPUs meet over nvlink or pcie, but the first level is {}; correct its "
+                                      "fabric, or leave out --device",
+                                      to_string(machine.levels.front().medium)));
+    int threads = MPI_THREAD_SINGLE;
+    check(MPI_Query_thread(&threads), "MPI_Query_thread");
+    if (threads < MPI_THREAD_MULTIPLE)
+        throw usage_error("--device cuda: messages over MPI need MPI_THREAD_MULTIPLE, which this MPI has not");
+    return std::make_unique<gpu>(w, options::from_environment());
+}
+
+template <class Measured>
+int report_links(const world& w, const links_settings& s, const topology& before, const std::string& how,
+                 const Measured& found) {
+    const topology after{before.name, calibrated(before.machine, found)};
+    const std::string origin = fmt::format("# Measured by terrace-bench {} --links, {}, {}, hosts: {}{}.\n", version(),
+                                           now_text(), w.library(), w.host_count(), how);
+    say(w, origin + links_text(before.machine, found, after.machine));
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, origin + write_cluster(after));
+        return true;
+    });
+    if (!s.output_file.empty()) say(w, fmt::format("written: {}\n", s.output_file.string()));
+    return fine;
+}
+
+}  // namespace
+
+int measure_links(const world& w, const links_settings& s) {
+    const topology before = w.together([&] {
+        if (w.first() && !s.output_file.empty()) {
+            expect_writable(s.output_file, "-o");
+            expect_replaceable(s.output_file, {s.topology_file}, s.force);
+        }
+        topology t = read_cluster(s.topology_file, read_node_in_child);
+        expect_ranks(w, s, t.machine);
+        return t;
+    });
+    const auto device = w.together([&] { return open_gpu(w, s, before.machine); });
+    const std::vector<int> ranks = ranks_by_place(w, s.place);
+    progress shown(w.first(), s.progress);
+    if (!device) return report_links(w, s, before, "", measure_machine(w, before.machine, ranks, shown));
+    const measured_devices found = measure_devices(w, before.machine, ranks, *device, shown);
+    return report_links(w, s, before, fmt::format("; {}; {}", device->description(), found.by), found);
+}
+
+int describe_cluster(const world& w, const detect_settings& s) {
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) {
+            expect_writable(s.output_file, "-o");
+            expect_replaceable(s.output_file, {}, s.force);
+        }
+        return true;
+    });
+    progress shown(w.first(), s.progress);
+    shown.now(fmt::format("describing {} {}", w.host_count(), w.host_count() == 1 ? "host" : "hosts"));
+    const detected found = detect(w);
+    topology t{s.name, found.machine};
+    if (t.name.empty()) t.name = t.machine.hosts.empty() ? "detected" : t.machine.hosts.front();
+    std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(),
+                                     now_text(), w.library(), w.host_count());
+    std::string rates = "# Rates under `assumed` are not measured (--measure); correct what you know better.\n";
+    if (s.measure) {
+        const measured_machine measured = measure_machine(w, found.machine, found.ranks, shown);
+        t.machine = calibrated(found.machine, measured);
+        rates = links_text(found.machine, measured, t.machine);
+        origin += "# Rates are measured.\n";
+    }
+    shown.clear();
+    const std::string file = s.measure ? origin + write_cluster(t) : origin + rates + write_cluster(t);
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, file);
+        return true;
+    });
+    if (s.output_file.empty()) say(w, file);
+    else
+        say(w,
+            fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
+    return fine;
+}
+
+}  // namespace terrace::detail::bench

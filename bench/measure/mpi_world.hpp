@@ -1,0 +1,15 @@
+#pragma once
+
+#include <mpi.h>
+
+#include "bench/measure/world.hpp"
+
+namespace terrace::detail::bench {
+
+/// Throws transport_error if an MPI call of the bench failed.
+void check(int code, const char* call);
+
+/// All ranks, for calls of MPI. @throws usage_error where they have no MPI
+MPI_Comm comm_of(const world& w);
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""terrace-bench whose ranks no launcher starts. Asserts no time.
+
+usage: bench_test.py TERRACE TERRACE_BENCH SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TERRACE, BENCH, ROOT = (str(pathlib.Path(word).resolve()) for word in sys.argv[1:4])
+del sys.argv[1:]
+RANKS = 8
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+
+    def run_ranks(self, *words, status=0):
+        meeting = {**os.environ, "TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_SIZE": str(RANKS)}
+        children = [subprocess.Popen([BENCH, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                     env={**meeting, "TERRACE_RANK": str(rank)}) for rank in range(RANKS)]
+        said = [child.communicate(timeout=120) for child in children]
+        self.assertEqual([child.returncode for child in children], [status] * RANKS, said)
+        return said
+
+    def test_measures_the_same_without_mpi(self):
+        said = self.run_ranks("--plan", f"{ROOT}/tests/golden/two-by-four.plan.yaml", "--placement", "anywhere",
+                              "--transport", "ucx", "--collective", "allreduce,alltoall", "-b", "1K", "-e", "64K",
+                              "-n", "2", "--json", str(self.directory / "out.json"))
+        self.assertIn("all results are exact", said[0][0])
+        self.assertEqual([out for out, _ in said[1:]], [""] * (RANKS - 1))
+        found = json.loads((self.directory / "out.json").read_text())
+        self.assertEqual((found["ranks"], found["hosts"], found["mpi_version"]), (RANKS, 1, None))
+        self.assertEqual({row["wrong"] for row in found["results"]}, {0})
+        self.assertEqual({row["collective"] for row in found["results"]}, {"allreduce", "alltoall"})
+
+    def test_what_takes_mpi_is_refused(self):
+        plan = ["--plan", f"{ROOT}/tests/golden/two-by-four.plan.yaml", "--placement", "anywhere"]
+        self.assertIn("--transport ucx", self.run_ranks(*plan, status=2)[0][1])
+        self.assertIn("mpirun", self.run_ranks("--detect", status=2)[0][1])
+
+
+if __name__ == "__main__":
+    unittest.main()

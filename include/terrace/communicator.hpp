@@ -284,6 +284,13 @@ public:
     /// Starts the same by address. @param recv may be null where the rank is not `root`   @param count elements of send
     request reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op);
 
+    // ---- barrier
+
+    /// Returns once every rank has called it. Other calls in flight need not be complete by then.
+    void barrier();
+    /// Starts the same: the request is complete once every rank has started it.
+    request barrier_async();
+
     // Any number of calls may be in flight, and they complete in any order. Calls move along while their communicator's
     // thread is in Terrace: in any call, test() or wait(); with options::progress_thread at any time.
 

@@ -52,6 +52,16 @@ call_shape rooted_blocks_of(collective what, std::span<const std::int64_t> count
     return {.what = what, .counts = {counts.begin(), counts.end()}, .type = type, .root = root};
 }
 
+// By the time that a rank knows the maximum, every rank has given its element.
+call_shape barrier_shape() {
+    return {.what = collective::allreduce,
+            .count = 1,
+            .counts = {},
+            .type = element_type::uint8,
+            .op = reduce_op::max,
+            .is_barrier = true};
+}
+
 call_shape broadcast_of(std::int64_t count, element_type type, int root) {
     return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
 }
@@ -150,6 +160,10 @@ request communicator::scatter_async(const void* send, void* recv, std::span<cons
                                     element_type type, int root) {
     return core_->start(rooted_blocks_of(collective::scatter, counts, type, root), send, recv);
 }
+
+void communicator::barrier() { core_->run(barrier_shape(), nullptr, nullptr); }
+
+request communicator::barrier_async() { return core_->start(barrier_shape(), nullptr, nullptr); }
 
 void communicator::broadcast(void* data, std::int64_t count, element_type type, int root) {
     core_->run(broadcast_of(count, type, root), data, data);

@@ -100,7 +100,7 @@ void communicator_core::run(const call_shape& call, const void* send, void* recv
 
 request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor) {
     const auto held = hold();
-    expect_unbroken(to_string(call.what));
+    expect_unbroken(name_of(call));
     if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
         const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream(), factor);
         return number == 0 ? request{} : request_access::make(*device_calls_, number);
@@ -115,6 +115,10 @@ request communicator_core::start(const call_shape& call, const void* send, void*
     if (call.count == 0 && call.counts.empty()) return {};
     if (found == nullptr) found = &bind_new(call, signature, near);
     if (multiplies) send = multiplied(*found, send, recv, factor);
+    if (call.is_barrier) {
+        found->memory.resize(1);
+        send = recv = found->memory.data();
+    }
     found->last_call = engine_->issue(found->run, send, recv);
     if (events_.keeps_everything())
         events_.describe({found->last_call, call.what, call.type,
@@ -129,8 +133,8 @@ request communicator_core::start(const call_shape& call, const void* send, void*
 const void* communicator_core::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
     const std::int64_t count = binding_.elements_of(by.shape);
     if (by.shape.what != collective::allreduce) {
-        by.multiplied.resize(static_cast<std::size_t>(count) * size_of(by.shape.type));
-        recv = by.multiplied.data();
+        by.memory.resize(static_cast<std::size_t>(count) * size_of(by.shape.type));
+        recv = by.memory.data();
     }
     multiply(recv, send, count, by.shape.type, factor);
     return recv;
@@ -172,7 +176,7 @@ void communicator_core::check_call(const call_shape& call, std::uint64_t signatu
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
     });
-    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", to_string(call.what), objection));
+    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", name_of(call), objection));
 }
 
 bool communicator_core::test(std::uint64_t call) {
@@ -245,7 +249,7 @@ program communicator_core::bind(const call_shape& call, bool near) {
     const bool in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call);
     if (options_.log)
         options_.log(log_level::debug,
-                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", to_string(call.what),
+                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call),
                                  binding_.elements_of(call), to_string(call.type),
                                  describe(data_of(plan_).machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
     return program(std::move(full), std::move(tail),

@@ -22,11 +22,12 @@ public:
 
     struct entry {
         call_shape shape;
-        std::uint64_t signature = 0;             ///< signature_of(shape)
-        bool peers_reach_it = false;             ///< the program is for buffers that peers on the node can reach
-        Program run;                             ///< the program
-        std::uint64_t last_call = 0;             ///< number of the last call that ran it; 0: none yet
-        std::vector<std::byte> multiplied = {};  ///< of premul_sum, where the result has no room: what the rank gives
+        std::uint64_t signature = 0;  ///< signature_of(shape)
+        bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
+        Program run;                  ///< the program
+        std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
+        /// What the rank gives: of premul_sum, where the result has no room; of a barrier.
+        std::vector<std::byte> memory = {};
     };
 
     /// Returns a program for calls of this shape that `fits` is true of; null if there is none.

@@ -70,7 +70,8 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 }  // namespace
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
-    const std::array<std::uint64_t, 6> words{static_cast<std::uint64_t>(call.what),
+    const std::array<std::uint64_t, 7> words{call.is_barrier,
+                                             static_cast<std::uint64_t>(call.what),
                                              static_cast<std::uint64_t>(call.count),
                                              call.counts.size(),
                                              static_cast<std::uint64_t>(call.type),
@@ -81,6 +82,7 @@ std::uint64_t signature_of(const call_shape& call) noexcept {
 }
 
 std::string describe(const call_shape& call) {
+    if (call.is_barrier) return "barrier";
     constexpr std::size_t shown = 8;
     std::string counts = fmt::format("{}", call.count);
     if (!call.counts.empty()) {
@@ -98,6 +100,7 @@ std::string describe(const call_shape& call) {
 }
 
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
+    if (call.is_barrier) return {};
     if (call.count < 0) return fmt::format("count is {}; it must not be negative", call.count);
     if (!call.counts.empty() && call.counts.size() != static_cast<std::size_t>(ranks))
         return fmt::format("there are {} counts for {} ranks", call.counts.size(), ranks);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <terrace/types.hpp>
@@ -17,9 +18,15 @@ struct call_shape {
     std::vector<std::int64_t> counts;  ///< of the blocks by rank, where they are given one by one; else empty
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
-    int root = 0;  ///< the caller's numbering
+    int root = 0;             ///< the caller's numbering
+    bool is_barrier = false;  ///< an allreduce of one element that the caller neither gives nor gets
     friend bool operator==(const call_shape&, const call_shape&) = default;
 };
+
+/// Returns the name of the function that the caller has called.
+constexpr std::string_view name_of(const call_shape& call) noexcept {
+    return call.is_barrier ? "barrier" : to_string(call.what);
+}
 
 /// 64 bits over all of it.
 std::uint64_t signature_of(const call_shape& call) noexcept;

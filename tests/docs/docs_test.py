@@ -21,7 +21,8 @@ if sys.argv[1:2] == ["--programs"]:
     PROGRAMS, sys.argv[1:4] = sys.argv[2:4], []
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md"), *ROOT.glob("lib/**/*.md"),
                 *ROOT.glob("planner/**/*.md")])
-COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall", "gather", "scatter"]
+COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall", "gather", "scatter",
+               "barrier"]
 
 
 def snippets(page):

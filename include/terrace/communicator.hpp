@@ -191,6 +191,24 @@ public:
     /// Starts the same by address. @param count elements of one block
     request alltoall_async(const void* send, void* recv, std::int64_t count, element_type type);
 
+    // ---- alltoallv
+
+    /// Sends blocks of any lengths, which each rank knows of its own alone: send_counts[r] elements to rank r, side by
+    /// side in send by rank. Sets recv_counts[r] to the count that came from rank r, and recv to these blocks, side by
+    /// side by rank; what is behind them in recv stays as it is.
+    /// @param most no block on any rank has more elements; the same on every rank
+    /// @throws usage_error on a rank that is sent more than recv holds, and on no other rank: its recv_counts say how
+    ///         much that was, recv is as before, and the communicator can be used on
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void alltoallv(S&& send, std::span<const std::int64_t> send_counts, R&& recv, std::span<std::int64_t> recv_counts,
+                   std::int64_t most) {
+        expect_sum("alltoallv", send_counts, count_of(send));
+        alltoallv(at(send), send_counts, at(recv), count_of(recv), recv_counts, most, type_of<S>());
+    }
+    /// Does the same by address. @param capacity elements of recv
+    void alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv, std::int64_t capacity,
+                   std::span<std::int64_t> recv_counts, std::int64_t most, element_type type);
+
     // ---- gather
 
     /// Sets recv[r * n + i] on rank `root` to send[i] of rank r, where n is the count of send. recv holds size() * n
@@ -359,6 +377,7 @@ private:
     void expect_blocks(const char* call, std::int64_t all, std::int64_t own, const block_names& names) const;
     void expect_blocks(const char* call, std::span<const std::int64_t> counts, std::int64_t all,
                        std::int64_t own) const;
+    static void expect_sum(const char* call, std::span<const std::int64_t> counts, std::int64_t all);
     // Returns the count of a block, of which both buffers have one for each rank.
     std::int64_t expect_block_each(const char* call, std::int64_t send, std::int64_t recv) const;
 

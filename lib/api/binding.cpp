@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/element_types.hpp"
 #include "base/index.hpp"
@@ -21,6 +22,14 @@ const rule& binding::rule_of(const call_shape& call) const {
     return plan.choose(call.what, elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
 }
 
+rule binding::straight_rule() const {
+    stage all{.levels = {}, .group = plan.machine.ranks(), .how = mode::scatter, .algorithm = "direct"};
+    for (int l = 0; l < plan.machine.depth(); ++l) all.levels.push_back(l);
+    rule made;
+    made.stages.push_back(std::move(all));
+    return made;
+}
+
 // Blocks stand in the caller's order in the caller's buffer.
 collective_call binding::planned(const call_shape& call) const {
     collective_call made{
@@ -30,13 +39,12 @@ collective_call binding::planned(const call_shape& call) const {
             static_cast<int>(std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin());
     if (uses_tree(call)) made.tree = callers_rank;
     if (!has_blocks(call.what)) return made;
-    std::vector<range> callers = equal_blocks(static_cast<int>(callers_rank.size()), call.count);
-    std::int64_t end = 0;
-    for (std::size_t r = 0; r < call.counts.size(); ++r) {
-        callers[r] = {end, end + call.counts[r]};
-        end = callers[r].end;
-    }
-    for (const int r : callers_rank) made.blocks.push_back(callers[at(r)]);
+    const int ranks = static_cast<int>(callers_rank.size());
+    const std::vector<range> blocks = call.counts.empty() ? equal_blocks(ranks, call.count) : side_by_side(call.counts);
+    for (const int r : callers_rank) made.blocks.push_back(blocks[at(r)]);
+    if (call.received.empty()) return made;
+    const std::vector<range> received = side_by_side(call.received);
+    for (const int r : callers_rank) made.received.push_back(received[at(r)]);
     return made;
 }
 

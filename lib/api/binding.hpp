@@ -21,6 +21,8 @@ struct binding {
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
     const rule& rule_of(const call_shape& call) const;
+    /// Returns the rule by which each block goes straight to its rank.
+    rule straight_rule() const;
     /// Returns the call in the plan's numbering of ranks.
     collective_call planned(const call_shape& call) const;
 

@@ -125,6 +125,12 @@ request communicator::alltoall_async(const void* send, void* recv, std::int64_t 
     return core_->start(alltoall_of(count, type), send, recv);
 }
 
+void communicator::alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                             std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
+                             element_type type) {
+    core_->run(uneven_blocks{send, send_counts, recv, capacity, recv_counts, most, type});
+}
+
 void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
     core_->run(rooted_blocks_of(collective::gather, count, type, root), send, recv);
 }
@@ -210,6 +216,11 @@ void communicator::expect_blocks(const char* call, std::span<const std::int64_t>
             fmt::format("{}: the counts require buffers of {} elements in all and {} for rank {}, but the buffers have "
                         "{} and {}",
                         call, sum, mine, rank(), all, own));
+}
+
+void communicator::expect_sum(const char* call, std::span<const std::int64_t> counts, std::int64_t all) {
+    if (const std::int64_t sum = std::reduce(counts.begin(), counts.end()); sum != all)
+        throw usage_error(fmt::format("{}: the counts add up to {}, but send has {} elements", call, sum, all));
 }
 
 std::int64_t communicator::expect_block_each(const char* call, std::int64_t send, std::int64_t recv) const {

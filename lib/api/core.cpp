@@ -242,7 +242,7 @@ communicator_core::programs::entry& communicator_core::bind_new(const call_shape
 }
 
 program communicator_core::bind(const call_shape& call, bool near) {
-    const rule& chosen = binding_.rule_of(call);
+    const rule chosen = call.received.empty() ? binding_.rule_of(call) : binding_.straight_rule();
     auto [chunks, lanes, full, tail] = binding_.schedules_of(
         call, chosen, net_->can(), near ? buffer::recv : buffer::scratch, {.slot_bytes = net_->can().slot_bytes});
     const bool placed = net_->can().slots > 0 && uses_lane_slots(chosen);

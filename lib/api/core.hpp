@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,17 @@
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
+
+/// Buffers and counts of communicator::alltoallv, by address.
+struct uneven_blocks {
+    const void* send = nullptr;
+    std::span<const std::int64_t> send_counts;
+    void* recv = nullptr;
+    std::int64_t capacity = 0;  ///< elements of recv
+    std::span<std::int64_t> recv_counts;
+    std::int64_t most = 0;  ///< elements of the longest block
+    element_type type = element_type::uint8;
+};
 
 /// The implementation of a communicator: its plan, its transport, and the calls in flight.
 class [[gnu::visibility("hidden")]] communicator_core final : public calls_in_flight {
@@ -41,6 +53,8 @@ public:
     void synchronize();
     /// Makes a call and waits for it.
     void run(const call_shape& call, const void* send, void* recv, double factor = 1);
+    /// Makes an alltoallv and waits for it.
+    void run(const uneven_blocks& b);
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
     /// Allocates memory for windows; null for a count of 0. Collective.
@@ -69,6 +83,9 @@ private:
                                   double factor);
     void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                     std::string objection = {});
+    std::string objection_to_blocks(const uneven_blocks& b) const;
+    void run_behind_lengths(const uneven_blocks& b, std::int64_t slot);
+    void run_straight(const uneven_blocks& b);
     void expect_unbroken(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);

@@ -41,11 +41,15 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
                                  : "";
     }
     if (call.what == collective::alltoall) {
-        const extent from = extent::of(send, call.count * ranks * element), to = extent::of(recv, from.size());
+        const auto sum = [&](const std::vector<std::int64_t>& counts) {
+            return counts.empty() ? call.count * ranks : std::reduce(counts.begin(), counts.end());
+        };
+        const extent from = extent::of(send, sum(call.counts) * element);
+        const extent to = extent::of(recv, sum(call.received) * element);
         return from.overlaps(to) ? clash(from, to,
                                          fmt::format("{} does not work in place: pass two buffers that do "
                                                      "not overlap",
-                                                     to_string(call.what)))
+                                                     name_of(call)))
                                  : "";
     }
     std::int64_t before = call.count * rank, own = call.count, all = call.count * ranks;
@@ -70,29 +74,35 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 }  // namespace
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
-    const std::array<std::uint64_t, 7> words{call.is_barrier,
+    const bool is_same_on_all = call.received.empty();
+    const std::array<std::uint64_t, 8> words{call.is_barrier,
+                                             call.is_part_of_v,
                                              static_cast<std::uint64_t>(call.what),
                                              static_cast<std::uint64_t>(call.count),
-                                             call.counts.size(),
+                                             is_same_on_all ? call.counts.size() : 1,
                                              static_cast<std::uint64_t>(call.type),
                                              static_cast<std::uint64_t>(call.op),
                                              static_cast<std::uint64_t>(call.root)};
     const std::uint64_t fixed = hash_of(words.data(), sizeof words);
-    return call.counts.empty() ? fixed : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
+    return call.counts.empty() || !is_same_on_all
+               ? fixed
+               : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
 }
 
 std::string describe(const call_shape& call) {
     if (call.is_barrier) return "barrier";
     constexpr std::size_t shown = 8;
     std::string counts = fmt::format("{}", call.count);
-    if (!call.counts.empty()) {
+    if (!call.received.empty()) {
+        counts = fmt::format("at most {}", call.count);
+    } else if (!call.counts.empty()) {
         counts = fmt::format("{}", fmt::join(std::span(call.counts).first(std::min(shown, call.counts.size())), " "));
         if (call.counts.size() > shown)
             counts += fmt::format(" ... ({} counts, sum {}, hash {:016x})", call.counts.size(),
                                   std::reduce(call.counts.begin(), call.counts.end()), signature_of(call));
     }
-    std::string text = fmt::format("{} of {}{} {}", to_string(call.what), has_blocks(call.what) ? "blocks of " : "",
-                                   counts, to_string(call.type));
+    std::string text = fmt::format("{} of {}{} {}", name_of(call), has_blocks(call.what) ? "blocks of " : "", counts,
+                                   to_string(call.type));
     if (goes_up(call.what)) text += fmt::format(", {}", to_string(call.op));
     if (has_root(call.what))
         text += fmt::format(", {} rank {}", gets_nothing(call.what, false) ? "to" : "from", call.root);

@@ -17,6 +17,16 @@ collective_call collective_call::chunk(std::int64_t elements) const {
     return made;
 }
 
+std::vector<range> side_by_side(std::span<const std::int64_t> counts) {
+    std::vector<range> all;
+    std::int64_t end = 0;
+    for (const std::int64_t count : counts) {
+        all.push_back({end, end + count});
+        end = all.back().end;
+    }
+    return all;
+}
+
 std::vector<range> equal_blocks(int ranks, std::int64_t count) {
     std::vector<range> blocks;
     for (int r = 0; r < ranks; ++r) blocks.push_back({r * count, (r + 1) * count});

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/range.hpp"
@@ -18,6 +19,8 @@ struct collective_call {
     /// Of collectives with blocks: by rank, in the caller's buffer of all blocks. In alltoall block r of the send
     /// buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
     std::vector<range> blocks = {};
+    /// Of alltoall with blocks of any lengths: by rank, in the receive buffer, while `blocks` are in the send buffer.
+    std::vector<range> received = {};
     /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).
     /// Empty: any order will do.
     std::vector<int> tree = {};
@@ -30,6 +33,8 @@ struct collective_call {
     collective_call chunk(std::int64_t elements) const;
 };
 
+/// Returns blocks of the given counts, one after the other.
+std::vector<range> side_by_side(std::span<const std::int64_t> counts);
 /// Returns blocks of `count` elements each, one after the other.
 std::vector<range> equal_blocks(int ranks, std::int64_t count);
 

@@ -14,6 +14,7 @@
 #include "support/effort.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
+#include "support/uneven_blocks.hpp"
 
 namespace terrace::detail::test {
 
@@ -394,6 +395,32 @@ TEST_P(conformance, random_cases) {
     }
     fmt::print("{} random cases, seed {}\n", communicators * calls_each, from);
     EXPECT_GT(elements, 0);
+}
+
+// Blocks whose lengths only their senders know, 10,000 calls in all.
+TEST_P(conformance, random_uneven_blocks) {
+    constexpr int calls_each = 10;
+    const std::uint64_t from = seed();
+    dice d(from);
+    const int all = GetParam().sizes.size() > 1 ? 1000 : 125;
+    const int communicators = share("communicators of 10 random alltoallv each", all, all / 5);
+    for (int n = 0; n < communicators && !HasFailure(); ++n) {
+        setting s{random_machine(d.pick(GetParam().sizes), d), {}, 1 + static_cast<int>(d.below(4)), 0};
+        s.stages = random_stages(s.machine, collective::alltoall, d);
+        std::vector<uneven_case> cases;
+        while (cases.size() < calls_each) cases.push_back(random_uneven_case(d));
+        const report seen = GetParam().run(plan_of(s.machine, s.stages, s.lanes, s.chunk), [&](communicator& comm) {
+            std::vector<outcome> each;
+            for (const uneven_case& c : cases) each.push_back({wrong_in(comm, c), 0});
+            return each;
+        });
+        for (std::size_t rank = 0; rank < seen.size(); ++rank)
+            for (std::size_t i = 0; i < cases.size(); ++i)
+                EXPECT_EQ(seen[rank][i].wrong, 0)
+                    << "rank " << rank << ", most " << cases[i].most << ", plan " << describe(s) << ", communicator "
+                    << n << " of TERRACE_TEST_SEED=" << from;
+    }
+    fmt::print("{} random alltoallv, seed {}\n", communicators * calls_each, from);
 }
 
 INSTANTIATE_TEST_SUITE_P(, conformance, testing::ValuesIn(worlds()),

@@ -22,7 +22,7 @@ if sys.argv[1:2] == ["--programs"]:
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("topologies/*.md"), *ROOT.glob("lib/**/*.md"),
                 *ROOT.glob("planner/**/*.md")])
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "alltoall", "gather", "scatter",
-               "barrier"]
+               "alltoallv", "barrier"]
 
 
 def snippets(page):

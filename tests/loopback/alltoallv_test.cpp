@@ -1,0 +1,118 @@
+// alltoallv: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport (conformance).
+
+#include <atomic>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/loopback.hpp>
+
+#include "plan/plan_access.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+#include "support/uneven_blocks.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+// Lengths first, and lengths before each block.
+std::vector<plan> both_ways() {
+    const hierarchy machine = machine_of(tree::uniform(std::vector{2, 3}));
+    return {plan_of(machine, {run_by({{0, 1}, 6, mode::scatter}, "direct")}, 2, 4096),
+            plan_of(machine, {run_by({{0}, 2, mode::scatter}, "direct"), run_by({{1}, 3, mode::scatter}, "direct")})};
+}
+
+TEST(alltoallv, of_nothing_and_of_one_huge_block) {
+    for (const plan& p : both_ways())
+        loopback::run(p, [&](communicator& comm) {
+            const auto ranks = static_cast<std::size_t>(comm.size());
+            std::vector<std::int64_t> none(ranks, 0), got(ranks, 7);
+            std::vector<int> nothing;
+            comm.alltoallv(nothing, none, nothing, got, 0);
+            EXPECT_EQ(got, none);
+
+            constexpr std::int64_t huge = 300'000;
+            std::vector<std::int64_t> counts = none, due = none;
+            if (comm.rank() == 4) counts[1] = huge;
+            if (comm.rank() == 1) due[4] = huge;
+            const std::vector<int> send(comm.rank() == 4 ? huge : 0, 42);
+            std::vector<int> recv(comm.rank() == 1 ? huge : 0);
+            comm.alltoallv(send, counts, recv, got, huge);
+            EXPECT_EQ(got, due);
+            EXPECT_EQ(recv, std::vector<int>(recv.size(), 42));
+        });
+}
+
+TEST(alltoallv, of_one_rank) {
+    const plan p = plan_of(machine_of(tree::uniform(std::vector{1})), {run_by({{0}, 1, mode::scatter}, "direct")});
+    loopback::run(p, [&](communicator& comm) {
+        EXPECT_EQ(wrong_in(comm, {.salt = 3, .most = 50, .has_room = true, .type = element_type::float32}), 0);
+    });
+}
+
+TEST(alltoallv, too_little_room_is_the_error_of_one_rank) {
+    for (const plan& p : both_ways()) {
+        std::atomic<int> refused{0};
+        loopback::run(p, [&](communicator& comm) {
+            const auto ranks = static_cast<std::size_t>(comm.size());
+            std::vector<std::int64_t> counts(ranks, 1), got(ranks);
+            const std::vector<int> send(ranks, comm.rank());
+            std::vector<int> recv(comm.rank() == 2 ? 5 : 6, -1);
+            try {
+                comm.alltoallv(send, counts, recv, got, 1);
+                EXPECT_EQ(recv, (std::vector{0, 1, 2, 3, 4, 5}));
+            } catch (const usage_error& e) {
+                ++refused;
+                EXPECT_STREQ(
+                    e.what(),
+                    "alltoallv: 6 elements have come for recv, which holds 5; other ranks have what is theirs");
+                EXPECT_EQ(recv, std::vector<int>(5, -1));
+            }
+            EXPECT_EQ(got, counts);
+            comm.barrier();
+        });
+        EXPECT_EQ(refused, 1);
+    }
+}
+
+// Returns what the ranks are told.
+std::vector<std::string> messages(const std::function<void(communicator&)>& call) {
+    std::vector<std::string> all(6);
+    loopback::run(both_ways().front(), [&](communicator& comm) {
+        try {
+            call(comm);
+        } catch (const usage_error& e) {
+            all[static_cast<std::size_t>(comm.rank())] = e.what();
+        }
+    });
+    return all;
+}
+
+TEST(alltoallv, refuses_what_is_wrong_in_itself) {
+    const auto with = [](std::vector<std::int64_t> counts, std::int64_t most) {
+        return messages([=](communicator& comm) {
+            std::vector<std::int64_t> got(6);
+            std::vector<int> send(20), recv(20);
+            comm.alltoallv(send.data(), counts, recv.data(), 20, got, most, element_type::int32);
+        });
+    };
+    for (const std::string& text : with({1, 2, 3}, 3)) EXPECT_EQ(text, "alltoallv: there are 3 counts for 6 ranks");
+    for (const std::string& text : with({1, 2, 3, 1, 1, 1}, 2))
+        EXPECT_EQ(text, "alltoallv: count 2 is 3; each is 0 to 2, which is the longest block");
+    for (const std::string& text : with({0, 0, 0, 0, 0, 0}, -1))
+        EXPECT_EQ(text, "alltoallv: the longest block has -1 elements; it must not be negative");
+}
+
+TEST(alltoallv, refuses_buffers_that_overlap) {
+    for (const std::string& text : messages([](communicator& comm) {
+             std::vector<std::int64_t> counts(6, 1), got(6);
+             std::vector<int> both(6);
+             comm.alltoallv(both, counts, both, got, 1);
+         }))
+        EXPECT_NE(text.find("alltoallv does not work in place"), std::string::npos) << text;
+}
+
+}  // namespace
+
+}  // namespace terrace::detail::test

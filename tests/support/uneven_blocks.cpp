@@ -1,0 +1,71 @@
+#include "support/uneven_blocks.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include <terrace/error.hpp>
+
+#include "base/element_types.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+std::uint64_t mixed(std::uint64_t x) {
+    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15ull;
+    return x ^ (x >> 29);
+}
+
+std::int64_t count_between(const uneven_case& c, int from, int to) {
+    const std::uint64_t h = mixed(c.salt + static_cast<std::uint64_t>(1000 * from + to));
+    if (h % 4 == 0) return 0;
+    return h % 4 == 1 ? c.most : static_cast<std::int64_t>((h >> 8) % static_cast<std::uint64_t>(c.most + 1));
+}
+
+std::byte byte_of(const uneven_case& c, int from, int to, std::size_t i) {
+    return static_cast<std::byte>(mixed(c.salt + i * 77 + static_cast<std::uint64_t>(1000 * from + to)) & 0xff);
+}
+
+constexpr std::byte untouched{0x5a};
+
+}  // namespace
+
+uneven_case random_uneven_case(dice& d) {
+    return {.salt = d.roll(),
+            .most = static_cast<std::int64_t>(d.below(1u << d.below(13))),
+            .has_room = d.below(8) != 0,
+            .type = d.pick(std::vector{element_type::uint8, element_type::float32, element_type::complex128})};
+}
+
+std::int64_t wrong_in(communicator& comm, const uneven_case& c) {
+    const int me = comm.rank(), ranks = comm.size();
+    const std::size_t element = size_of(c.type);
+    std::vector<std::int64_t> sent, due, got(static_cast<std::size_t>(ranks), -1);
+    std::vector<std::byte> send, expected;
+    for (int r = 0; r < ranks; ++r) {
+        sent.push_back(count_between(c, me, r));
+        due.push_back(count_between(c, r, me));
+        for (std::size_t i = 0; i < static_cast<std::size_t>(sent.back()) * element; ++i)
+            send.push_back(byte_of(c, me, r, i));
+        for (std::size_t i = 0; i < static_cast<std::size_t>(due.back()) * element; ++i)
+            expected.push_back(byte_of(c, r, me, i));
+    }
+    const std::int64_t all = std::reduce(due.begin(), due.end());
+    const bool lacks_room = !c.has_room && me == 0 && all > 0;
+    std::vector<std::byte> recv(expected.size() + 3 * element, untouched);
+    bool refused = false;
+    try {
+        comm.alltoallv(send.data(), sent, recv.data(), lacks_room ? all - 1 : all + 2, got, c.most, c.type);
+    } catch (const usage_error&) {
+        if (!lacks_room) throw;
+        refused = true;
+    }
+    if (lacks_room) std::fill(expected.begin(), expected.end(), untouched);
+    expected.resize(recv.size(), untouched);
+    std::int64_t wrong = refused != lacks_room;
+    for (std::size_t i = 0; i < recv.size(); ++i) wrong += recv[i] != expected[i];
+    return wrong + (got != due);
+}
+
+}  // namespace terrace::detail::test

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include <terrace/communicator.hpp>
+
+#include "support/dice.hpp"
+
+namespace terrace::detail::test {
+
+/// An alltoallv of random counts, the same on all ranks for the same salt: some empty, some of the longest.
+struct uneven_case {
+    std::uint64_t salt = 0;
+    std::int64_t most = 0;  ///< elements of the longest block
+    bool has_room = true;   ///< else recv of rank 0 lacks one element, where it gets any
+    element_type type = element_type::uint8;
+};
+
+uneven_case random_uneven_case(dice& d);
+
+/// Makes the call. Returns how many counts and bytes are wrong on this rank, those behind the buffers included.
+std::int64_t wrong_in(communicator& comm, const uneven_case& c);
+
+}  // namespace terrace::detail::test

@@ -69,8 +69,18 @@ demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_u
     return {vectors, most * rate_in_use};
 }
 
+// What a vector may have of its bytes on links of a level: what goes on to an outer one may be in the wire type of
+// that.
+double shortest(const hierarchy& machine, int l) {
+    double ratio = 1;
+    for (int outer = l; outer < machine.depth(); ++outer)
+        ratio = std::min(ratio, wire_ratio(machine.levels[at(outer)].wire, sizeof(float)));
+    return ratio;
+}
+
 void add_level(const hierarchy& machine, int l, double rate, collective what, std::vector<demand>& demands) {
     const level& of = machine.levels[at(l)];
+    if (goes_up(what) && !has_root(what)) rate /= shortest(machine, l);
     const int children = machine.shape.members(l);
     if (children < 2) return;
     const double rate_in_use = rate / of.bandwidth;

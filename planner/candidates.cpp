@@ -2,6 +2,7 @@
 #include <set>
 #include <utility>
 
+#include "base/index.hpp"
 #include "planner/pattern.hpp"
 #include "planner/policy.hpp"
 #include "planner/search.hpp"
@@ -77,6 +78,7 @@ public:
                     add(s, modes, {0, by_nics});
             }
         }
+        if (goes_up(what_) && !has_root(what_)) add_rounded();
         return std::move(found_);
     }
 
@@ -92,6 +94,40 @@ private:
             seen_.insert(key_of(c.stages));
             price cost = prices_.price_stages(c.stages, what_);
             found_.push_back({std::move(c), std::move(cost)});
+        }
+    }
+
+    // Adds what has been found with the wire types that levels name: over each such level straight to the owner, in a
+    // stage of its own.
+    void add_rounded() {
+        const auto wire_of = [&](const stage& s) {
+            const bool fits = s.how == mode::scatter && s.sends() && s.levels.size() == 1 && s.shares.empty() &&
+                              s.route_share == 0 && s.provider == provider::messages &&
+                              s.group <= policy.most_exchanges_at_once;
+            return fits ? machine_.levels[at(s.levels.front())].wire : wire_type::exact;
+        };
+        for (std::size_t c = 0, exact = found_.size(); c < exact; ++c) {
+            std::vector<stage> stages = found_[c].what.stages;
+            bool rounds = false;
+            for (stage& s : stages) {
+                s.wire = wire_of(s);
+                if (s.wire == wire_type::exact) continue;
+                s.algorithm = "direct";
+                rounds = true;
+            }
+            if (!rounds || !agrees(stages) || !seen_.insert(key_of(stages)).second) continue;
+            price cost = prices_.price_stages(stages, what_);
+            found_.push_back({{found_[c].what.origin == "mixed" ? "mixed" : "staged", stages}, std::move(cost)});
+        }
+    }
+
+    // Whether all ranks get the same bits of them (stage_tree).
+    bool agrees(const std::vector<stage>& stages) const {
+        try {
+            stage_tree(machine_, stages);
+            return true;
+        } catch (const stage_error&) {
+            return false;
         }
     }
 

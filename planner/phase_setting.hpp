@@ -23,6 +23,7 @@ struct phase_setting {
     bool in_scratch = false;         ///< the vector consists of blocks, which ranks copy to scratch memory and back
     const std::vector<int>& blocks;  ///< parts of the vector that the positions own, in proportion; empty: equal parts
     bool exchanges = false;          ///< each position sends blocks of its own, and adds up nothing
+    wire_type wire = wire_type::exact;  ///< of what crosses links
 
     /// The sampled rank's place in the stage.
     const sample_place& place_of(std::size_t sample) const { return where.places[sample]; }

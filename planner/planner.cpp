@@ -55,7 +55,9 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
 }
 
 std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what) {
-    pricer prices(machine);
+    hierarchy exact = machine;
+    for (level& l : exact.levels) l.wire = wire_type::exact;
+    pricer prices(exact);
     std::vector<priced_candidate> list;
     if (origin == "staged" && (exchanges(what) || !has_root(what))) {
         list = search(prices, what);
@@ -65,7 +67,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
         price cost = prices.price_stages(c.stages, what);
         list.push_back({std::move(c), std::move(cost)});
     }
-    return make_rules(machine, list, {});
+    return make_rules(exact, list, {});
 }
 
 plan_data make_plan(const std::string& name, const hierarchy& machine) {

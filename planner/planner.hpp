@@ -73,7 +73,7 @@ struct ranked {
 std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes,
                                     collective what = collective::allreduce);
 
-/// Rules for all sizes made of one baseline alone, or of the best scatter-only candidates ("staged").
+/// Rules for all sizes made of one baseline alone, or of the best scatter-only candidates ("staged"). All are exact.
 /// @throws usage_error if the collective has none of that name
 std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what = collective::allreduce);
 

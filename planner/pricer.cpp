@@ -59,8 +59,9 @@ bool is_cut(const sample_place& p) { return p.pieces > 1; }
 std::string key_of(std::span<const stage> stages) {
     std::string key;
     for (const stage& s : stages)
-        key += fmt::format("{}-{}:{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
-                           s.algorithm, to_string(s.provider), s.route_share, fmt::join(s.shares, ":"));
+        key +=
+            fmt::format("{}-{}:{}:{}:{}:{}:{}:{}:{};", s.levels.front(), s.levels.back(), s.group, to_string(s.how),
+                        s.algorithm, to_string(s.provider), s.route_share, fmt::join(s.shares, ":"), to_string(s.wire));
     return key;
 }
 
@@ -75,7 +76,9 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     const layout& l = samples_.lay_out(up_to_it);
     const auto priced = [&](const std::vector<int>& blocks, bool in_scratch) {
         const auto phase = [&](bool down) {
-            return load_of({machine_, samples_, l, a, by, down, root_part::none, in_scratch, blocks}, patterns_);
+            return load_of(
+                {machine_, samples_, l, a, by, down, root_part::none, in_scratch, blocks, false, up_to_it.back().wire},
+                patterns_);
         };
         return stage_price{phase(false), phase(true), nullptr};
     };

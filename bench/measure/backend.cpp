@@ -23,11 +23,16 @@ public:
         : plan_(std::move(p)),
           comm_(s.ucx ? ucx::create(plan_, s.how) : create_over_mpi(s, plan_)),
           of_(s.of),
-          windows_(s.windows) {}
+          windows_(s.windows),
+          rounds_(s.how.rounds_on_wire && goes_up(of_.what) && !has_root(of_.what)) {}
 
     bool in_place() const noexcept override { return !exchanges(of_.what); }
 
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
+
+    double rounding(std::int64_t bytes) const override {
+        return rounds_ ? rounding_error(data_of(plan_).choose(of_.what, bytes).stages) : 0;
+    }
 
     void run(std::span<const call> calls) override {
         if (calls.size() == 1) return start(calls.front()).wait();
@@ -62,7 +67,7 @@ private:
     plan plan_;
     communicator comm_;
     subject of_;
-    bool windows_;
+    bool windows_, rounds_;
     std::vector<request> started_;
 };
 

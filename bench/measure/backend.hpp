@@ -50,6 +50,8 @@ public:
     virtual bool in_place() const noexcept = 0;
     /// @param bytes of the larger buffer
     virtual description describe(std::int64_t bytes) const = 0;
+    /// Returns what it may be away from the reduction of so many bytes (rounding_error).
+    virtual double rounding(std::int64_t /*bytes*/) const { return 0; }
     /// Makes the calls, all at once where it can. Those of device buffers may go on when it returns, in a stream ...
     virtual void run(std::span<const call> calls) = 0;
     /// ... until this does.

@@ -150,8 +150,43 @@ void exact_data::fill(std::byte* data, std::int64_t count) const noexcept {
     });
 }
 
-std::int64_t exact_data::wrong_results(const std::byte* data, std::int64_t first, std::int64_t count) const noexcept {
-    return wrong(result_, data, first, count);
+std::int64_t exact_data::wrong_results(const std::byte* data, std::int64_t first, std::int64_t count,
+                                       double rounding) const noexcept {
+    if (rounding == 0) return wrong(result_, data, first, count);
+    const double together = largest_together() / (op_ == reduce_op::avg ? ranks_ : 1);
+    return beyond(rounding * together, data, first, count);
+}
+
+// The sum over ranks of their largest elements.
+double exact_data::largest_together() const {
+    double sum = 0;
+    for (int r = 0; r < ranks_; ++r)
+        with_type(type_, [&]<class T>(std::type_identity<T>) {
+            double largest = 0;
+            for (std::int64_t i = 0; i < period; ++i) largest = std::max(largest, value_of<T>(op_, r, i, ranks_));
+            sum += largest;
+        });
+    return sum;
+}
+
+// Results that are further from the right ones than an error of floats, or no numbers.
+std::int64_t exact_data::beyond(double error, const std::byte* data, std::int64_t first,
+                                std::int64_t count) const noexcept {
+    std::int64_t bad = 0;
+    each_period(first, count, [&](std::size_t begin, std::size_t n, std::size_t place) {
+        with_type(type_, [&]<class T>(std::type_identity<T>) {
+            if constexpr (is_real(element_type_of<T>))
+                for (std::size_t i = 0; i < n; ++i) {
+                    T got, right;
+                    std::memcpy(&got, data + (begin + i) * sizeof(T), sizeof(T));
+                    std::memcpy(&right, result_.data() + (place + i) * sizeof(T), sizeof(T));
+                    using wide = accumulator_t<T>;
+                    const double away = static_cast<double>(static_cast<wide>(got) - static_cast<wide>(right));
+                    bad += !(std::abs(away) <= error);
+                }
+        });
+    });
+    return bad;
 }
 
 std::int64_t exact_data::wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first) const {

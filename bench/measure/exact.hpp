@@ -18,7 +18,9 @@ public:
     /// This rank's input.
     void fill(std::byte* data, std::int64_t count) const noexcept;
     /// Elements that are not the reduction of all ranks' inputs; data[0] is element `first` of the whole result.
-    std::int64_t wrong_results(const std::byte* data, std::int64_t first, std::int64_t count) const noexcept;
+    /// @param rounding what they may be away from it (rounding_error); 0: nothing
+    std::int64_t wrong_results(const std::byte* data, std::int64_t first, std::int64_t count,
+                               double rounding = 0) const noexcept;
     /// Elements that are not the input of `rank`; data[0] is element `first` of it.
     std::int64_t wrong_inputs(int rank, const std::byte* data, std::int64_t count, std::int64_t first = 0) const;
     /// Overwrites a result, so that it is not taken for the next call's.
@@ -30,6 +32,8 @@ public:
 
 private:
     tile reduction() const;
+    std::int64_t beyond(double error, const std::byte* data, std::int64_t first, std::int64_t count) const noexcept;
+    double largest_together() const;
     std::int64_t wrong(const tile& expected, const std::byte* data, std::int64_t first,
                        std::int64_t count) const noexcept;
 

@@ -53,7 +53,7 @@ call runner::prepare(std::size_t which, int number, std::int64_t count, bool spo
     return {send, recv, count};
 }
 
-std::int64_t runner::wrong_elements(const call& c) {
+std::int64_t runner::wrong_elements(const call& c, double rounding) {
     if (gets_nothing(what_, is_root())) return 0;
     const bool gets_all = has_blocks(what_) && !gets_own_block(what_);
     const std::int64_t count = gets_all ? c.count * world_.size() : c.count;
@@ -63,7 +63,7 @@ std::int64_t runner::wrong_elements(const call& c) {
         case collective::allreduce:
         case collective::reduce: break;
         case collective::scatter: return data_.wrong_inputs(settings_.root, got, c.count, world_.rank() * c.count);
-        case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count);
+        case collective::reduce_scatter: return data_.wrong_results(got, world_.rank() * c.count, c.count, rounding);
         case collective::broadcast: return data_.wrong_inputs(settings_.root, got, c.count);
         case collective::allgather:
         case collective::gather:
@@ -75,7 +75,7 @@ std::int64_t runner::wrong_elements(const call& c) {
             return wrong;
         }
     }
-    return data_.wrong_results(got, 0, c.count);
+    return data_.wrong_results(got, 0, c.count, rounding);
 }
 
 double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wrong) {
@@ -86,7 +86,9 @@ double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wr
     world_.barrier();  // what comes next takes cores from ranks that are not through yet
 
     if (wrong)
-        for (const call& c : calls_) *wrong += wrong_elements(c);
+        for (const call& c : calls_)
+            *wrong += wrong_elements(c, backends_[which].what->rounding(bytes_of(
+                                            what_, count, static_cast<std::int64_t>(element_), world_.size())));
     return seconds / static_cast<double>(calls_.size());
 }
 

@@ -52,7 +52,7 @@ private:
     /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
     double time_call(std::size_t which, std::int64_t count, std::int64_t* wrong);
     call prepare(std::size_t which, int number, std::int64_t count, bool spoiled);
-    std::int64_t wrong_elements(const call& c);
+    std::int64_t wrong_elements(const call& c, double rounding);
     bool is_root() const noexcept { return world_.rank() == settings_.root; }
 
     const world& world_;

@@ -46,6 +46,11 @@ struct TERRACE_API options {
     /// says what it costs.
     bool reproducible = false;
 
+    /// True if sums and averages of floats are rounded to the wire types that the plan names for links
+    /// (docs/explanation/wire-types.md). Other reductions then throw usage_error where the plan names one, unless they
+    /// are exact(...). Not together with `reproducible`. For buffers of the host.
+    bool rounds_on_wire = false;
+
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most
     /// of a core while calls are in flight, and sleeps otherwise. It is bound to one of the last cores that the process
     /// may run on. Requires MPI_THREAD_MULTIPLE. Pays where computing leaves a core free.

@@ -56,11 +56,14 @@ public:
 
     constexpr reduce_op op() const noexcept { return op_; }
     constexpr double factor() const noexcept { return factor_; }
+    constexpr bool is_exact() const noexcept { return exact_; }
 
 private:
     friend constexpr reduction premul_sum(double factor) noexcept;
+    friend constexpr reduction exact(reduction op) noexcept;
 
     reduce_op op_;
+    bool exact_ = false;
     double factor_ = 1;
 };
 
@@ -70,6 +73,12 @@ constexpr reduction premul_sum(double factor) noexcept {
     reduction made(reduce_op::premul_sum);
     made.factor_ = factor;
     return made;
+}
+
+/// Returns the reduction for a call that is to round nothing on the wire, whatever options::rounds_on_wire says.
+constexpr reduction exact(reduction op) noexcept {
+    op.exact_ = true;
+    return op;
 }
 
 /// A C++ type whose values can be reduced: one that stands for an element_type.

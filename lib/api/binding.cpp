@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/element_types.hpp"
 #include "base/index.hpp"
 
@@ -16,6 +18,22 @@ std::int64_t binding::elements_of(const call_shape& call) const {
 
 bool binding::uses_tree(const call_shape& call) const {
     return reproducible && goes_up(call.what) && rounds(call.type, call.op);
+}
+
+bool binding::meets_wire_types(const call_shape& call) const {
+    if (!rounds_on_wire || call.exact || !goes_up(call.what) || has_root(call.what)) return false;
+    return std::ranges::any_of(rule_of(call).stages, [](const stage& s) { return s.wire != wire_type::exact; });
+}
+
+std::string binding::objection_to_wire(const call_shape& call) const {
+    if (!meets_wire_types(call)) return {};
+    if (call.op != reduce_op::sum && call.op != reduce_op::avg && call.op != reduce_op::premul_sum)
+        return fmt::format("{} cannot be rounded on the wire, only sum, avg and premul_sum; pass exact(reduce_op::{})",
+                           to_string(call.op), to_string(call.op));
+    if (!is_real(call.type))
+        return fmt::format("{} cannot be rounded on the wire, only floats; pass exact(reduce_op::{})",
+                           to_string(call.type), to_string(call.op));
+    return {};
 }
 
 const rule& binding::rule_of(const call_shape& call) const {
@@ -38,6 +56,7 @@ collective_call binding::planned(const call_shape& call) const {
         made.root =
             static_cast<int>(std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin());
     if (uses_tree(call)) made.tree = callers_rank;
+    made.rounds_on_wire = rounds_on_wire && !call.exact;
     if (!has_blocks(call.what)) return made;
     const int ranks = static_cast<int>(callers_rank.size());
     const std::vector<range> blocks = call.counts.empty() ? equal_blocks(ranks, call.count) : side_by_side(call.counts);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api/signature.hpp"
@@ -15,9 +16,14 @@ struct binding {
     int rank;                              ///< of the plan
     const std::vector<int>& callers_rank;  ///< by rank of the plan
     bool reproducible = false;             ///< options::reproducible
+    bool rounds_on_wire = false;           ///< options::rounds_on_wire
 
     /// True if the call is reduced by the tree over the ranks, in the caller's numbering.
     bool uses_tree(const call_shape& call) const;
+    /// True if the call is rounded where its rule names wire types.
+    bool meets_wire_types(const call_shape& call) const;
+    /// Returns why such a call cannot be rounded; empty if it can, and for other calls.
+    std::string objection_to_wire(const call_shape& call) const;
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
     const rule& rule_of(const call_shape& call) const;

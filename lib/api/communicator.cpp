@@ -20,16 +20,30 @@ int communicator::size() const noexcept { return core_->size(); }
 
 namespace {
 
-call_shape allreduce_of(std::int64_t count, element_type type, reduce_op op) {
-    return {.what = collective::allreduce, .count = count, .counts = {}, .type = type, .op = op};
+call_shape allreduce_of(std::int64_t count, element_type type, reduction op) {
+    return {.what = collective::allreduce,
+            .count = count,
+            .counts = {},
+            .type = type,
+            .op = op.op(),
+            .exact = op.is_exact()};
 }
 
-call_shape reduce_scatter_of(std::int64_t count, element_type type, reduce_op op) {
-    return {.what = collective::reduce_scatter, .count = count, .counts = {}, .type = type, .op = op};
+call_shape reduce_scatter_of(std::int64_t count, element_type type, reduction op) {
+    return {.what = collective::reduce_scatter,
+            .count = count,
+            .counts = {},
+            .type = type,
+            .op = op.op(),
+            .exact = op.is_exact()};
 }
 
-call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduce_op op) {
-    return {.what = collective::reduce_scatter, .counts = {counts.begin(), counts.end()}, .type = type, .op = op};
+call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduction op) {
+    return {.what = collective::reduce_scatter,
+            .counts = {counts.begin(), counts.end()},
+            .type = type,
+            .op = op.op(),
+            .exact = op.is_exact()};
 }
 
 call_shape allgather_of(std::int64_t count, element_type type) {
@@ -59,45 +73,46 @@ call_shape barrier_shape() {
             .counts = {},
             .type = element_type::uint8,
             .op = reduce_op::max,
-            .is_barrier = true};
+            .is_barrier = true,
+            .exact = true};
 }
 
 call_shape broadcast_of(std::int64_t count, element_type type, int root) {
     return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
 }
 
-call_shape reduce_of(std::int64_t count, element_type type, int root, reduce_op op) {
-    return {.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op, .root = root};
+call_shape reduce_of(std::int64_t count, element_type type, int root, reduction op) {
+    return {.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op.op(), .root = root};
 }
 
 }  // namespace
 
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(allreduce_of(count, type, op.op()), send, recv, op.factor());
+    core_->run(allreduce_of(count, type, op), send, recv, op.factor());
 }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       reduction op) {
-    return core_->start(allreduce_of(count, type, op.op()), send, recv, op.factor());
+    return core_->start(allreduce_of(count, type, op), send, recv, op.factor());
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(reduce_scatter_of(count, type, op.op()), send, recv, op.factor());
+    core_->run(reduce_scatter_of(count, type, op), send, recv, op.factor());
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
                                            reduction op) {
-    return core_->start(reduce_scatter_of(count, type, op.op()), send, recv, op.factor());
+    return core_->start(reduce_scatter_of(count, type, op), send, recv, op.factor());
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                                   reduction op) {
-    core_->run(reduce_scatter_of(counts, type, op.op()), send, recv, op.factor());
+    core_->run(reduce_scatter_of(counts, type, op), send, recv, op.factor());
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                            element_type type, reduction op) {
-    return core_->start(reduce_scatter_of(counts, type, op.op()), send, recv, op.factor());
+    return core_->start(reduce_scatter_of(counts, type, op), send, recv, op.factor());
 }
 
 void communicator::allgather(const void* send, void* recv, std::int64_t count, element_type type) {
@@ -180,12 +195,12 @@ request communicator::broadcast_async(void* data, std::int64_t count, element_ty
 }
 
 void communicator::reduce(const void* send, void* recv, std::int64_t count, element_type type, int root, reduction op) {
-    core_->run(reduce_of(count, type, root, op.op()), send, recv, op.factor());
+    core_->run(reduce_of(count, type, root, op), send, recv, op.factor());
 }
 
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
                                    reduction op) {
-    return core_->start(reduce_of(count, type, root, op.op()), send, recv, op.factor());
+    return core_->start(reduce_of(count, type, root, op), send, recv, op.factor());
 }
 
 void communicator::expect_equal(const char* call, std::int64_t send, std::int64_t recv) {

@@ -27,9 +27,10 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
     const bool by_node = o.place == options::placement::by_node;
     require_same(
         all.ranks,
-        fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}{}", version(), plan_id,
+        fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}{}{}", version(), plan_id,
                     by_node ? "by node" : "anywhere", to_string(o.check), o.shared_memory ? "" : ", no shared memory",
-                    o.progress_thread ? ", progress thread" : "", o.reproducible ? ", reproducible" : "", also));
+                    o.progress_thread ? ", progress thread" : "", o.reproducible ? ", reproducible" : "",
+                    o.rounds_on_wire ? ", rounds on the wire" : "", also));
 }
 
 planned connect_without_plan(connection all, const options& o, std::string_view also) {

@@ -19,14 +19,27 @@
 
 namespace terrace::detail {
 
+namespace {
+
+void expect_one_rounding(const options& o) {
+    if (o.reproducible && o.rounds_on_wire)
+        throw usage_error(
+            "options::reproducible and options::rounds_on_wire contradict each other: bits that are rounded on the "
+            "wire depend on the "
+            "plan; switch one of them off");
+}
+
+}  // namespace
+
 // Algorithms that are unknown are refused here, not at the first message of a size that requires them.
 communicator_core::communicator_core(const plan& p, connection by, int rank, options o,
                                      std::optional<device_setting> device)
     : plan_(p),
       rank_(rank),
-      binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible},
+      binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible, o.rounds_on_wire},
       options_(std::move(o)),
-      net_((check_runnable(data_of(plan_)), equip(std::move(by), data_of(plan_), options_))),
+      net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
+            equip(std::move(by), data_of(plan_), options_))),
       events_(!options_.trace_file.empty(), rank),
       device_(device) {
     const int lanes = most_lanes(data_of(plan_));
@@ -162,6 +175,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     std::string objection = device_calls_->objection_to(call, stream);
     if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
     if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
+    if (binding_.meets_wire_types(call)) objection = "options::rounds_on_wire is for buffers of the host";
     check_call(call, signature, send, recv, std::move(objection));
     if (binding_.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
@@ -172,6 +186,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
 void communicator_core::check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                                    std::string objection) {
     if (objection.empty()) objection = objection_to(call, rank_, size(), send, recv);
+    if (objection.empty()) objection = binding_.objection_to_wire(call);
     or_fail([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
@@ -257,6 +272,7 @@ program communicator_core::bind(const call_shape& call, bool near) {
                     .reduce = find_reduce(call.type, call.op, widest_vectors(),
                                           binding_.uses_tree(call) ? grouping::by_tree : grouping::in_order),
                     .divisor = call.op == reduce_op::avg ? size() : 1,
+                    .type = call.type,
                     .chunks = chunks,
                     .lanes = lanes,
                     .placed = placed,

@@ -104,6 +104,10 @@ bool set_reproducible(options& o, std::string_view value) {
     o.reproducible = value == "on";
     return value == "on" || value == "off";
 }
+bool set_wire(options& o, std::string_view value) {
+    o.rounds_on_wire = value == "on";
+    return value == "on" || value == "off";
+}
 bool set_size(options& o, std::string_view value) { return set_number(o.size, value, 1); }
 
 bool set_check(options& o, std::string_view value) {
@@ -141,6 +145,8 @@ constexpr std::array variables{
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
+    variable{"TERRACE_WIRE", "off", "off or on", "whether sums of floats are rounded to the wire types of the plan",
+             set_wire},
 };
 
 std::string unknown(std::string_view name) {

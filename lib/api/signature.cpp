@@ -75,14 +75,15 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
     const bool is_same_on_all = call.received.empty();
-    const std::array<std::uint64_t, 8> words{call.is_barrier,
+    const std::array<std::uint64_t, 9> words{call.is_barrier,
                                              call.is_part_of_v,
                                              static_cast<std::uint64_t>(call.what),
                                              static_cast<std::uint64_t>(call.count),
                                              is_same_on_all ? call.counts.size() : 1,
                                              static_cast<std::uint64_t>(call.type),
                                              static_cast<std::uint64_t>(call.op),
-                                             static_cast<std::uint64_t>(call.root)};
+                                             static_cast<std::uint64_t>(call.root),
+                                             static_cast<std::uint64_t>(call.exact)};
     const std::uint64_t fixed = hash_of(words.data(), sizeof words);
     return call.counts.empty() || !is_same_on_all
                ? fixed
@@ -103,7 +104,7 @@ std::string describe(const call_shape& call) {
     }
     std::string text = fmt::format("{} of {}{} {}", name_of(call), has_blocks(call.what) ? "blocks of " : "", counts,
                                    to_string(call.type));
-    if (goes_up(call.what)) text += fmt::format(", {}", to_string(call.op));
+    if (goes_up(call.what)) text += fmt::format(", {}{}", call.exact ? "exact " : "", to_string(call.op));
     if (has_root(call.what))
         text += fmt::format(", {} rank {}", gets_nothing(call.what, false) ? "to" : "from", call.root);
     return text;

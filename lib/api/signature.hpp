@@ -22,6 +22,7 @@ struct call_shape {
     bool is_barrier = false;                  ///< an allreduce of one element that the caller neither gives nor gets
     bool is_part_of_v = false;                ///< one of the alltoalls that an alltoallv consists of
     std::vector<std::int64_t> received = {};  ///< of an alltoallv by rank: what this rank gets, where `counts` go out
+    bool exact = false;                       ///< reduction::is_exact()
     friend bool operator==(const call_shape&, const call_shape&) = default;
 };
 

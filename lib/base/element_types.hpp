@@ -75,6 +75,12 @@ struct parts_of<std::complex<T>> {
 template <class T>
 using part_t = typename parts_of<T>::type;
 
+/// True for floats of one part.
+constexpr bool is_real(element_type type) noexcept {
+    return is_defined(reduce_op::premul_sum, type) && is_defined(reduce_op::min, type) &&
+           !is_defined(reduce_op::band, type);
+}
+
 /// True for reductions whose bits depend on the order of the operations.
 constexpr bool rounds(element_type type, reduce_op op) noexcept {
     return is_defined(reduce_op::premul_sum, type) && op != reduce_op::min && op != reduce_op::max;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/partition.hpp"
+#include "kernels/wire.hpp"
 #include "schedule/lone_stage.hpp"
 
 namespace terrace::detail {
@@ -106,7 +107,7 @@ public:
 
 private:
     cut cut_of(const instr& i) const noexcept {
-        return {l_.memory.bytes_of(payload(i).part.count()), p_.most_segment_, p_.shape_.element};
+        return {p_.message_bytes(i), p_.most_segment_, i.wire == wire_type::exact ? p_.shape_.element : 1};
     }
 
     const request& assign(int number, std::uint32_t n, std::uint32_t segment) noexcept {
@@ -141,8 +142,8 @@ program::program(schedule full, schedule tail, const shape& s, endpoint& net)
     const bool stages_input = full_.needs_staging || tail_.needs_staging;
     lanes_.reserve(static_cast<std::size_t>(s.lanes));
     for (int number = 0; number < s.lanes; ++number) {
-        lane& l =
-            lanes_.emplace_back(number, s, scratch * s.element, stages_input ? slots_each_way * most_segment_ : 0);
+        lane& l = lanes_.emplace_back(number, s, scratch * s.element, stages_input ? slots_each_way * most_segment_ : 0,
+                                      std::max(full_.code.wire, tail_.code.wire));
         l.machine.reserve(std::max(full_.order.size(), tail_.order.size()));
     }
 }
@@ -235,6 +236,8 @@ void program::run_local(lane& l, const instr& i) noexcept {
         if (from != to) std::memcpy(to, from, l.memory.bytes_of(i.dst.part.count()));
         return;
     }
+    if (i.what == action::encode) return encode(to, l.memory.address(i.src), i.src.part.count(), shape_.type, i.wire);
+    if (i.what == action::decode) return decode(to, l.memory.address(i.src), i.dst.part.count(), shape_.type, i.wire);
     int k = 0;
     for (const operand& o : l.code->code.sources_of(i)) inputs_[static_cast<std::size_t>(k++)] = l.memory.address(o);
     reduce(to, k, i.dst.part.count(), i);
@@ -242,6 +245,12 @@ void program::run_local(lane& l, const instr& i) noexcept {
 
 void program::reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept {
     shape_.reduce(to, inputs_.data(), sources, count, i.completes ? shape_.divisor : 1);
+}
+
+std::size_t program::message_bytes(const instr& i) const noexcept {
+    const std::int64_t count = payload(i).part.count();
+    return i.wire == wire_type::exact ? static_cast<std::size_t>(count) * shape_.element
+                                      : static_cast<std::size_t>(wire_bytes(i.wire, count));
 }
 
 std::int64_t program::elements_in_slot(const schedule& s) const noexcept {

@@ -25,9 +25,10 @@ namespace terrace::detail {
 class program {
 public:
     struct shape {
-        std::size_t element = 4;         ///< bytes of one element
-        reduce_kernel reduce = nullptr;  ///< adds up elements
-        int divisor = 1;                 ///< of what has been reduced over all ranks
+        std::size_t element = 4;                    ///< bytes of one element
+        reduce_kernel reduce = nullptr;             ///< adds up elements
+        int divisor = 1;                            ///< of what has been reduced over all ranks
+        element_type type = element_type::float32;  ///< of what is converted for the wire
         slicing chunks;
         int lanes = 1;
         bool placed = false;   ///< each lane occupies a lane slot of the transport, for its stages
@@ -112,8 +113,10 @@ private:
     };
 
     struct lane {
-        lane(int number, const shape& s, std::size_t scratch_bytes, std::size_t staging_bytes)
-            : number(number), machine(order_of(s), slots_each_way), memory(s.element, scratch_bytes, staging_bytes) {}
+        lane(int number, const shape& s, std::size_t scratch_bytes, std::size_t staging_bytes, std::int64_t wire)
+            : number(number),
+              machine(order_of(s), slots_each_way),
+              memory(s.element, scratch_bytes, staging_bytes, wire) {}
 
         int number;
         lane_machine machine;
@@ -139,6 +142,7 @@ private:
     void reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept;
     void record(const lane& l, std::uint32_t instruction, bool ends) noexcept;
     std::int64_t elements_in_slot(const schedule& s) const noexcept;
+    std::size_t message_bytes(const instr& i) const noexcept;
     int request_of(const lane& l, int number) const noexcept {
         return call_.first_request + l.number * requests_per_lane + number;
     }

@@ -152,7 +152,7 @@ gradient_times reducer_core::statistics() {
     if (!clock_.any()) throw usage_error("statistics: no iteration has been reduced yet");
     gradient_times times = clock_.last();
     double least = times.exposed;
-    or_break([&] { comm().allreduce(std::span(&least, 1), reduce_op::min); });
+    or_break([&] { comm().allreduce(std::span(&least, 1), exact(reduce_op::min)); });
     times.waiting = times.exposed - least;
     return times;
 }

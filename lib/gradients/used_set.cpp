@@ -11,7 +11,7 @@ used_set::used_set(std::size_t parameters, unused_parameters how)
 void used_set::start(communicator& comm) {
     if (!may_differ() || all_known_) return;
     asked_ = true;
-    call_ = comm.allreduce_async(std::as_const(mine_), all_, reduce_op::max);
+    call_ = comm.allreduce_async(std::as_const(mine_), all_, exact(reduce_op::max));
 }
 
 void used_set::restart(bool settle) {

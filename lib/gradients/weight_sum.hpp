@@ -10,7 +10,7 @@ public:
     /// Starts to find the sum.
     void start(communicator& comm, double mine) {
         mine_ = mine;
-        call_ = comm.allreduce_async(std::span<const double>(&mine_, 1), std::span(&total_, 1));
+        call_ = comm.allreduce_async(std::span<const double>(&mine_, 1), std::span(&total_, 1), exact(reduce_op::sum));
     }
     /// Returns true if the sum is known, and moves calls along.
     bool test() { return call_.test(); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/range.hpp"
+#include "base/wire_type.hpp"
 #include "machine/nics.hpp"
 
 namespace terrace::detail {
@@ -44,6 +45,7 @@ struct level {
                                 mpi = {};  ///< what may move buffers on GPUs, as far as the file says what it takes
     bool ring =
         false;  ///< children are linked to their two neighbours, around; `bandwidth` is that of both links together
+    wire_type wire = wire_type::exact;    ///< in which sums of floats may cross its links
     std::vector<std::string> names = {};  ///< of its domains, in order; empty where the file names none
 };
 

@@ -182,7 +182,7 @@ void check_rings(const std::vector<document>& levels, const hierarchy& h) {
 
 level read_level(const document& map) {
     map.allow_only({"name", "size", "fabric", "bandwidth", "latency", "overhead", "assumed", "links", "names", "hosts",
-                    "nics", "nccl", "mpi"});
+                    "nics", "nccl", "mpi", "wire"});
     level l;
     l.name = level_name(map);
     l.medium = level_fabric(map);
@@ -197,6 +197,7 @@ level read_level(const document& map) {
         l.*field.assumed = !given || std::find(assumed.begin(), assumed.end(), field.key) != assumed.end();
     }
     for (const device_key& key : device_keys) l.*key.given = read_device_rates(map, key);
+    if (map.has("wire")) l.wire = read_wire_type(map.at("wire"));
     return normalised(std::move(l));
 }
 
@@ -332,6 +333,7 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
     }
     if (!nics.empty()) text += fmt::format(", nics: {}", nics);
     if (l.ring) text += ", links: ring";
+    if (l.wire != wire_type::exact) text += fmt::format(", wire: {}", to_string(l.wire));
     for (const device_key& key : device_keys) {
         if (!(l.*key.given)) continue;
         std::vector<std::string> given;
@@ -375,6 +377,13 @@ processors read_processors(const document& map) {
 }
 
 double as_printed(double bandwidth) { return parse_bandwidth(format_bandwidth(bandwidth)).value_or(bandwidth); }
+
+wire_type read_wire_type(const document& entry) {
+    const auto named = parse_wire_type(entry.text());
+    if (!named || *named == wire_type::exact)
+        entry.fail(fmt::format("unknown wire type \"{}\"; the wire types are {}", entry.text(), wire_type_names()));
+    return *named;
+}
 
 double read_bandwidth(const document& entry, double links) { return checked_rate(entry, rate_fields[0], links); }
 

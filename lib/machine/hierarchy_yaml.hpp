@@ -21,6 +21,9 @@ inline constexpr double slowest_link = 1, fastest_link = 1e17;
 /// @param of_nodes true if the ranks of these levels are nodes, the inside of which is described elsewhere
 hierarchy read_hierarchy(const document& map, bool of_nodes = false);
 
+/// Reads one of wire_type_names(). @throws input_error
+wire_type read_wire_type(const document& entry);
+
 /// The parts of it, for a reader that has the shape from elsewhere: the levels, without sizes, and what stands
 /// beside them.
 std::vector<level> read_levels(const document& list);

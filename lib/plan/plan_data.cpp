@@ -35,6 +35,12 @@ std::string provider_names() { return fmt::format("{}", fmt::join(provider_names
 
 bool all_send(std::span<const stage> stages) noexcept { return std::ranges::all_of(stages, &stage::sends); }
 
+double rounding_error(std::span<const stage> stages) noexcept {
+    double grown = 1;
+    for (const stage& s : stages) grown *= (1 + wire_error(s.wire)) * (1 + wire_error(s.wire));
+    return grown - 1;
+}
+
 const rule& plan_data::choose(collective c, std::int64_t bytes) const {
     const auto found = rules.find(c);
     if (found == rules.end())
@@ -58,6 +64,7 @@ std::string describe(const stage& s) {
     if (s.sends() && s.provider != provider::messages) text += fmt::format(" over {}", to_string(s.provider));
     if (!s.shares.empty()) text += fmt::format(" shares {}", fmt::join(s.shares, ":"));
     if (s.route_share > 0) text += fmt::format(" route_share {}", s.route_share);
+    if (s.wire != wire_type::exact) text += fmt::format(" wire {}", to_string(s.wire));
     return text;
 }
 

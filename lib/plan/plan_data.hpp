@@ -13,6 +13,7 @@
 #include <terrace/error.hpp>
 
 #include "base/collective.hpp"
+#include "base/wire_type.hpp"
 #include "machine/hierarchy.hpp"
 
 namespace terrace::detail {
@@ -67,6 +68,9 @@ struct stage {
     /// How much of the vector takes the route that begins with this stage, beside the other stages' route shares; of a
     /// dimension of a torus. 0 in all stages: the whole vector takes the stages in the order written.
     int route_share = 0;
+    /// The format in which reductions of floats cross the stage's links. Other than exact only in mode scatter, by an
+    /// algorithm that sends straight to the owner (fault_of), in groups of one size.
+    wire_type wire = wire_type::exact;
     source_location source{};
 
     /// Returns true if the stage sends messages itself, false if its provider runs it as one collective.
@@ -122,6 +126,10 @@ private:
 /// @throws stage_error if a stage does not fit the machine (levels left out, out of order or repeated, a wrong group)
 /// or itself (an algorithm where the provider has no messages), plan_error if a stage is missing
 tree stage_tree(const hierarchy& machine, std::span<const stage> stages);
+
+/// Returns a bound of what the wire types of stages change in a sum: each of them rounds the parts that are added up,
+/// and the sum. Relative to the sum over ranks of the largest magnitudes that they pass in.
+double rounding_error(std::span<const stage> stages) noexcept;
 
 /// Returns "scatter ring", "root shared_memory", "scatter ring over mpi shares 1:1:0", "scatter ring route_share 3".
 std::string describe(const stage& s);

@@ -52,6 +52,7 @@ std::string write_stage(const hierarchy& machine, const stage& s, const std::vec
     if (s.sends()) text += fmt::format(", algorithm: {}", yaml_scalar(s.algorithm));
     if (!s.shares.empty()) text += fmt::format(", shares: [{}]", fmt::join(s.shares, ", "));
     if (s.route_share > 0) text += fmt::format(", route_share: {}", s.route_share);
+    if (s.wire != wire_type::exact) text += fmt::format(", wire: {}", to_string(s.wire));
     return text + "}";
 }
 
@@ -138,7 +139,7 @@ std::string read_algorithm(const document& map, provider by) {
 }
 
 stage read_stage(const document& map, const hierarchy& machine) {
-    map.allow_only({"levels", "group", "mode", "provider", "algorithm", "shares", "route_share"});
+    map.allow_only({"levels", "group", "mode", "provider", "algorithm", "shares", "route_share", "wire"});
     const document group = map.at("group");
     const bool uneven = group.text().find("..") != std::string::npos;  // compared with the topology afterwards
     const provider by = read_provider(map);
@@ -149,6 +150,7 @@ stage read_stage(const document& map, const hierarchy& machine) {
             .provider = by,
             .shares = map.has("shares") ? read_shares(map.at("shares")) : std::vector<int>{},
             .route_share = map.has("route_share") ? static_cast<int>(map.at("route_share").integer(1, max_share)) : 0,
+            .wire = map.has("wire") ? read_wire_type(map.at("wire")) : wire_type::exact,
             .source = {map.line(), map.column()}};
 }
 
@@ -161,6 +163,9 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
                                              to_string(what), has_root(what) ? "scatter or root" : "scatter"));
     }
     if (stages.empty()) list.fail("a rule needs at least one stage");
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        if (stages[s].wire != wire_type::exact && (!goes_up(what) || has_root(what)))
+            list.items()[s].at("wire").fail("wire types belong to stages of allreduce and reduce_scatter");
     for (std::size_t s = 0; s < stages.size(); ++s)
         if (!stages[s].shares.empty() && what != collective::allreduce)
             list.items()[s].at("shares").fail("shares belong to stages of allreduce");

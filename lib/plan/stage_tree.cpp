@@ -59,6 +59,23 @@ public:
             bad("all shares are 0; at least one must be positive");
     }
 
+    // Checks the wire type of the stage that was added last. Every rank gets the same bits only where all domains round
+    // the same blocks of the result.
+    void check_wire(const stage& s, int number) const {
+        if (s.wire == wire_type::exact) return;
+        const auto bad = [&](const std::string& why) {
+            throw stage_error(number, fmt::format("stages[{}]: wire {} {}", number, to_string(s.wire), why));
+        };
+        const auto alike = [](const std::vector<int>& sizes) {
+            return std::adjacent_find(sizes.begin(), sizes.end(), std::not_equal_to<>()) == sizes.end();
+        };
+        if (s.how != mode::scatter) bad(fmt::format("requires mode scatter, not {}", to_string(s.how)));
+        if (!s.sends() || s.provider != provider::messages) bad("requires messages of an algorithm");
+        if (s.route_share > 0 || !s.shares.empty()) bad("goes with neither shares nor route_share; remove them");
+        if (children_.back().size() > 1 && !std::all_of(children_.begin(), children_.end(), alike))
+            bad("requires groups of one size, there and further inside; leave it to the outermost stage");
+    }
+
     tree finish() {
         if (level_ < machine_.depth())
             throw plan_error(fmt::format("stages: no stage covers {}level {}; add one after the others",
@@ -138,7 +155,8 @@ tree stage_tree(const hierarchy& machine, std::span<const stage> stages) {
     for (const stage& s : stages) {
         check_provider(s, number);
         groups.add(s, number);
-        groups.check_shares(s, number++);
+        groups.check_shares(s, number);
+        groups.check_wire(s, number++);
     }
     tree made = groups.finish();
     routes_of(machine, stages);

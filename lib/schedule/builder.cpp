@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/partition.hpp"
 #include "schedule/interval_map.hpp"
 
 namespace terrace::detail {
@@ -16,6 +17,8 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(last_action) + 1
                                                                                                "recv_reduce",
                                                                                                "copy",
                                                                                                "reduce",
+                                                                                               "encode",
+                                                                                               "decode",
                                                                                                "stage_reduce_scatter",
                                                                                                "stage_allgather",
                                                                                                "stage_allreduce",
@@ -66,11 +69,42 @@ bool builder::in_vector(const operand& o) const noexcept {
 }
 
 void builder::send(int peer, place src) {
-    if (!src.part.empty() && peer != role_.has_all) emit(action::send, peer).src = at(src);
+    if (src.part.empty() || peer == role_.has_all) return;
+    const operand from = role_.wire == wire_type::exact ? at(src) : encoded(at(src));
+    instr& i = emit(action::send, peer);
+    i.src = from;
+    i.wire = role_.wire;
+}
+
+// Encoded once for all that it is sent to. On the way down the owner of a result decodes it, too: all ranks then have
+// the same bits.
+operand builder::encoded(const operand& plain) {
+    for (const auto& [what, there] : encoded_)
+        if (what == plain) return there;
+    const auto convert = [&](action what, const operand& dst, const operand& src) {
+        instr& i = emit(what, -1);
+        i.dst = dst;
+        i.src = src;
+        i.wire = role_.wire;
+    };
+    const operand there = wire(plain.part.count());
+    convert(action::encode, there, plain);
+    if (out_.phases[phase_].down) convert(action::decode, plain, there);
+    encoded_.emplace_back(plain, there);
+    return there;
 }
 
 void builder::recv(int peer, place dst) {
-    if (!dst.part.empty() && out_.rank != role_.has_all) emit(action::recv, peer).dst = at(dst);
+    if (dst.part.empty() || out_.rank == role_.has_all) return;
+    const operand to = role_.wire == wire_type::exact ? at(dst) : wire(dst.part.count());
+    instr& i = emit(action::recv, peer);
+    i.dst = to;
+    i.wire = role_.wire;
+    if (role_.wire == wire_type::exact) return;
+    instr& plain = emit(action::decode, -1);
+    plain.dst = at(dst);
+    plain.src = to;
+    plain.wire = role_.wire;
 }
 
 void builder::recv_reduce(int peer, range part) {
@@ -145,6 +179,12 @@ operand builder::scratch(std::int64_t count) {
     return {buffer::scratch, part};
 }
 
+operand builder::wire(std::int64_t count) {
+    const range part{out_.wire, out_.wire + count};
+    out_.wire = round_up(part.end, wire_block);
+    return {buffer::wire, part};
+}
+
 void builder::repeat(const schedule& from, const instr& i) {
     // Undoes what the first builder redirected or filled: that is done again at the end, where it is still needed.
     const bool redirects = from.home.starts_in_send;
@@ -156,6 +196,7 @@ void builder::repeat(const schedule& from, const instr& i) {
     made.dst = i.dst;
     made.src = original(i.src);
     made.completes = i.completes;
+    made.wire = i.wire;
     if (i.sources > 0) {
         made.first_source = static_cast<std::uint32_t>(out_.sources.size());
         made.sources = i.sources;
@@ -256,7 +297,7 @@ void builder::infer_order() {
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
     };
-    std::array<interval_map<accesses>, 3> memory;  // by buffer
+    std::array<interval_map<accesses>, buffers> memory;  // by buffer
     std::vector<std::vector<std::uint32_t>> successors(out_.instrs.size());
     for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
         instr& i = out_.instrs[n];

@@ -3,6 +3,7 @@
 #include <array>
 #include <initializer_list>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "schedule/schedule.hpp"
@@ -11,10 +12,11 @@ namespace terrace::detail {
 
 /// The role of a group's stage in the whole call.
 struct stage_role {
-    bool outermost = false;  ///< no stage is further out: what it reduces is reduced over all ranks
-    bool by_shards = false;  ///< each member reduces its own shard, in an allreduce as well
-    bool delivers = false;   ///< what members get is the result of the call: nothing more is done to it
-    int has_all = -1;        ///< rank that has all that the stage moves: nobody sends to it; -1: none
+    bool outermost = false;             ///< no stage is further out: what it reduces is reduced over all ranks
+    bool by_shards = false;             ///< each member reduces its own shard, in an allreduce as well
+    bool delivers = false;              ///< what members get is the result of the call: nothing more is done to it
+    int has_all = -1;                   ///< rank that has all that the stage moves: nobody sends to it; -1: none
+    wire_type wire = wire_type::exact;  ///< of messages. On the way down a rank keeps what it sends as others get it.
 };
 
 /// Returns stage_role::has_all of a group: in a broadcast its root, whose part of the vector is complete from the
@@ -45,7 +47,10 @@ public:
     /// Instructions from here on are of this phase, again where it has begun before.
     void begin_phase(phase p);
     /// Stages that are handed over from here on have this role.
-    void begin_role(stage_role r) noexcept { role_ = r; }
+    void begin_role(stage_role r) noexcept {
+        role_ = r;
+        encoded_.clear();
+    }
 
     void send(int peer, place src);
     void recv(int peer, place dst);
@@ -65,6 +70,8 @@ public:
     void deliver();
     /// Fresh scratch, one element after the other.
     operand scratch(std::int64_t count);
+    /// Fresh memory of the wire buffer.
+    operand wire(std::int64_t count);
     /// Says that after the way up this part of the vector is reduced over all ranks here.
     void owns(range part);
     /// Re-emits an instruction of a finished schedule at the current step.
@@ -78,6 +85,7 @@ private:
     instr& emit(action what, int peer);
     void add_sources(instr& i, std::span<const place> sources);
     operand at(const place& p) const noexcept;
+    operand encoded(const operand& plain);
     bool in_vector(const operand& o) const noexcept;
     void order_by_step();
     void read_caller_until_written();
@@ -92,6 +100,7 @@ private:
     std::size_t phase_ = 0;
     int turn_ = 0;  // of the phase, those of all routes counted as one
     stage_role role_;
+    std::vector<std::pair<operand, operand>> encoded_;  // in this role: what, and where it lies in the wire buffer
 };
 
 }  // namespace terrace::detail

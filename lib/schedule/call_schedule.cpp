@@ -10,6 +10,17 @@ namespace terrace::detail {
 namespace {
 
 block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, const collective_call& chunk, int rank) {
+    const auto is_dropped = [&](const stage& s) {
+        const bool shortens = wire_ratio(s.wire, static_cast<std::int64_t>(chunk.element)) < 1;
+        return s.wire != wire_type::exact && !(chunk.rounds_on_wire && shortens);
+    };
+    std::vector<stage> as_they_are;
+    if (std::ranges::any_of(stages, is_dropped)) {
+        as_they_are.assign(stages.begin(), stages.end());
+        for (stage& s : as_they_are)
+            if (is_dropped(s)) s.wire = wire_type::exact;
+        stages = as_they_are;
+    }
     if (exchanges(chunk.what)) return compose_exchange(machine, stages);
     if (has_blocks(chunk.what)) {
         std::vector<std::int64_t> counts;

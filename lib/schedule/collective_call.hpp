@@ -24,7 +24,8 @@ struct collective_call {
     /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).
     /// Empty: any order will do.
     std::vector<int> tree = {};
-    bool counts_given = false;  ///< the caller gave each block a count of its own, so that `count` is unused
+    bool rounds_on_wire = true;  ///< stages with a wire type round what they send; else nothing is rounded
+    bool counts_given = false;   ///< the caller gave each block a count of its own, so that `count` is unused
 
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements() const noexcept;

@@ -23,8 +23,9 @@ struct composed_stage {
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;
     std::vector<int> domains = {};  ///< of a reproducible reduction, by rank: the child of the level that it is in
-    int number = 0;                 ///< among the plan's stages
-    int route = 0;                  ///< which of the composition's it is on, from 1; 0: on all
+    wire_type wire = wire_type::exact;
+    int number = 0;  ///< among the plan's stages
+    int route = 0;   ///< which of the composition's it is on, from 1; 0: on all
 
     /// Returns the groups that a rank is a member of, ascending.
     const std::vector<int>& groups_of(int rank) const { return of_rank[static_cast<std::size_t>(rank - first_rank)]; }

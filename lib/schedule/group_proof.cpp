@@ -160,7 +160,7 @@ private:
 };
 
 std::string kind_of(const composed_stage& s, const group& g) {
-    std::string kind = fmt::format("{} {} {} ", s.by->name, to_string(s.how), g.members().size());
+    std::string kind = fmt::format("{} {} {} {} ", s.by->name, to_string(s.how), to_string(s.wire), g.members().size());
     if (s.how == mode::root || g.root() != group::no_root) kind += fmt::format("root {} ", g.root());
     if (s.how == mode::root) return kind;
     for (const range& shard : g.shards()) kind += shard.empty() ? '0' : '1';
@@ -194,7 +194,8 @@ composition alone(const composed_stage& s, const group& g) {
                         .steps_at_root = s.steps_at_root,
                         .largest = size,
                         .groups = {group(std::move(members), std::move(shards), g.root()).with_nodes(g.nodes())},
-                        .of_rank = std::vector(at(size), std::vector{0})});
+                        .of_rank = std::vector(at(size), std::vector{0}),
+                        .wire = s.wire});
     return c;
 }
 

@@ -39,7 +39,9 @@ constexpr lane_code::kind kind_of(action a) noexcept {
         case action::recv:
         case action::recv_reduce: return lane_code::kind::receive;
         case action::copy:
-        case action::reduce: return lane_code::kind::local;
+        case action::reduce:
+        case action::encode:
+        case action::decode: return lane_code::kind::local;
         default: return lane_code::kind::stage;
     }
 }

@@ -53,6 +53,7 @@ schedule lower(const schedule& s, const capabilities& can) {
     const int room = s.ranks + 3;
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));
+    out.wire(s.wire);
     for (const range& part : s.owned) out.owns(part);
     // Phases of routes begin in one order on all ranks, whatever messages a rank has.
     for (const phase& p : s.phases)

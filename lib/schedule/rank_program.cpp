@@ -69,7 +69,8 @@ private:
             out_.begin_role({.outermost = is_outermost(number),
                              .by_shards = stage.how == mode::scatter,
                              .delivers = delivers(number, g, down),
-                             .has_all = rank_with_all(what_, g)});
+                             .has_all = rank_with_all(what_, g),
+                             .wire = goes_up(what_) && !has_root(what_) ? stage.wire : wire_type::exact});
             if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
                 by_tree_->exchange(stage, g.seen_by(rank_));
                 continue;

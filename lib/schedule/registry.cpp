@@ -92,6 +92,11 @@ std::string fault_of(const stage& s) {
     const std::string_view how = to_string(s.how);
     if (by == nullptr)
         return fmt::format("unknown algorithm \"{}\"; for mode {}: {}", s.algorithm, how, algorithm_names(s.how));
+    // Elsewhere a contribution would be rounded again wherever it is passed on.
+    if (s.wire != wire_type::exact && by->graph != message_graph::all_at_once)
+        return fmt::format(
+            "wire {} requires an algorithm that sends straight to the owner, as direct does; {} does not",
+            to_string(s.wire), by->name);
     if (by->supports(s.how)) return {};
     if (s.sends())
         return fmt::format("algorithm {} does not support mode {}; these do: {}", s.algorithm, how,

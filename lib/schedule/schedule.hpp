@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "base/range.hpp"
+#include "base/wire_type.hpp"
 #include "plan/plan_data.hpp"
 #include "schedule/group.hpp"
 
 namespace terrace::detail {
 
 /// Where an operand lies. `send` is what the caller passed in and is never written; `recv` is the result, and the same
-/// memory as `send` where a call is in place; `scratch` belongs to the program.
-enum class buffer : std::uint8_t { send, recv, scratch };
+/// memory as `send` where a call is in place; `scratch` belongs to the program, and so does `wire`, which holds what is
+/// encoded for the wire: operands there begin at multiples of wire_block, and each is encoded and decoded as a whole.
+enum class buffer : std::uint8_t { send, recv, scratch, wire };
+inline constexpr int buffers = 4;
 
 /// Elements of a buffer.
 struct operand {
@@ -23,7 +26,7 @@ struct operand {
     friend bool operator==(operand, operand) = default;
 };
 
-/// The instruction set. Closed, but for exchanges and conversions: alltoall, gather and scatter need none of their own.
+/// The instruction set. Closed: alltoall, gather and scatter need none of their own.
 enum class action : std::uint8_t {
     send,         ///< src to `peer`
     recv,         ///< dst from `peer`
@@ -31,6 +34,8 @@ enum class action : std::uint8_t {
     copy,         ///< dst = src
     reduce,       ///< dst = sources[0] + sources[1] + ..., in this order, rounded once; of a
                   ///< reproducible call by the tree (reduction_tree.hpp), rounded at each node
+    encode,       ///< dst, of the wire buffer, = src in the wire type
+    decode,       ///< dst = src, of the wire buffer, as elements again
     // A provider's own collectives over groups[peer]. src is what this rank gives, at the same place in the same
     // buffer on all members; dst is what it gets. From the start of one to its completion peers may read src. MPI looks
     // at no second place: src then has this rank's part as well, and there are no sources.
@@ -64,7 +69,8 @@ struct instr {
     std::uint32_t first_successor = 0, successors = 0;  ///< into schedule::successors: who waits for this one
     std::uint32_t waits = 0;                            ///< how many instructions this one waits for
     provider by = provider::messages;                   ///< of stages: runs it as a collective of its own
-    bool completes = false;    ///< of reductions: dst then holds all ranks' contributions (where avg divides)
+    bool completes = false;             ///< of reductions: dst then holds all ranks' contributions (where avg divides)
+    wire_type wire = wire_type::exact;  ///< of conversions, and of messages to and from the wire buffer
     std::int32_t channel = 0;  ///< of messages: how many earlier ones go the same way between the same two ranks;
                                ///< of stages: a number that the group's members agree on, ascending in program order
 
@@ -100,6 +106,7 @@ struct schedule {
     std::int64_t send = 0;     ///< elements of each buffer, up to the last one that is used
     std::int64_t recv = 0;
     std::int64_t scratch = 0;
+    std::int64_t wire = 0;
     std::vector<instr> instrs;
     std::vector<operand> sources;
     std::vector<std::uint32_t> successors;

@@ -51,10 +51,18 @@ public:
 private:
     static sim_instr base(const instr& i) { return {.what = i.what, .phase = i.phase, .peer = i.peer}; }
 
+    // What a message carries, or a conversion reads and writes.
+    static double of_wire(const instr& i) {
+        const range part = i.what == action::recv ? i.dst.part : i.src.part;
+        const auto encoded = static_cast<double>(wire_bytes(i.wire, part.count()));
+        return i.peer >= 0 ? encoded : encoded + bytes_of(part);
+    }
+
     sim_instr small(const instr& i) const {
         sim_instr made = base(i);
         const bool in_place = i.src.where == buffer::send && i.dst.where == buffer::recv && i.src.part == i.dst.part;
-        if (i.what == action::send) made.bytes = bytes_of(i.src.part);
+        if (i.wire != wire_type::exact) made.bytes = of_wire(i);
+        else if (i.what == action::send) made.bytes = bytes_of(i.src.part);
         else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
         else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
         else made.bytes = bytes_of(i.dst.part);

@@ -239,6 +239,16 @@ class Plan(Command):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r'^standard input:\d+:\d+: unknown key "fabirc"; did you mean fabric\?')
 
+    def test_wire_types(self):
+        level = re.findall(r"name: (\w+)", self.CLUSTER)[-1]
+        text = self.terrace("plan", "cluster.yaml", "--wire", f"{level}=int8")
+        self.assertIn("scatter direct wire int8", text)
+        self.assertIn("wire: int8", self.read("cluster.plan.yaml"))
+        self.assertIn("proved", self.terrace("verify", "cluster.plan.yaml"))
+        for wrong, why in [("nowhere=int8", "there is no level"), (f"{level}=int4", "the wire types are bfloat16"),
+                           (level, "write LEVEL=TYPE")]:
+            self.assertIn(why, self.terrace("plan", "cluster.yaml", "--wire", wrong, status=2))
+
     def test_units_of_link_speed(self):
         conf = "SwitchName=a Nodes=n[0-3] LinkSpeed=800\nSwitchName=b Nodes=n[4-7] LinkSpeed=800\n"
         self.write("topology.conf", conf + "SwitchName=s Switches=a,b LinkSpeed=3200\n")
@@ -782,7 +792,7 @@ reduction: 1000000 GB/s
             text = self.terrace("explain", "cluster.plan.yaml", "--bytes", "32MiB", "--collective", name)
             for part in [f"cluster: {name} of 32 MiB", "->", baseline, f"limit {limit}"]:
                 self.assertIn(part, text)
-        self.assertIn("allgather", self.terrace("explain", "cluster.plan.yaml", "--collective", "gather", status=2))
+        self.assertIn("allgather", self.terrace("explain", "cluster.plan.yaml", "--collective", "allgathers", status=2))
 
 
 class Verify(Command):

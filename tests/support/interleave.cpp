@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/lane_code.hpp"
 #include "support/dice.hpp"
 
 namespace terrace::detail::test {
@@ -147,9 +148,9 @@ private:
     // The count of elements that an executor would take is the destination's.
     bool inside(const task& t) const {
         const schedule& s = home(t);
-        const std::array limits{terms_[t.rank].given.elements, terms_[t.rank].due.elements, s.scratch};
+        const std::array limits{terms_[t.rank].given.elements, terms_[t.rank].due.elements, s.scratch, s.wire};
         const auto fits = [&](buffer where, std::int64_t begin, std::int64_t count) {
-            return where <= buffer::scratch && begin >= 0 && count >= 0 &&
+            return where <= buffer::wire && begin >= 0 && count >= 0 &&
                    begin + count <= limits[static_cast<std::size_t>(where)];
         };
         const instr& i = *t.self;
@@ -164,7 +165,8 @@ private:
             });
         }
         if (i.what != action::recv && !fits(i.src.where, i.src.part.begin, count)) return false;
-        return i.what == action::copy || (i.peer >= 0 && static_cast<std::size_t>(i.peer) < schedules_.size());
+        return kind_of(i.what) == lane_code::kind::local ||
+               (i.peer >= 0 && static_cast<std::size_t>(i.peer) < schedules_.size());
     }
 
     void set_up() {
@@ -178,10 +180,11 @@ private:
             const holding &given = terms_[r].given, &due = terms_[r].due;
             const auto end = [](const holding& h) { return h.first + h.elements; };
             // In place one memory holds all places; else each buffer begins at its first.
-            std::array<elements, 3>& mine = memory_.emplace_back();
+            std::array<elements, buffers>& mine = memory_.emplace_back();
             mine[0] = random_elements(dice_, in_place_ ? std::max(end(given), end(due)) : given.elements);
             if (!in_place_) mine[1] = random_elements(dice_, due.elements);
             mine[2] = random_elements(dice_, schedules_[r].scratch);
+            mine[3] = random_elements(dice_, schedules_[r].wire);  // as long as the elements it stands for
         }
         before_ = memory_;
         for (line& l : lines_) l = {.ids = std::move(l.ids), .issued = 0, .in_flight = 0, .slots = 1 + dice_.below(4)};
@@ -273,8 +276,9 @@ private:
     test_element* memory(const task& t, const operand& o) { return at(memory_, t.rank, o.where, o.part.begin); }
 
     // Where element i of a rank's buffer is; one past the end may be asked for.
-    test_element* at(std::vector<std::array<elements, 3>>& all, std::size_t rank, buffer where, std::int64_t i) const {
-        const bool shared = in_place_ && where != buffer::scratch;
+    test_element* at(std::vector<std::array<elements, buffers>>& all, std::size_t rank, buffer where,
+                     std::int64_t i) const {
+        const bool shared = in_place_ && (where == buffer::send || where == buffer::recv);
         if (shared) i += where == buffer::send ? terms_[rank].given.first : terms_[rank].due.first;
         return all[rank][shared ? 0 : static_cast<std::size_t>(where)].data() + i;
     }
@@ -377,7 +381,7 @@ private:
     bool in_place_ = false, eager_ = false, mismatched_ = false;
     int candidates_ = 1;
     std::vector<std::size_t> ready_;
-    std::vector<std::array<elements, 3>> memory_, before_;  // [rank][buffer]
+    std::vector<std::array<elements, buffers>> memory_, before_;  // [rank][buffer]
 };
 
 interleaver::interleaver(std::span<const schedule> schedules, const expectation& of)

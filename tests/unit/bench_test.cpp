@@ -402,6 +402,23 @@ TEST_P(exact_of, faults_show) {
     EXPECT_GT(data.wrong_results(result.data(), 0, elements), elements / 2);
 }
 
+TEST_P(exact_of, rounded_results_are_near) {
+    if (!is_real(type) || op != reduce_op::sum) return;
+    const bytes result = reduced(inputs, type, op, 2);
+    EXPECT_EQ(data.wrong_results(result.data(), 0, elements, 0.01), 0);
+    bytes less = result;
+    with_type(type, [&]<class T>(std::type_identity<T>) {
+        if constexpr (is_real(element_type_of<T>)) {
+            const T none(0.0f);
+            std::memcpy(less.data() + 10 * sizeof(T), &none, sizeof(T));
+        }
+    });
+    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 1e-9), 1);
+    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 2), 0);
+    data.spoil(less.data(), elements);
+    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 2), elements) << "no numbers";
+}
+
 TEST_P(exact_of, inputs_tell_ranks_apart) {
     bytes own(elements * size_of(type));
     data.fill(own.data(), elements);

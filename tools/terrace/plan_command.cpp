@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
@@ -121,11 +122,34 @@ void expect_readable(const plan_data& plan, const std::string& source, const std
     }
 }
 
+// "rack=bfloat16,node=exact".
+void set_wire_types(hierarchy& machine, std::string_view list) {
+    while (!list.empty()) {
+        const std::string_view item = list.substr(0, list.find(','));
+        list.remove_prefix(std::min(list.size(), item.size() + 1));
+        const std::size_t equals = std::min(item.find('='), item.size());
+        const std::string_view name = item.substr(0, equals), type = item.substr(std::min(equals + 1, item.size()));
+        const auto of = std::ranges::find(machine.levels, name, &level::name);
+        const auto named = parse_wire_type(type);
+        if (of == machine.levels.end()) {
+            std::vector<std::string_view> names;
+            for (const level& l : machine.levels) names.push_back(l.name);
+            throw usage_error(fmt::format("--wire {}: there is no level \"{}\"; the levels are {}", item, name,
+                                          fmt::join(names, ", ")));
+        }
+        if (!named)
+            throw usage_error(fmt::format("--wire {}: write LEVEL=TYPE; the wire types are {}, and exact for none",
+                                          item, wire_type_names()));
+        of->wire = *named;
+    }
+}
+
 }  // namespace
 
 int plan_command::run() const {
     expect_replaceable(output, {machine.source, machine.slurm, machine.hosts.value_or("")}, force);
-    const topology t = load_machine(machine);
+    topology t = load_machine(machine);
+    set_wire_types(t.machine, wire);
     plan_data plan = make_plan(t.name, t.machine);
     if (const auto fault = verify(plan)) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);

@@ -9,6 +9,7 @@ namespace terrace::detail {
 /// `terrace plan MACHINE [-o FILE] [--force]`: makes a plan for a cluster, proves what it can of it, and writes it.
 struct plan_command {
     machine_options machine;
+    std::string wire;    ///< "LEVEL=TYPE,...": wire types of levels, in place of those in the cluster file
     std::string output;  ///< a file; -: standard output; empty: the cluster's name with .plan.yaml, here
     bool force = false;  ///< replaces a file that Terrace did not write
 

@@ -142,6 +142,9 @@ void command_line::add_plan() {
     command.add_option(
         "-o,--output", a.output,
         "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
+    command.add_option("--wire", a.wire,
+                       "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
+                       "fewer bits, where options::rounds_on_wire asks for it");
     add_force(command, a.force);
     const auto listed = [](std::span<const algorithm> rows) {
         std::string text;
@@ -154,6 +157,7 @@ void command_line::add_plan() {
                    "  terrace plan cluster.yaml\n"
                    "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
                    "  terrace plan cluster.yaml -o -\n"
+                   "  terrace plan cluster.yaml --wire core=bfloat16\n"
                    "  terrace plan node.xml --slurm topology.conf --hosts 'tux[0-7]'");
 }
 

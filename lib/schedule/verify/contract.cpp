@@ -58,7 +58,7 @@ range stake::place(const operand& o) const {
 }
 
 bool stake::holds(const operand& o) const {
-    if (o.where == buffer::scratch || o.part.empty()) return true;
+    if ((o.where != buffer::send && o.where != buffer::recv) || o.part.empty()) return true;
     const std::vector<range>& parts = o.where == buffer::send ? given : due;
     const range r = place(o);
     const auto after = std::upper_bound(parts.begin(), parts.end(), r.begin,

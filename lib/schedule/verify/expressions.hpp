@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <map>
@@ -10,6 +11,7 @@
 
 #include "base/index.hpp"
 #include "base/range.hpp"
+#include "base/wire_type.hpp"
 
 // Expressions that stand for the elements of a rank's memory.
 
@@ -30,6 +32,22 @@ public:
 
     // Negative if a rank contributes to two of the terms. Of a reproducible reduction they are combined by a tree.
     int sum(std::vector<int> terms) { return tree_.empty() ? plain_sum(std::move(terms)) : sum_by_tree(terms); }
+
+    // What decoding gives of a value that was encoded. 16-bit types round each element by itself; int8 as part of a
+    // block, so that only what was encoded from the same place on, in the same length, is known to be equal.
+    int rounded(int value, wire_type as, std::int64_t first, std::int64_t count) {
+        const bool alone = as != wire_type::int8;
+        const std::array<std::int64_t, 4> key{value, static_cast<std::int64_t>(as), alone ? 0 : first,
+                                              alone ? 0 : count};
+        const auto [known, is_new] = rounded_.try_emplace(key, static_cast<int>(contributors_.size() / words_));
+        if (is_new) {
+            const std::vector<std::uint64_t> same(set(value), set(value) + words_);
+            contributors_.insert(contributors_.end(), same.begin(), same.end());
+        }
+        // Nothing is left to round in a value that was rounded to the same type.
+        if (is_new && alone) rounded_[{known->second, key[1], 0, 0}] = known->second;
+        return known->second;
+    }
 
     // True unless a reproducible reduction makes another sum of all ranks.
     bool by_tree(int number) {
@@ -82,6 +100,7 @@ private:
     int whole_ = -1;                           // the sum by the tree, once it is known
     std::vector<std::uint64_t> contributors_;  // a bit set per expression
     std::map<std::vector<int>, int> numbers_;
+    std::map<std::array<std::int64_t, 4>, int> rounded_;  // by value, type, and of int8 the place and length
 };
 
 // Some elements of equal history, counted from the beginning of the operand they are part of.

@@ -8,7 +8,7 @@
 namespace terrace::detail::proof {
 
 std::string text(const operand& o) {
-    constexpr std::array<std::string_view, 3> names{"send", "recv", "scratch"};
+    constexpr std::array<std::string_view, buffers> names{"send", "recv", "scratch", "wire"};
     return fmt::format("{}[{}, {})", names[static_cast<std::size_t>(o.where)], o.part.begin, o.part.end);
 }
 
@@ -20,7 +20,8 @@ void refuse(const schedule& s, std::size_t n, const std::string& why) {
 namespace {
 
 // In place send and recv are one memory.
-bool same_memory(buffer a, buffer b) { return (a == buffer::scratch) == (b == buffer::scratch); }
+bool is_callers(buffer b) { return b == buffer::send || b == buffer::recv; }
+bool same_memory(buffer a, buffer b) { return a == b || (is_callers(a) && is_callers(b)); }
 
 class form {
 public:
@@ -82,6 +83,7 @@ private:
             if (std::uint64_t{i.first_source} + i.sources > s_.sources.size()) refuse(s_, n, "no such sources");
             if (i.sources < 2) refuse(s_, n, "a reduction takes two operands at least");
         }
+        check_wire(n);
         if (is_stage(i.what) && std::uint64_t{i.first_source} + i.sources > s_.sources.size())
             refuse(s_, n, "no such sources");
         if (writes(i.what)) {
@@ -101,9 +103,26 @@ private:
         });
     }
 
+    // Conversions alone know what the wire buffer holds; messages carry it.
+    void check_wire(std::size_t n) {
+        const instr& i = s_.instrs[n];
+        const auto expect = [&](const operand& o, bool encoded) {
+            if ((o.where == buffer::wire) != encoded)
+                refuse(s_, n, fmt::format("{} {} in the wire type", text(o), encoded ? "is not" : "is"));
+            if (encoded && o.part.begin % wire_block != 0)
+                refuse(s_, n, fmt::format("{} does not begin with a block", text(o)));
+        };
+        const bool typed = i.wire != wire_type::exact;
+        const bool converts = i.what == action::encode || i.what == action::decode;
+        if (converts != typed && !(typed && is_message(i.what) && i.what != action::recv_reduce))
+            refuse(s_, n, typed ? "has a wire type, but is no conversion or message" : "converts to no wire type");
+        if (writes(i.what)) expect(i.dst, typed && i.what != action::decode);
+        for_each_read(s_, i, [&](const operand& o) { expect(o, typed && i.what != action::encode); });
+    }
+
     void check_bounds(std::size_t n, const operand& o) {
-        if (o.where > buffer::scratch) refuse(s_, n, "no such buffer");
-        const std::int64_t end = std::array{s_.send, s_.recv, s_.scratch}[static_cast<std::size_t>(o.where)];
+        if (o.where > buffer::wire) refuse(s_, n, "no such buffer");
+        const std::int64_t end = std::array{s_.send, s_.recv, s_.scratch, s_.wire}[static_cast<std::size_t>(o.where)];
         if (o.part.begin < 0 || o.part.end < o.part.begin || o.part.end > end)
             refuse(s_, n, fmt::format("{} lies outside of the buffer's {} elements", text(o), end));
         if (!mine_.holds(o))

@@ -45,6 +45,9 @@ void network::match() {
         if (out.src.part.count() != in.dst.part.count())
             refuse(receives[e].id, fmt::format("expects {} elements, but rank {} sends {}", in.dst.part.count(),
                                                sends[e].from, out.src.part.count()));
+        if (out.wire != in.wire)
+            refuse(receives[e].id, fmt::format("expects it as {}, but rank {} sends it as {}", to_string(in.wire),
+                                               sends[e].from, to_string(out.wire)));
         if (out.step != in.step)
             refuse(receives[e].id, fmt::format("rank {} sends it in step {}", sends[e].from, out.step));
         partner_[sends[e].id] = receives[e].id;

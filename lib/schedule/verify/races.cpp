@@ -59,7 +59,10 @@ void check_races(const network& net, const schedule& s, const stake& mine, const
         std::int64_t writer = -1;
         std::vector<std::int64_t> readers;
     };
-    std::array<interval_map<accesses>, 2> memory;  // the caller's by place, scratch
+    std::array<interval_map<accesses>, buffers> memory;  // the caller's are one, by place
+    const auto of = [&](const operand& o) -> interval_map<accesses>& {
+        return memory[static_cast<std::size_t>(o.where == buffer::send ? buffer::recv : o.where)];
+    };
     happens_before order(net);
     std::vector<std::int64_t> before;
     for (std::size_t n = 0; n < s.instrs.size(); ++n) {
@@ -67,13 +70,13 @@ void check_races(const network& net, const schedule& s, const stake& mine, const
         const auto me = static_cast<std::int64_t>(n);
         before.clear();
         const auto read = [&](const operand& o) {
-            memory[o.where == buffer::scratch].update(mine.place(o), [&](accesses& a) {
+            of(o).update(mine.place(o), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 if (a.readers.empty() || a.readers.back() != me) a.readers.push_back(me);
             });
         };
         const auto write = [&](const operand& o) {
-            memory[o.where == buffer::scratch].update(mine.place(o), [&](accesses& a) {
+            of(o).update(mine.place(o), [&](accesses& a) {
                 if (a.writer >= 0) before.push_back(a.writer);
                 before.insert(before.end(), a.readers.begin(), a.readers.end());
                 a.writer = me;

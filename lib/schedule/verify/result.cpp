@@ -37,7 +37,8 @@ public:
             const instr& i = net_.instruction(id);
             if (is_stage(i.what)) run_round(id, round);
             else if (i.what == action::send) arrive(net_.partner(id), read(id, i.src));
-            else if (i.what == action::copy) write(id, read(id, i.src));
+            else if (i.what == action::copy || i.what == action::decode) write(id, read(id, i.src));
+            else if (i.what == action::encode) write(id, rounded(id));
             else add(id, read_sources(id));
         }
     }
@@ -148,6 +149,15 @@ private:
         return terms;
     }
 
+    // What is encoded together is rounded together.
+    pieces rounded(std::size_t id) {
+        const instr& i = net_.instruction(id);
+        pieces values = read(id, i.src);
+        const std::int64_t first = values.empty() ? 0 : values.front().origin;
+        for (piece& p : values) p.value = sums_.rounded(p.value, i.wire, first, i.src.part.count());
+        return values;
+    }
+
     void arrive(std::size_t id, pieces message) {
         const instr& i = net_.instruction(id);
         if (i.what == action::recv) write(id, message);
@@ -189,9 +199,9 @@ private:
     const contract& terms_;
     const stages& stages_;
     expressions& sums_;
-    std::vector<bool> in_place_;                             // by rank
-    std::vector<std::array<interval_map<cell>, 3>> memory_;  // by rank and buffer; the caller's by place
-    interval_map<answer> agreed_;                            // by place
+    std::vector<bool> in_place_;                                   // by rank
+    std::vector<std::array<interval_map<cell>, buffers>> memory_;  // by rank and buffer; the caller's by place
+    interval_map<answer> agreed_;                                  // by place
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 #include "topology/nodes.hpp"
 
 // The table, in the order in which formats are tried. formats/NAME.cpp defines a row by a function NAME_format().
-#define TERRACE_TOPOLOGY_FORMATS(row) row(hwloc) row(nccl) row(synthetic) row(slurm) row(cluster)
+#define TERRACE_TOPOLOGY_FORMATS(row) row(hwloc) row(nccl) row(synthetic) row(slurm) row(slurm_yaml) row(cluster)
 
 namespace terrace::detail {
 
@@ -61,6 +62,14 @@ std::string_view root_element(std::string_view text) {
     return text.substr(0, std::min(text.find_first_of(" \t\r\n/>"), longest));
 }
 
+template <class Predicate>
+std::string descriptions_of(Predicate wanted) {
+    std::string text;
+    for (const topology_format& f : topology_formats())
+        if (std::invoke(wanted, f)) text += fmt::format("{}{}", text.empty() ? "" : ", ", f.description);
+    return text;
+}
+
 const topology_format* first_that_recognises(const source_start& start) {
     for (const topology_format& f : topology_formats())
         if (f.sniff(start)) return &f;
@@ -83,11 +92,10 @@ const topology_format* find_format(std::string_view name) {
 }
 
 std::string format_descriptions() {
-    std::string text;
-    for (const topology_format& f : topology_formats())
-        text += fmt::format("{}{}", text.empty() ? "" : ", ", f.description);
-    return text;
+    return descriptions_of([](const topology_format&) { return true; });
 }
+
+std::string network_descriptions() { return descriptions_of(&topology_format::describes_network); }
 
 const topology_format& format_of(const std::string& source) {
     std::error_code ignored;
@@ -113,8 +121,22 @@ hardware read_node(const topology_format& format, const std::string& source) {
     return std::get<topology_format::of_node>(format.read)(source);
 }
 
+network read_network(const topology_format& format, const std::string& source, const read_options& options) {
+    if (!format.describes_network())
+        throw usage_error(fmt::format("{}: this is {}, which does not say how nodes are connected; --network reads {}",
+                                      source, format.description, network_descriptions()));
+    return std::get<topology_format::of_network>(format.read)(source, options);
+}
+
 topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
                       const read_options& options) {
+    if (format.describes_network()) {
+        network_levels levels = levels_of(read_network(format, source, options), {}, options.hosts);
+        levels.notes.push_back(
+            "every node is one rank, as the file does not describe the inside of nodes; for ranks per node give a "
+            "node's file, and this one with --network");
+        return {name_of_source(source), std::move(levels.machine), nullptr, std::move(levels.notes)};
+    }
     if (!format.describes_node()) return std::get<topology_format::of_machine>(format.read)(source, options);
     const std::string name = format.line.empty() ? name_of_source(source) : std::string(format.name);
     return single_node(name, place_ranks(options.read_node(format, source), ranks, source));

@@ -11,6 +11,7 @@
 
 #include "topology/hardware.hpp"
 #include "topology/model.hpp"
+#include "topology/network.hpp"
 
 namespace terrace::detail {
 
@@ -23,11 +24,12 @@ using node_reader = std::function<hardware(const topology_format& format, const 
 enum class link_unit { gbit, mbit };
 std::optional<link_unit> parse_link_unit(std::string_view text) noexcept;
 
-/// Settings that the reader of a whole machine may need besides the source.
+/// Settings that the reader of a whole machine or of a network may need besides the source.
 struct read_options {
     node_reader read_node;                ///< reads the descriptions of nodes that a cluster file names
     std::vector<std::string> hosts = {};  ///< the nodes of the job; empty: all
     std::optional<link_unit> unit = {};
+    std::string network_name = {};  ///< which of the networks in one file; empty: the file's default
 };
 
 /// The beginning of a source, by which formats recognise it.
@@ -41,16 +43,18 @@ struct source_start {
 struct topology_format {
     using of_node = hardware (*)(const std::string& source);
     using of_machine = topology (*)(const std::string& source, const read_options& options);
+    using of_network = network (*)(const std::string& source, const read_options& options);
 
     std::string_view name;  ///< also the key under `node:` in a cluster file, if the format describes one node
     std::string_view description;
     bool (*sniff)(const source_start& start);
     /// Reads the source. @throws input_error
-    std::variant<of_node, of_machine> read;
+    std::variant<of_node, of_machine, of_network> read;
     std::string_view line = {};  ///< an example, if a source is one line of text and no file
     bool may_crash = false;      ///< bad input may end the process: untrusted sources are read in a child process
 
     bool describes_node() const noexcept { return std::holds_alternative<of_node>(read); }
+    bool describes_network() const noexcept { return std::holds_alternative<of_network>(read); }
 };
 
 /// All formats, in the order in which they are tried.
@@ -59,14 +63,18 @@ std::span<const topology_format> topology_formats();
 const topology_format* find_format(std::string_view name);
 /// Returns the descriptions of all formats, for help and messages: "a node's hwloc XML, ...".
 std::string format_descriptions();
+/// Returns those of the formats that describe how nodes are connected.
+std::string network_descriptions();
 /// Returns the first format that recognises the source: a file, or a line if there is no such file.
 /// @throws input_error if the file cannot be read, or if no format recognises it
 const topology_format& format_of(const std::string& source);
 
 /// Reads a node in this process. @throws input_error
 hardware read_node(const topology_format& format, const std::string& source);
-/// Reads a machine. If the source describes one node, its ranks are `ranks` (place_ranks).
-/// @throws input_error, usage_error
+/// Reads how nodes are connected. @throws input_error; usage_error if the format describes something else
+network read_network(const topology_format& format, const std::string& source, const read_options& options);
+/// Reads a machine. If the source describes one node, its ranks are `ranks` (place_ranks); if it describes how nodes
+/// are connected, each node is one rank. @throws input_error, usage_error
 topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
                       const read_options& options);
 

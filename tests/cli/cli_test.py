@@ -362,7 +362,7 @@ class Topo(Command):
         self.assertEqual([kinds.count(k) for k in ["machine", "numa", "switch", "gpu", "nic"]], [1, 2, 2, 4, 3])
 
     def test_plans_for_a_job(self):
-        machine = [self.SAMPLES / "cloud.xml", "--slurm", self.SAMPLES / "topology.conf"]
+        machine = [self.SAMPLES / "cloud.xml", "--network", self.SAMPLES / "topology.conf"]
         self.write("hosts", "n001\nn004\n# the other row\nlogin slots=2\n")
         self.assertIn("8 ranks (1-2 x 1-2 x 1-2 x 2)", self.terrace("plan", *machine, "--hosts", "hosts"))
         text = self.read("cloud.plan.yaml")

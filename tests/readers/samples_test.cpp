@@ -104,16 +104,16 @@ TEST(samples, one_line_machines) {
 
 TEST(samples, part_of_a_cluster) {
     const std::string node = (samples / "nvswitch.xml").string(), conf = (samples / "topology.conf").string();
-    const topology all = load_machine({.source = node, .slurm = conf});
+    const topology all = load_machine({.source = node, .network = conf});
     EXPECT_EQ(shape_text(all.machine.shape), "4 x 1-4 x 1-2 x 2");
     EXPECT_DOUBLE_EQ(all.machine.levels[1].bandwidth, 50e9);  // two cards of 200 Gbit/s
-    const topology some = load_machine({.source = node, .slurm = conf, .hosts = "n[001,003,006],login"});
+    const topology some = load_machine({.source = node, .network = conf, .hosts = "n[001,003,006],login"});
     EXPECT_EQ(some.machine.shape, tree({{4, 4, 4, 4}, {2, 2}, {2}}));
     EXPECT_EQ(some.machine.levels[2].name, "core");  // nothing is left for the level of the rows to join
     EXPECT_EQ(some.machine.hosts, (std::vector<std::string>{"n001", "n003", "n006", "login"}));
-    EXPECT_EQ(load_machine({.source = node, .slurm = conf, .hosts = "n007"}).machine.shape,
+    EXPECT_EQ(load_machine({.source = node, .network = conf, .hosts = "n007"}).machine.shape,
               tree::uniform(std::vector{4}));
-    EXPECT_THROW(load_machine({.source = node, .slurm = conf, .hosts = "n[007-008]"}), usage_error);
+    EXPECT_THROW(load_machine({.source = node, .network = conf, .hosts = "n[007-008]"}), usage_error);
     EXPECT_THROW(load_machine({.source = node, .hosts = "n007"}), usage_error);
 }
 

@@ -18,7 +18,7 @@
 #include "base/document.hpp"
 #include "tools/common/import_child.hpp"
 #include "topology/formats.hpp"
-#include "topology/formats/slurm.hpp"
+#include "topology/network.hpp"
 #include "topology/nodes.hpp"
 #include "topology/restrict.hpp"
 
@@ -44,13 +44,19 @@ std::vector<job_host> wanted_hosts(const machine_options& o) {
     }
 }
 
+read_options options_of(const machine_options& o, const std::vector<std::string>& hosts) {
+    return {.read_node = read_node_in_child,
+            .hosts = hosts,
+            .unit = parse_link_unit(o.link_unit),
+            .network_name = o.network_name};
+}
+
 topology read_source(const machine_options& o, const std::vector<std::string>& hosts) {
     const topology_format& format = format_of(o.source);
     if (!o.ranks.empty() && !format.describes_node())
         throw usage_error(fmt::format(
             "{}: --ranks is for the description of one node; a cluster file says `ranks:` itself", o.source));
-    return read_machine(format, o.source, parse_rank_unit(o.ranks),
-                        {.read_node = read_node_in_child, .hosts = hosts, .unit = parse_link_unit(o.link_unit)});
+    return read_machine(format, o.source, parse_rank_unit(o.ranks), options_of(o, hosts));
 }
 
 topology load(const machine_options& o, const std::vector<job_host>& hosts) {
@@ -58,11 +64,12 @@ topology load(const machine_options& o, const std::vector<job_host>& hosts) {
     for (const job_host& h : hosts) names.push_back(h.name);
 
     topology t = read_source(o, names);
-    if (!o.slurm.empty()) {
+    if (!o.network.empty()) {
         const std::optional<uplink> nodes = t.node ? uplink_of(*t.node) : std::nullopt;
-        slurm_network network = read_slurm_topology(o.slurm, nodes, names, parse_link_unit(o.link_unit));
-        t = with_nodes(network.machine, std::move(t));
-        t.notes.insert(t.notes.end(), network.notes.begin(), network.notes.end());
+        const network_levels above =
+            levels_of(read_network(format_of(o.network), o.network, options_of(o, names)), nodes, names);
+        t = with_nodes(above.machine, std::move(t));
+        t.notes.insert(t.notes.end(), above.notes.begin(), above.notes.end());
     }
     return hosts.empty() ? t : restricted(std::move(t), hosts);
 }

@@ -11,7 +11,8 @@ namespace terrace::detail {
 struct machine_options {
     std::string source = {};                ///< a file of any format, or a machine in hwloc's one-line notation
     std::string ranks = {};                 ///< what a rank is, where the source describes one node
-    std::string slurm = {};                 ///< Slurm's topology.conf: what is above that node
+    std::string network = {};               ///< a file that says how such nodes are connected
+    std::string network_name = {};          ///< which of the networks in that file; empty: its default
     std::string link_unit = {};             ///< of LinkSpeed in such a file: gbit, mbit; empty: assumed
     std::optional<std::string> hosts = {};  ///< a host file or list: the job's part of the machine
     bool slurm_job = false;                 ///< the part that SLURM_JOB_NODELIST names

@@ -147,7 +147,7 @@ void set_wire_types(hierarchy& machine, std::string_view list) {
 }  // namespace
 
 int plan_command::run() const {
-    expect_replaceable(output, {machine.source, machine.slurm, machine.hosts.value_or("")}, force);
+    expect_replaceable(output, {machine.source, machine.network, machine.hosts.value_or("")}, force);
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
     plan_data plan = make_plan(t.name, t.machine);
@@ -156,7 +156,7 @@ int plan_command::run() const {
         return 1;
     }
     const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
-    expect_replaceable(file, {machine.source, machine.slurm}, force);
+    expect_replaceable(file, {machine.source, machine.network}, force);
     expect_readable(plan, machine.source, file);
     if (output == "-") {
         say_text(plan.text);

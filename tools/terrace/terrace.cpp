@@ -106,7 +106,9 @@ void add_machine_options(CLI::App& command, machine_options& o) {
                     "what a rank is, where one node is described: " + rank_unit_names() +
                         " (default: gpus if there are any, else cores)")
         ->check(no_rank_unit);
-    command.add_option("--slurm", o.slurm, "Slurm's topology.conf: how such nodes are connected");
+    command.add_option("--network,--slurm", o.network, "how such nodes are connected: " + network_descriptions());
+    command.add_option("--network-name", o.network_name,
+                       "which network of a file that has several (default: the one that it calls its default)");
     command
         .add_option("--link-unit", o.link_unit,
                     "unit of LinkSpeed in topology.conf, which Slurm does not define: gbit or mbit (default: gbit if "
@@ -158,7 +160,7 @@ void command_line::add_plan() {
                    "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
                    "  terrace plan cluster.yaml -o -\n"
                    "  terrace plan cluster.yaml --wire core=bfloat16\n"
-                   "  terrace plan node.xml --slurm topology.conf --hosts 'tux[0-7]'");
+                   "  terrace plan node.xml --network topology.conf --hosts 'tux[0-7]'");
 }
 
 void command_line::add_explain() {
@@ -244,7 +246,7 @@ void command_line::add_topo() {
         "  terrace topo cluster.yaml\n"
         "  terrace topo node.xml --json\n"
         "  terrace topo cluster.yaml --svg\n"
-        "  terrace topo node.xml --slurm topology.conf --hosts 'tux[0-3,7]'\n"
+        "  terrace topo node.xml --network topology.conf --hosts 'tux[0-3,7]'\n"
         "  terrace topo \"package:2 core:4\"");
 }
 

@@ -1,0 +1,231 @@
+#include "topology/network.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "machine/hierarchy_yaml.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr int max_height = max_levels;
+constexpr std::size_t max_switches = 50'000;
+
+class switch_tree {
+public:
+    explicit switch_tree(const network& n) : net_(n), places_(n.switches.size()) {
+        if (n.switches.size() > max_switches)
+            n.fail(n.switches[max_switches].where, fmt::format("more than {} switches", max_switches));
+        check();
+        connect();
+        for (std::size_t i = 0; i < places_.size(); ++i) find_height(static_cast<int>(i), 1);
+    }
+
+    network_levels whole(const std::optional<uplink>& nodes, const std::vector<std::string>& hosts) const {
+        const int top = root(hosts);
+        hierarchy h;
+        const int height = places_[at(top)].height;
+        std::vector<std::vector<int>> children(at(height)), links(at(height));
+        fill(top, height - 1, -1, children, links, h.hosts);
+        h.shape = tree(std::move(children));
+        for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, links[at(l)], nodes, h.levels));
+        std::vector<std::string> notes = net_.notes;
+        for (std::size_t l = 1; l < h.levels.size(); ++l) note_slow_level(h.levels[l - 1], h.levels[l], notes);
+        return {without_idle_levels(h), std::move(notes)};
+    }
+
+private:
+    struct place {
+        std::vector<int> below;
+        int above = -1;  // -1: none
+        int height = 0;  // of switches that nodes hang on: 1
+    };
+
+    const network_switch& of(int i) const { return net_.switches[at(i)]; }
+
+    void check() const {
+        for (const network_switch& s : net_.switches)
+            if (s.nodes.empty() == s.switches.empty())
+                net_.fail(s.where,
+                          fmt::format("switch \"{}\" has {}; give it either nodes or switches", s.name,
+                                      s.nodes.empty() ? "neither nodes nor switches" : "both nodes and switches"));
+    }
+
+    void connect() {
+        std::unordered_map<std::string_view, int> index;
+        for (std::size_t i = 0; i < net_.switches.size(); ++i)
+            if (!index.emplace(net_.switches[i].name, static_cast<int>(i)).second)
+                net_.fail(net_.switches[i].where,
+                          fmt::format("switch \"{}\" is there twice; name it once", net_.switches[i].name));
+        std::unordered_set<std::string_view> seen;
+        for (std::size_t i = 0; i < net_.switches.size(); ++i) {
+            const network_switch& s = net_.switches[i];
+            for (const std::string& node : s.nodes)
+                if (!seen.insert(node).second)
+                    net_.fail(s.where, fmt::format("node \"{}\" is there twice; name it at one switch", node));
+            for (const std::string& name : s.switches) {
+                const auto found = index.find(name);
+                if (found == index.end())
+                    net_.fail(s.where, fmt::format("there is no switch \"{}\"; add it, or leave it out here", name));
+                place& below = places_[at(found->second)];
+                if (below.above >= 0)
+                    net_.fail(s.where,
+                              fmt::format("switch \"{}\" is below another one already; only trees are read", name));
+                below.above = static_cast<int>(i);
+                places_[i].below.push_back(found->second);
+            }
+        }
+    }
+
+    int find_height(int i, int depth) {
+        place& p = places_[at(i)];
+        if (p.height > 0) return p.height;
+        const auto refuse = [&](std::string_view what) {
+            net_.fail(of(i).where, fmt::format("switch \"{}\" is in a loop, or {}", of(i).name, what));
+        };
+        if (depth > max_height) refuse(fmt::format("below more than {} others", max_height));
+        int highest = 0;
+        for (const int b : p.below) highest = std::max(highest, find_height(b, depth + 1));
+        if (highest >= max_height) refuse(fmt::format("above more than {} levels", max_height));
+        return p.height = highest + 1;
+    }
+
+    // The switches that hosts hang on; all if there are none.
+    std::vector<int> switches_of(const std::vector<std::string>& hosts) const {
+        std::vector<int> result(places_.size());
+        std::iota(result.begin(), result.end(), 0);
+        if (hosts.empty()) return result;
+        std::vector<std::string> nodes;
+        std::vector<int> leaf;  // of each node, its switch
+        for (const int i : std::exchange(result, {})) {
+            nodes.insert(nodes.end(), of(i).nodes.begin(), of(i).nodes.end());
+            leaf.resize(nodes.size(), i);
+        }
+        const host_index index(nodes, net_.source + "'s");
+        for (const std::string& host : hosts) result.push_back(leaf[index.find(host)]);
+        return result;
+    }
+
+    int root(const std::vector<std::string>& hosts) const {
+        std::set<int> roots;
+        for (int i : switches_of(hosts)) {
+            while (places_[at(i)].above >= 0) i = places_[at(i)].above;
+            roots.insert(i);
+        }
+        if (roots.size() > 1) {
+            const network_switch& one = of(*roots.begin());
+            const network_switch& other = of(*std::next(roots.begin()));
+            net_.fail(other.where,
+                      fmt::format("nothing connects switch \"{}\" with switch \"{}\"; add a switch above both, "
+                                  "or plan for the hosts of one with --hosts",
+                                  other.name, one.name));
+        }
+        return *roots.begin();
+    }
+
+    // Adds what is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its
+    // own, whose links are its own one upwards, to switch `up`.
+    void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<int>>& links,
+              std::vector<std::string>& nodes) const {
+        const network_switch& s = of(i);
+        const place& p = places_[at(i)];
+        const bool stands_in = p.height <= l;
+        const std::size_t joined = stands_in ? 1 : l == 0 ? s.nodes.size() : p.below.size();
+        children[at(l)].push_back(static_cast<int>(joined));
+        links[at(l)].insert(links[at(l)].end(), joined, stands_in ? up : i);
+        if (stands_in) return fill(i, l - 1, up, children, links, nodes);
+        if (l == 0) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
+        for (const int b : p.below) fill(b, l - 1, i, children, links, nodes);
+    }
+
+    std::string name_of(int l) const {
+        const int named = static_cast<int>(net_.levels.size());
+        return l < named ? net_.levels[at(l)] : fmt::format("{}-{}", net_.levels.back(), l - named + 2);
+    }
+
+    // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
+    level level_at(int l, const tree& shape, const std::vector<int>& links, const std::optional<uplink>& nodes,
+                   const std::vector<level>& inner) const {
+        level result;
+        const fabric medium = nodes ? nodes->medium : fabric::infiniband;
+        const rates fallback = default_rates(medium);
+        result.name = name_of(l);
+        result.medium = medium;
+        result.latency = fallback.latency;
+        result.latency_assumed = true;
+        result.overhead = fallback.overhead;
+        // Where none is given: a node's own link; above that as much as all links below one switch carry.
+        double missing = nodes ? nodes->bandwidth : fallback.bandwidth;
+        if (l > 0) {
+            const std::vector<int>& sizes = shape.children()[at(l - 1)];
+            missing = inner.back().bandwidth * *std::max_element(sizes.begin(), sizes.end());
+        }
+        const bool missing_assumed = l > 0 || !nodes || nodes->assumed;
+        // A node has as many links into its leaf switch as it has ports.
+        const auto given = [&](double speed) { return l == 0 && nodes ? nodes->with_ports(speed) : speed; };
+        std::vector<double> rates;
+        for (const int i : links) {
+            const network_switch& s = of(i);
+            rates.push_back(std::min(s.speed ? given(*s.speed) : missing, fastest_link));
+            result.bandwidth_assumed |= s.speed ? s.speed_assumed : missing_assumed;
+        }
+        return normalised(with_rates(std::move(result), std::move(rates)));
+    }
+
+    // A switch whose link upwards carries less than one link below it is more often a mistake than a network.
+    void note_slow_level(const level& below, const level& above, std::vector<std::string>& notes) const {
+        if (above.bandwidth >= below.bandwidth) return;
+        notes.push_back(
+            fmt::format("links into level \"{}\" ({}) are slower than those into level \"{}\" below it "
+                        "({}); if that is not so, {}",
+                        above.name, format_bandwidth(above.bandwidth), below.name, format_bandwidth(below.bandwidth),
+                        net_.slow_advice));
+    }
+
+    const network& net_;
+    std::vector<place> places_;
+};
+
+}  // namespace
+
+void network::fail(text_position where, const std::string& message) const {
+    throw input_error(source, where.line, where.column, message);
+}
+
+std::vector<std::string> name_lists::expand(std::string_view list) {
+    if (list.empty()) return {};
+    if (left_ == 0) throw usage_error(fmt::format("more than {} names of nodes and switches", 2 * max_hosts));
+    std::vector<std::string> names = expand_hosts(list, std::min(left_, max_hosts));
+    left_ -= names.size();
+    return names;
+}
+
+network_levels levels_of(const network& n, const std::optional<uplink>& nodes, const std::vector<std::string>& hosts) {
+    return switch_tree(n).whole(nodes, hosts);
+}
+
+bool has_all(const network& n, const std::vector<std::string>& hosts) {
+    std::vector<std::string> nodes;
+    for (const network_switch& s : n.switches) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
+    const host_index index(nodes, n.source + "'s");
+    try {
+        for (const std::string& host : hosts) index.find(host);
+        return true;
+    } catch (const usage_error&) {
+        return false;
+    }
+}
+
+}  // namespace terrace::detail

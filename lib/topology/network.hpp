@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hosts.hpp"
+#include "machine/hierarchy.hpp"
+#include "topology/node.hpp"
+
+namespace terrace::detail {
+
+/// A place in a file, from 1. Line 0: the file as a whole.
+struct text_position {
+    int line = 0;
+    int column = 0;
+};
+
+/// A switch, or what else joins nodes (a block, a rack), as a file describes it.
+struct network_switch {
+    text_position where;
+    std::string name;
+    std::vector<std::string> nodes = {};     ///< that hang on it; empty where `switches` is not
+    std::vector<std::string> switches = {};  ///< below it, by name
+    std::optional<double> speed = {};        ///< of one link from it downwards, per direction [B/s]
+    bool speed_assumed = false;
+};
+
+/// What is above nodes, as a reader found it: switches that are to be trees.
+struct network {
+    std::string source;  ///< the file, for messages
+    std::vector<network_switch> switches = {};
+    std::vector<std::string> levels = {"leaf", "spine", "core"};  ///< names, innermost first; more levels are numbered
+    std::vector<std::string> notes = {};
+    std::string slow_advice = {};  ///< what to do if links seem slower than those below them
+
+    [[noreturn]] void fail(text_position where, const std::string& message) const;
+};
+
+/// Expands the lists of names in one file, which may have 500,000 names in all. @throws usage_error
+class name_lists {
+public:
+    std::vector<std::string> expand(std::string_view list);
+
+private:
+    std::size_t left_ = 2 * max_hosts;
+};
+
+/// Switches as levels, and notes for a person.
+struct network_levels {
+    hierarchy machine;
+    std::vector<std::string> notes;
+};
+
+/// Makes levels of switches. The ranks of the result are nodes, with their names; levels that join nothing are left
+/// out. If `hosts` is not empty (found as by host_index), trees without any of them are left out; the rest must be one
+/// tree.
+///
+/// A node has as many links into its switch as it has NICs (`nodes`). Where the file gives no speed, a node's link is
+/// that of `nodes`, or the default rate of InfiniBand, and switches are assumed not to block.
+/// @throws input_error with line and column, usage_error naming a host that is missing
+network_levels levels_of(const network& n, const std::optional<uplink>& nodes, const std::vector<std::string>& hosts);
+
+/// Whether all hosts are nodes of the network.
+bool has_all(const network& n, const std::vector<std::string>& hosts);
+
+}  // namespace terrace::detail

@@ -29,10 +29,12 @@ public:
         group_ = group_.with_shards(std::move(shards));
         if (w.at_root == root_part::relieved) group_ = group_.with_root_relieved();
         if (w.at_root == root_part::passed) group_ = group_.without_root();
+        if (w.at_root == root_part::relieved && w.down) role_.adds = group_.root();
     }
 
     schedule program(int position) const {
         builder out(position, size_, collective::allreduce, count_);
+        out.begin_role(role_);
         if (group_.contains(position)) emit_(out, group_.seen_by(position));
         schedule made = out.finish();
         const bool by_mpi = std::ranges::find(made.instrs, provider::mpi, &instr::by) != made.instrs.end();
@@ -62,6 +64,7 @@ private:
     int size_;
     std::int64_t count_ = 0;
     group group_;
+    stage_role role_;
 };
 
 sent turned(sent messages, int by, int size) {

@@ -41,8 +41,8 @@ struct pattern {
 enum class root_part : std::uint8_t {
     none,      ///< nothing
     moves,     ///< a scatter, up, or a gather, down: only that domain moves data
-    relieved,  ///< the same scatter of group::with_root_relieved
-    passed,    ///< the allgather after that, in that domain of group::without_root
+    relieved,  ///< the same of group::with_root_relieved; what is gathered the root adds to what it has
+    passed,    ///< the allgather after that, or the reduce-scatter before it, in that domain of group::without_root
 };
 
 /// Returns true if no other domain moves data.

@@ -48,7 +48,7 @@ int phase_setting::outermost_joining() const {
 
 message_load phase_setting::messages(double part, int level, double count) const {
     const terrace::detail::level& met = machine.levels[at(level)];
-    const bool by_nccl = provider != provider::mpi && (between_gpus(met.medium) || (on_gpus(machine) && met.nccl));
+    const bool by_nccl = provider != provider::mpi && on_gpus(machine);
     return {static_cast<float>(part), static_cast<float>(met.overhead), by_nccl, count};
 }
 
@@ -57,8 +57,9 @@ double phase_setting::copy_time(int level) const {
 }
 
 double phase_setting::handling_time(int level) const {
-    const bool adds = !down && !exchanges && at_root == root_part::none &&
-                      where.how != mode::replicate;  // there, a rank may only take part at the end
+    const bool passes_up = down ? at_root == root_part::relieved : !only_at_root(at_root);
+    const bool adds =
+        passes_up && !exchanges && where.how != mode::replicate;  // there, a rank may only take part at the end
     return (adds ? reduce_time(machine) : 0) + 2 * copy_time(level);
 }
 

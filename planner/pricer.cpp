@@ -111,14 +111,15 @@ std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage>
 
 // Over large groups about as much as where every rank has something to scatter and gather.
 root_price pricer::price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all) {
-    if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down};
+    if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down, of_all.up};
     const std::vector<int> equal;
     const auto phase = [&](bool down, root_part part) {
         return load_of({machine_, samples_, l, a, by, down, part, false, equal}, patterns_);
     };
     // Collectives of providers are among all members.
-    return {phase(false, a.sends() ? root_part::relieved : root_part::moves), phase(true, root_part::moves),
-            phase(true, a.sends() ? root_part::passed : root_part::none)};
+    const root_part at_root = a.sends() ? root_part::relieved : root_part::moves;
+    const root_part at_others = a.sends() ? root_part::passed : root_part::none;
+    return {phase(false, at_root), phase(true, at_root), phase(true, at_others), phase(false, at_others)};
 }
 
 // To or from a root: one rank has all that the domains inside have, and gathers, or scatters, as a broadcast's root

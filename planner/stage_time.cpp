@@ -64,7 +64,7 @@ std::vector<const phase_load*> stage_price::phases(collective what) const {
     if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
     std::vector<const phase_load*> result;
     if (has_root(what) && at_root && goes_down(what)) return {&at_root->scatter, &at_root->allgather};
-    if (has_root(what) && at_root) return {&up, &at_root->gather};
+    if (has_root(what) && at_root) return {&at_root->reduce_scatter, &at_root->gather};
     if (goes_up(what) || exchanges(what)) result.push_back(&up);
     if (goes_down(what)) result.push_back(&down);
     return result;

@@ -79,8 +79,8 @@ struct phase_load {
 
 /// The load of a stage in mode scatter where a collective has a root.
 struct root_price {
-    phase_load scatter, gather;  ///< from and to the root
-    phase_load allgather;        ///< of a broadcast
+    phase_load scatter, gather;            ///< from and to the root
+    phase_load allgather, reduce_scatter;  ///< of a broadcast and of a reduce
 };
 
 /// The load of a stage. Candidates that have the stage at the same place share it, of all collectives.

@@ -5,8 +5,9 @@
 namespace terrace::detail {
 
 /// Transports cut longer messages into pieces of at most this many bytes, and the cost model counts the pieces (but not
-/// between GPUs over NVLink or PCIe). Open MPI's TCP turns to a rendezvous at 64 KiB (less a header), and then carries
-/// messages one way at a time; 48 KiB keeps clear of that, and costs less than 1 % in start-ups on a 1 Gbit/s link.
+/// of NCCL's messages between GPUs, which are whole). Open MPI's TCP turns to a rendezvous at 64 KiB (less a header),
+/// and then carries messages one way at a time; 48 KiB keeps clear of that, and costs less than 1 % in start-ups on a 1
+/// Gbit/s link.
 inline constexpr std::size_t wire_segment = 48 * 1024;
 
 /// So many of them a lane has under way each way: enough to keep a link busy.

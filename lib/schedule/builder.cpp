@@ -96,6 +96,11 @@ operand builder::encoded(const operand& plain) {
 
 void builder::recv(int peer, place dst) {
     if (dst.part.empty() || out_.rank == role_.has_all) return;
+    if (out_.rank == role_.adds) {
+        recv_reduce(peer, dst.part);
+        out_.instrs.back().completes = role_.completes;
+        return;
+    }
     const operand to = role_.wire == wire_type::exact ? at(dst) : wire(dst.part.count());
     instr& i = emit(action::recv, peer);
     i.dst = to;

@@ -17,6 +17,8 @@ struct stage_role {
     bool delivers = false;              ///< what members get is the result of the call: nothing more is done to it
     int has_all = -1;                   ///< rank that has all that the stage moves: nobody sends to it; -1: none
     wire_type wire = wire_type::exact;  ///< of messages. On the way down a rank keeps what it sends as others get it.
+    int adds = -1;                      ///< rank that adds what it gets to what it has; -1: none
+    bool completes = false;             ///< what that rank adds completes sums over all ranks
 };
 
 /// Returns stage_role::has_all of a group: in a broadcast its root, whose part of the vector is complete from the

@@ -157,6 +157,8 @@ private:
                 made_.domains[at(view_.plan_rank(r))] = shape().domain_of(level_ - 1, r);
         }
         if (asked_.count == 0) return;
+        const int root = view_.root();
+        made_.meets_root = root >= 0 && shape().children(level_, shape().domain_of(level_, root)) > 1;
         const std::vector<int>& sizes = shape().children()[at(level_)];
         for (const int size : std::set(sizes.begin(), sizes.end())) {
             if (size == 1) continue;

@@ -19,6 +19,7 @@ struct composed_stage {
     int steps_up = 0, steps_down = 0;  ///< of the largest group
     int steps_at_root = 0;             ///< of scatter and gather, in mode scatter
     int largest = 0;                   ///< members of that; 0 where nobody meets
+    bool meets_root = false;           ///< the root of the call has others to meet
     std::vector<group> groups;         ///< in an order that all ranks agree on
     int first_rank = 0;                ///< of of_rank
     std::vector<std::vector<int>> of_rank;

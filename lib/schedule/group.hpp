@@ -36,7 +36,8 @@ public:
     group with_shards(std::vector<range> shards) const;
 
     /// Returns the same group, but that a member beside the root owns the root's shard too, and the root nothing. A
-    /// root that scatters so sends each element once, and has no part in the allgather that follows.
+    /// root that scatters so sends each element once, and has no part in the allgather that follows. One that gathers
+    /// so gets each element once, and has had no part in the reduce-scatter.
     group with_root_relieved() const;
     /// Returns the others of that group.
     group without_root() const;

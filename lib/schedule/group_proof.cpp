@@ -193,6 +193,7 @@ composition alone(const composed_stage& s, const group& g) {
                         .steps_down = s.steps_down,
                         .steps_at_root = s.steps_at_root,
                         .largest = size,
+                        .meets_root = g.root() != group::no_root,
                         .groups = {group(std::move(members), std::move(shards), g.root()).with_nodes(g.nodes())},
                         .of_rank = std::vector(at(size), std::vector{0}),
                         .wire = s.wire});

@@ -22,6 +22,12 @@ public:
         if (!c.tree.empty() && goes_up(what)) by_tree_.emplace(out, c, rank, can);
     }
 
+    // True if roots of groups do without their shards in some stage of a reduce, and so complete sums on the way down.
+    bool completes_on_way_down() const {
+        return what_ == collective::reduce &&
+               std::ranges::any_of(c_.stages, [&](const composed_stage& s) { return relieves(s); });
+    }
+
     void up() {
         for (int s = 0; s < common_; ++s) run_stage(s, false);
         side_by_side([&](int route) {
@@ -70,7 +76,9 @@ private:
                              .by_shards = stage.how == mode::scatter,
                              .delivers = delivers(number, g, down),
                              .has_all = rank_with_all(what_, g),
-                             .wire = goes_up(what_) && !has_root(what_) ? stage.wire : wire_type::exact});
+                             .wire = goes_up(what_) && !has_root(what_) ? stage.wire : wire_type::exact,
+                             .adds = rank_that_adds(stage, g, down),
+                             .completes = is_last_to_add(number)});
             if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
                 by_tree_->exchange(stage, g.seen_by(rank_));
                 continue;
@@ -87,10 +95,31 @@ private:
     // broadcast, down in a reduce.
     bool is_at_root(bool down) const { return has_root(what_) && down == goes_up(what_); }
 
-    // The group as it moves data: in a broadcast the root scatters all that it has, and rests.
+    // True if a member stands in for the root in its groups. A reproducible reduction adds up in another order.
+    bool relieves(const composed_stage& stage) const {
+        return has_root(what_) && stage.meets_root && stage.how == mode::scatter && stage.by->sends() && !by_tree_;
+    }
+    bool is_relieved(const composed_stage& stage, const group& g) const {
+        return g.root() != group::no_root && relieves(stage);
+    }
+
+    // In a reduce the root of a group that rests on the way up.
+    int rank_that_adds(const composed_stage& stage, const group& g, bool down) const {
+        return what_ == collective::reduce && down && is_relieved(stage, g) ? g.rank(g.root()) : -1;
+    }
+    // True if no stage further in adds anything on the way down to what passes through this one.
+    bool is_last_to_add(int number) const {
+        for (int s = 0; s < number; ++s)
+            if (relieves(stage_at(s)) && (stage_at(s).route == 0 || stage_at(s).route == stage_at(number).route))
+                return false;
+        return true;
+    }
+
+    // The group as it moves data. In a broadcast the root scatters all that it has, and rests; in a reduce it rests,
+    // and adds what the others' sums are to its own vector in the end.
     group who_moves(const composed_stage& stage, const group& g, bool down) const {
-        const bool scattered = stage.how == mode::scatter && stage.by->sends() && rank_with_all(what_, g) >= 0;
-        return !scattered ? g : down ? g.without_root() : g.with_root_relieved();
+        if (!is_relieved(stage, g)) return g;
+        return is_at_root(down) ? g.with_root_relieved() : g.without_root();
     }
 
     algorithm::generator generator_of(int number, const group& g, bool down) {
@@ -144,9 +173,9 @@ schedule generate(const composition& c, collective what, int rank, const capabil
     // Ranks that only pass sums on to a root have nowhere but scratch to keep them.
     const bool keeps = what != collective::reduce || rank == c.root;
     builder out(rank, c.ranks, what, c.count, {keeps ? home : buffer::scratch, true});
-    for (const owned& o : c.owners)
-        if (is_own(o)) out.owns(o.part);
     writer program(out, c, rank, what, can);
+    for (const owned& o : c.owners)
+        if (is_own(o) && !program.completes_on_way_down()) out.owns(o.part);
     if (goes_up(what) || has_root(what)) program.up();
     if (goes_down(what) || has_root(what)) program.down();
     out.next_step();

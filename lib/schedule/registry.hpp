@@ -10,7 +10,8 @@
 
 namespace terrace::detail {
 
-/// The pairs of positions between which an algorithm moves data, in all its collectives. Planners ask for it where they
+/// The pairs of positions between which an algorithm moves data, in all its collectives but those of direct
+/// (algorithm::gather). Planners ask for it where they
 /// would otherwise have to know algorithms by name; tests compare it with what the generators send.
 enum class message_graph : std::uint8_t {
     any,              ///< none of these

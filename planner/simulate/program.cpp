@@ -66,15 +66,14 @@ private:
         else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
         else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
         else made.bytes = bytes_of(i.dst.part);
-        if (i.peer >= 0) made.segments = segments_of(static_cast<int>(made_.of_rank.size()) - 1, made);
+        if (i.peer >= 0) made.segments = segments_of(made);
         return made;
     }
 
     // As far as a simulation can have them.
-    std::uint32_t segments_of(int rank, const sim_instr& i) const {
+    std::uint32_t segments_of(const sim_instr& i) const {
         const double pieces = std::ceil(i.bytes / static_cast<double>(wire_segment));
-        const int met = machine_.shape.common_level(rank, i.peer);
-        if (pieces <= 1 || between_gpus(machine_.levels[at(met)].medium)) return 1;
+        if (pieces <= 1 || on_gpus(machine_)) return 1;
         return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
     }
 

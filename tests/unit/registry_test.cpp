@@ -34,8 +34,10 @@ std::vector<sent> messages_of(algorithm::generator emit, int size) {
 
 std::vector<algorithm::generator> generators_of(const algorithm& a) {
     std::vector<algorithm::generator> all;
+    const algorithm& direct = *find_algorithm("direct");
     for (const auto emit : {a.reduce_scatter, a.allgather, a.reduce, a.broadcast, a.allreduce, a.scatter, a.gather})
-        if (emit != nullptr) all.push_back(emit);
+        if (emit != nullptr && (a.name == direct.name || (emit != direct.scatter && emit != direct.gather)))
+            all.push_back(emit);
     return all;
 }
 

@@ -51,13 +51,15 @@ TEST(traffic, meets_the_closed_forms) {
         EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000, collective::allgather),
                     (p - 1) * (alpha + o) + share * beta + copies, 1e-9);
         EXPECT_NEAR(one_stage(p, mode::root, "tree", 48000, collective::broadcast), ceil_log2(p) * hop, 1e-9);
-        // The root scatters everything, and the others gather that: one of them has two shards. Reduce-scatter and
-        // gather.
-        const double through_root = alpha + (p - 1) * o + share * beta, adding = (p + 1) / 3.0 / p * bytes * gamma;
+        // The root scatters everything, and the others gather that: one of them has two shards. In a reduce the others
+        // add up without the root, which adds what it gathers.
+        const double through_root = alpha + (p - 1) * o + bytes * beta;
         const double among_others = p == 2 ? 0 : alpha + (p - 2) * (o + 2.0 / p * bytes * beta);
-        EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000, collective::broadcast),
-                    alpha + (p - 1) * o + bytes * beta + among_others, 1e-9);
-        EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000, collective::reduce), 2 * through_root + adding, 1e-9);
+        const double adding = (p == 2 ? 0 : p / 3.0 * 2 / p * bytes * gamma) + bytes * gamma;
+        EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000, collective::broadcast), through_root + among_others,
+                    1e-9);
+        EXPECT_NEAR(one_stage(p, mode::scatter, "direct", 48000, collective::reduce),
+                    through_root + among_others + adding, 1e-9);
     }
     EXPECT_NEAR(one_stage(8, mode::replicate, "doubling", 48000), 3 * (alpha + o + bytes * (beta + gamma)), 1e-9);
 }

@@ -38,34 +38,6 @@ void allgather(builder& out, const group& g) {
     }
 }
 
-// From and to a root along a binomial tree over positions counted from it: at distance d = 1, 2, 4, ... position i + d,
-// for every i that is a multiple of 2d, stands for the d positions from it on.
-void scatter(builder& out, const group& g) {
-    const int i = g.wrapped(g.position() - g.root());
-    for (int d = 1 << ceil_log2(g.size()) >> 1; d >= 1; d /= 2) {
-        out.next_step();
-        if (i % (2 * d) == 0)
-            for (range part : g.shards_from(g.position() + d, std::clamp(g.size() - i - d, 0, d)))
-                out.send(g.rank(g.position() + d), part);
-        if (i % (2 * d) == d)
-            for (range part : g.shards_from(g.position(), std::min(d, g.size() - i)))
-                out.recv(g.rank(g.position() - d), part);
-    }
-}
-
-void gather(builder& out, const group& g) {
-    const int i = g.wrapped(g.position() - g.root());
-    for (int d = 1; d < g.size(); d *= 2) {
-        out.next_step();
-        if (i % (2 * d) == d)
-            for (range part : g.shards_from(g.position(), std::min(d, g.size() - i)))
-                out.send(g.rank(g.position() - d), part);
-        if (i % (2 * d) == 0)
-            for (range part : g.shards_from(g.position() + d, std::clamp(g.size() - i - d, 0, d)))
-                out.recv(g.rank(g.position() + d), part);
-    }
-}
-
 }  // namespace
 
 algorithm generate_halving() {
@@ -74,8 +46,6 @@ algorithm generate_halving() {
         .summary = "circulant exchange: ceil(lg p) exchanges, each of half of what is left, for every p",
         .reduce_scatter = reduce_scatter,
         .allgather = allgather,
-        .scatter = scatter,
-        .gather = gather,
         .rounds = ceil_log2,
         .hinders_lanes = true,
     };

@@ -237,6 +237,18 @@ public:
     request gather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                          int root);
 
+    /// Gathers blocks of any lengths, which each rank knows of its own alone: send is the block. Sets recv_counts[r] on
+    /// rank `root` to the count that came from rank r, and recv to these blocks, side by side by rank; on other ranks
+    /// both are not used, and may be empty. Not in place.
+    /// @throws usage_error on a root that is sent more than recv holds, and on no other rank, as alltoallv()
+    template <data_buffer S, mutable_buffer_like<S> R>
+    void gatherv(S&& send, R&& recv, std::span<std::int64_t> recv_counts, int root) {
+        gatherv(at(send), count_of(send), at(recv), count_of(recv), recv_counts, type_of<S>(), root);
+    }
+    /// Does the same by address. @param count elements of send   @param capacity elements of recv
+    void gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
+                 std::span<std::int64_t> recv_counts, element_type type, int root);
+
     // ---- scatter
 
     /// Sets recv[i] to send[rank() * n + i] of rank `root`, where n is the count of recv. send holds size() * n
@@ -264,6 +276,20 @@ public:
     /// Starts the same with blocks of counts[r] elements for rank r. @param counts as above
     request scatter_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                           int root);
+
+    /// Scatters blocks of any lengths, which the root alone knows: send_counts[r] elements for rank r, side by side in
+    /// send by rank; on other ranks both are not used, and may be empty. Sets the first elements of recv to this rank's
+    /// block. Not in place.
+    /// @returns the elements of this rank's block
+    /// @throws usage_error on a rank that is sent more than recv holds, and on no other rank, as alltoallv()
+    template <data_buffer S, mutable_buffer_like<S> R>
+    std::int64_t scatterv(S&& send, std::span<const std::int64_t> send_counts, R&& recv, int root) {
+        if (rank() == root) expect_sum("scatterv", send_counts, count_of(send));
+        return scatterv(at(send), send_counts, at(recv), count_of(recv), type_of<S>(), root);
+    }
+    /// Does the same by address. @param capacity elements of recv
+    std::int64_t scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                          std::int64_t capacity, element_type type, int root);
 
     // ---- broadcast
 

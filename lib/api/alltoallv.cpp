@@ -1,4 +1,5 @@
-// alltoallv: blocks whose lengths each rank knows of its own alone.
+// alltoallv, gatherv and scatterv: blocks whose lengths each rank knows of its own alone. To or from a root they go as
+// long ones do.
 //
 //   short blocks    [length|data......|length|data..    |...]    one alltoall of blocks that hold the longest:
 //   start-ups
@@ -25,20 +26,29 @@ namespace {
 constexpr std::int64_t length_bytes = sizeof(std::int64_t);
 
 call_shape part_of_v(std::int64_t count, element_type type) {
-    return {.what = collective::alltoall, .count = count, .counts = {}, .type = type, .is_part_of_v = true};
+    return {.what = collective::alltoall, .count = count, .counts = {}, .type = type, .part_of = "alltoallv"};
+}
+
+call_shape lengths_of(collective what, std::string_view name, int root = 0) {
+    return {.what = what, .count = 1, .counts = {}, .type = element_type::int64, .root = root, .part_of = name};
 }
 
 std::int64_t sum_of(std::span<const std::int64_t> counts) { return std::reduce(counts.begin(), counts.end()); }
 
-void expect_room(const uneven_blocks& b) {
-    if (const std::int64_t all = sum_of(b.recv_counts); all > b.capacity)
+void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity) {
+    if (all > capacity)
         throw usage_error(
-            fmt::format("alltoallv: {} elements have come for recv, which holds {}; other ranks have "
-                        "what is theirs",
-                        all, b.capacity));
+            fmt::format("{}: {} elements have come for recv, which holds {}; other ranks have what is theirs", name,
+                        all, capacity));
 }
 
 }  // namespace
+
+void communicator_core::refuse(const call_shape& call, std::string objection) {
+    const auto held = hold();
+    expect_unbroken(name_of(call));
+    check_call(call, signature_of(call), nullptr, nullptr, std::move(objection));
+}
 
 std::string communicator_core::objection_to_blocks(const uneven_blocks& b) const {
     for (const std::size_t counts : {b.send_counts.size(), b.recv_counts.size()})
@@ -55,18 +65,56 @@ std::string communicator_core::objection_to_blocks(const uneven_blocks& b) const
     return {};
 }
 
-void communicator_core::run(const uneven_blocks& b) {
+void communicator_core::alltoallv(const uneven_blocks& b) {
     const auto element = static_cast<std::int64_t>(size_of(b.type));
-    if (std::string why = objection_to_blocks(b); !why.empty()) {
-        const auto held = hold();
-        const call_shape as = part_of_v(b.most, b.type);
-        expect_unbroken(name_of(as));
-        check_call(as, signature_of(as), b.send, b.recv, std::move(why));
-    }
+    if (std::string why = objection_to_blocks(b); !why.empty()) refuse(part_of_v(b.most, b.type), std::move(why));
     const std::int64_t slot = round_up(length_bytes + b.most * element, length_bytes);
     const rule& chosen = data_of(plan_).choose(collective::alltoall, slot * size());
     if (chosen.stages.size() > 1) run_behind_lengths(b, slot);
-    else run_straight(b);
+    else {
+        run(lengths_of(collective::alltoall, "alltoallv"), b.send_counts.data(), b.recv_counts.data());
+        run_straight(b, "alltoallv");
+    }
+}
+
+void communicator_core::gatherv(const void* send, std::int64_t count, const uneven_blocks& b, int root) {
+    const bool is_root = rank_ == root;
+    const call_shape lengths = lengths_of(collective::gather, "gatherv", root);
+    if (count < 0) refuse(lengths, fmt::format("count is {}; it must not be negative", count));
+    if (root < 0 || root >= size()) refuse(lengths, fmt::format("root is {}, but ranks are 0 to {}", root, size() - 1));
+    if (is_root && b.recv_counts.size() != at(size()))
+        refuse(lengths, fmt::format("there are {} counts for {} ranks", b.recv_counts.size(), size()));
+    if ((send == nullptr && count > 0) || (is_root && b.recv == nullptr && b.capacity > 0))
+        refuse(lengths, "a buffer is null, but its count is not 0");
+    if (device_calls_ && device_calls_->holds(lengths, rank_, send, b.recv))
+        refuse(lengths, "buffers are on the device; pass buffers of the host");
+    run(lengths, &count, b.recv_counts.data());
+    std::vector<std::int64_t> sent(at(size())), received(at(size()));
+    sent[at(root)] = count;
+    if (is_root) std::copy(b.recv_counts.begin(), b.recv_counts.end(), received.begin());
+    run_straight({send, sent, b.recv, b.capacity, received, 0, b.type}, "gatherv");
+}
+
+std::int64_t communicator_core::scatterv(const uneven_blocks& b, int root) {
+    const bool is_root = rank_ == root;
+    const call_shape lengths = lengths_of(collective::scatter, "scatterv", root);
+    if (root < 0 || root >= size()) refuse(lengths, fmt::format("root is {}, but ranks are 0 to {}", root, size() - 1));
+    if (is_root && b.send_counts.size() != at(size()))
+        refuse(lengths, fmt::format("there are {} counts for {} ranks", b.send_counts.size(), size()));
+    for (std::size_t r = 0; is_root && r < b.send_counts.size(); ++r)
+        if (b.send_counts[r] < 0)
+            refuse(lengths, fmt::format("count {} is {}; none may be negative", r, b.send_counts[r]));
+    if ((is_root && b.send == nullptr && sum_of(b.send_counts) > 0) || (b.recv == nullptr && b.capacity > 0))
+        refuse(lengths, "a buffer is null, but its count is not 0");
+    if (device_calls_ && device_calls_->holds(lengths, rank_, b.send, b.recv))
+        refuse(lengths, "buffers are on the device; pass buffers of the host");
+    std::int64_t count = 0;
+    run(lengths, b.send_counts.data(), &count);
+    std::vector<std::int64_t> sent(at(size())), received(at(size()));
+    if (is_root) std::copy(b.send_counts.begin(), b.send_counts.end(), sent.begin());
+    received[at(root)] = count;
+    run_straight({b.send, sent, b.recv, b.capacity, received, 0, b.type}, "scatterv");
+    return count;
 }
 
 void communicator_core::run_behind_lengths(const uneven_blocks& b, std::int64_t slot) {
@@ -89,7 +137,7 @@ void communicator_core::run_behind_lengths(const uneven_blocks& b, std::int64_t 
                 fmt::format("alltoallv: a block of {} elements has come where {} was said to be the most; "
                             "pass the same on every rank",
                             count, b.most));
-    expect_room(b);
+    expect_room("alltoallv", sum_of(b.recv_counts), b.capacity);
     auto* room = static_cast<std::byte*>(b.recv);
     for (int r = 0; r < size(); ++r) {
         const std::size_t bytes = static_cast<std::size_t>(b.recv_counts[at(r)]) * element;
@@ -99,15 +147,17 @@ void communicator_core::run_behind_lengths(const uneven_blocks& b, std::int64_t 
 }
 
 // A rank whose buffer is too small takes what comes all the same, so that nobody waits for it.
-void communicator_core::run_straight(const uneven_blocks& b) {
-    run(part_of_v(1, element_type::int64), b.send_counts.data(), b.recv_counts.data());
+void communicator_core::run_straight(const uneven_blocks& b, std::string_view name) {
     const std::int64_t all = sum_of(b.recv_counts);
     std::vector<std::byte> instead(all > b.capacity ? static_cast<std::size_t>(all) * size_of(b.type) : 0);
-    call_shape straight = part_of_v(b.most, b.type);
-    straight.counts.assign(b.send_counts.begin(), b.send_counts.end());
-    straight.received.assign(b.recv_counts.begin(), b.recv_counts.end());
-    run(straight, b.send, instead.empty() ? b.recv : instead.data());
-    expect_room(b);
+    run({.what = collective::alltoall,
+         .count = b.most,
+         .counts = {b.send_counts.begin(), b.send_counts.end()},
+         .type = b.type,
+         .part_of = name,
+         .received = {b.recv_counts.begin(), b.recv_counts.end()}},
+        b.send, instead.empty() ? b.recv : instead.data());
+    expect_room(name, all, b.capacity);
 }
 
 }  // namespace terrace::detail

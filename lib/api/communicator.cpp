@@ -143,7 +143,7 @@ request communicator::alltoall_async(const void* send, void* recv, std::int64_t 
 void communicator::alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                              std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
                              element_type type) {
-    core_->run(uneven_blocks{send, send_counts, recv, capacity, recv_counts, most, type});
+    core_->alltoallv({send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
 void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
@@ -162,6 +162,16 @@ void communicator::gather(const void* send, void* recv, std::span<const std::int
 request communicator::gather_async(const void* send, void* recv, std::span<const std::int64_t> counts,
                                    element_type type, int root) {
     return core_->start(rooted_blocks_of(collective::gather, counts, type, root), send, recv);
+}
+
+void communicator::gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
+                           std::span<std::int64_t> recv_counts, element_type type, int root) {
+    core_->gatherv(send, count, {nullptr, {}, recv, capacity, recv_counts, 0, type}, root);
+}
+
+std::int64_t communicator::scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                                    std::int64_t capacity, element_type type, int root) {
+    return core_->scatterv({send, send_counts, recv, capacity, {}, 0, type}, root);
 }
 
 void communicator::scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,8 @@
 
 namespace terrace::detail {
 
-/// Buffers and counts of communicator::alltoallv, by address.
+/// Buffers and counts of blocks of any lengths, by address; of gatherv what is received, of scatterv what is sent and
+/// recv.
 struct uneven_blocks {
     const void* send = nullptr;
     std::span<const std::int64_t> send_counts;
@@ -53,8 +55,12 @@ public:
     void synchronize();
     /// Makes a call and waits for it.
     void run(const call_shape& call, const void* send, void* recv, double factor = 1);
-    /// Makes an alltoallv and waits for it.
-    void run(const uneven_blocks& b);
+    /// Makes an alltoallv, and waits for it.
+    void alltoallv(const uneven_blocks& b);
+    /// Makes a gatherv and waits for it. @param recv_counts on the root
+    void gatherv(const void* send, std::int64_t count, const uneven_blocks& b, int root);
+    /// Makes a scatterv and waits for it. @returns the elements that came
+    std::int64_t scatterv(const uneven_blocks& b, int root);
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
     /// Allocates memory for windows; null for a count of 0. Collective.
@@ -85,7 +91,8 @@ private:
                     std::string objection = {});
     std::string objection_to_blocks(const uneven_blocks& b) const;
     void run_behind_lengths(const uneven_blocks& b, std::int64_t slot);
-    void run_straight(const uneven_blocks& b);
+    void run_straight(const uneven_blocks& b, std::string_view name);
+    void refuse(const call_shape& call, std::string objection);
     void expect_unbroken(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);

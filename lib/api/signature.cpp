@@ -76,7 +76,7 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 std::uint64_t signature_of(const call_shape& call) noexcept {
     const bool is_same_on_all = call.received.empty();
     const std::array<std::uint64_t, 9> words{call.is_barrier,
-                                             call.is_part_of_v,
+                                             hash_of(call.part_of.data(), call.part_of.size()),
                                              static_cast<std::uint64_t>(call.what),
                                              static_cast<std::uint64_t>(call.count),
                                              is_same_on_all ? call.counts.size() : 1,
@@ -95,7 +95,7 @@ std::string describe(const call_shape& call) {
     constexpr std::size_t shown = 8;
     std::string counts = fmt::format("{}", call.count);
     if (!call.received.empty()) {
-        counts = fmt::format("at most {}", call.count);
+        counts = "any length,";
     } else if (!call.counts.empty()) {
         counts = fmt::format("{}", fmt::join(std::span(call.counts).first(std::min(shown, call.counts.size())), " "));
         if (call.counts.size() > shown)

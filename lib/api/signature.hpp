@@ -18,17 +18,17 @@ struct call_shape {
     std::vector<std::int64_t> counts;  ///< of the blocks by rank, where they are given one by one; else empty
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
-    int root = 0;                             ///< the caller's numbering
-    bool is_barrier = false;                  ///< an allreduce of one element that the caller neither gives nor gets
-    bool is_part_of_v = false;                ///< one of the alltoalls that an alltoallv consists of
-    std::vector<std::int64_t> received = {};  ///< of an alltoallv by rank: what this rank gets, where `counts` go out
+    int root = 0;                   ///< the caller's numbering
+    bool is_barrier = false;        ///< an allreduce of one element that the caller neither gives nor gets
+    std::string_view part_of = {};  ///< the function that the caller has called, where that consists of several calls
+    std::vector<std::int64_t> received = {};  ///< of unequal blocks by rank: what this rank gets, where `counts` go out
     bool exact = false;                       ///< reduction::is_exact()
     friend bool operator==(const call_shape&, const call_shape&) = default;
 };
 
 /// Returns the name of the function that the caller has called.
 constexpr std::string_view name_of(const call_shape& call) noexcept {
-    return call.is_barrier ? "barrier" : call.is_part_of_v ? "alltoallv" : to_string(call.what);
+    return call.is_barrier ? "barrier" : !call.part_of.empty() ? call.part_of : to_string(call.what);
 }
 
 /// 64 bits over all of it.

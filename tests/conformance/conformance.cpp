@@ -403,12 +403,12 @@ TEST_P(conformance, random_uneven_blocks) {
     const std::uint64_t from = seed();
     dice d(from);
     const int all = GetParam().sizes.size() > 1 ? 1000 : 125;
-    const int communicators = share("communicators of 10 random alltoallv each", all, all / 5);
+    const int communicators = share("communicators of 10 random alltoallv, gatherv and scatterv each", all, all / 5);
     for (int n = 0; n < communicators && !HasFailure(); ++n) {
         setting s{random_machine(d.pick(GetParam().sizes), d), {}, 1 + static_cast<int>(d.below(4)), 0};
         s.stages = random_stages(s.machine, collective::alltoall, d);
         std::vector<uneven_case> cases;
-        while (cases.size() < calls_each) cases.push_back(random_uneven_case(d));
+        while (cases.size() < calls_each) cases.push_back(random_uneven_case(d, s.machine.ranks()));
         const report seen = GetParam().run(plan_of(s.machine, s.stages, s.lanes, s.chunk), [&](communicator& comm) {
             std::vector<outcome> each;
             for (const uneven_case& c : cases) each.push_back({wrong_in(comm, c), 0});
@@ -420,7 +420,7 @@ TEST_P(conformance, random_uneven_blocks) {
                     << "rank " << rank << ", most " << cases[i].most << ", plan " << describe(s) << ", communicator "
                     << n << " of TERRACE_TEST_SEED=" << from;
     }
-    fmt::print("{} random alltoallv, seed {}\n", communicators * calls_each, from);
+    fmt::print("{} random alltoallv, gatherv and scatterv, seed {}\n", communicators * calls_each, from);
 }
 
 INSTANTIATE_TEST_SUITE_P(, conformance, testing::ValuesIn(worlds()),

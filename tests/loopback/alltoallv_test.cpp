@@ -1,6 +1,7 @@
 // alltoallv: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport (conformance).
 
 #include <atomic>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -47,7 +48,13 @@ TEST(alltoallv, of_nothing_and_of_one_huge_block) {
 TEST(alltoallv, of_one_rank) {
     const plan p = plan_of(machine_of(tree::uniform(std::vector{1})), {run_by({{0}, 1, mode::scatter}, "direct")});
     loopback::run(p, [&](communicator& comm) {
-        EXPECT_EQ(wrong_in(comm, {.salt = 3, .most = 50, .has_room = true, .type = element_type::float32}), 0);
+        for (const collective what : {collective::alltoall, collective::gather, collective::scatter}) {
+            uneven_case c;
+            c.salt = 3;
+            c.most = 50;
+            c.what = what;
+            EXPECT_EQ(wrong_in(comm, c), 0);
+        }
     });
 }
 
@@ -102,6 +109,23 @@ TEST(alltoallv, refuses_what_is_wrong_in_itself) {
         EXPECT_EQ(text, "alltoallv: count 2 is 3; each is 0 to 2, which is the longest block");
     for (const std::string& text : with({0, 0, 0, 0, 0, 0}, -1))
         EXPECT_EQ(text, "alltoallv: the longest block has -1 elements; it must not be negative");
+}
+
+TEST(alltoallv, to_and_from_a_root_refuses_what_is_wrong_in_itself) {
+    std::vector<int> data(20);
+    for (const std::string& text : messages([&](communicator& comm) {
+             std::vector<std::int64_t> got(6);
+             comm.gatherv(std::span(data).first(0), std::span(data).first(0), got, 6);
+         }))
+        EXPECT_EQ(text, "gatherv: root is 6, but ranks are 0 to 5");
+    const std::vector<std::string> all = messages([&](communicator& comm) {
+        const std::vector<std::int64_t> counts{1, -1, 0, 0, 0, 0};
+        comm.scatterv(std::span(std::as_const(data)).first(0), counts, std::span(data).first(0), 2);
+    });
+    for (const std::string& text : all)
+        EXPECT_NE(text.find("rank 2 has scatterv of blocks of 1 int64, from rank 2, refused: count 1 is -1"),
+                  std::string::npos)
+            << text;
 }
 
 TEST(alltoallv, refuses_buffers_that_overlap) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <terrace/error.hpp>
@@ -18,6 +20,7 @@ std::uint64_t mixed(std::uint64_t x) {
 }
 
 std::int64_t count_between(const uneven_case& c, int from, int to) {
+    if ((c.what == collective::gather && to != c.root) || (c.what == collective::scatter && from != c.root)) return 0;
     const std::uint64_t h = mixed(c.salt + static_cast<std::uint64_t>(1000 * from + to));
     if (h % 4 == 0) return 0;
     return h % 4 == 1 ? c.most : static_cast<std::int64_t>((h >> 8) % static_cast<std::uint64_t>(c.most + 1));
@@ -31,11 +34,13 @@ constexpr std::byte untouched{0x5a};
 
 }  // namespace
 
-uneven_case random_uneven_case(dice& d) {
+uneven_case random_uneven_case(dice& d, int ranks) {
     return {.salt = d.roll(),
             .most = static_cast<std::int64_t>(d.below(1u << d.below(13))),
             .has_room = d.below(8) != 0,
-            .type = d.pick(std::vector{element_type::uint8, element_type::float32, element_type::complex128})};
+            .type = d.pick(std::vector{element_type::uint8, element_type::float32, element_type::complex128}),
+            .what = d.pick(std::vector{collective::alltoall, collective::gather, collective::scatter}),
+            .root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)))};
 }
 
 std::int64_t wrong_in(communicator& comm, const uneven_case& c) {
@@ -56,7 +61,22 @@ std::int64_t wrong_in(communicator& comm, const uneven_case& c) {
     std::vector<std::byte> recv(expected.size() + 3 * element, untouched);
     bool refused = false;
     try {
-        comm.alltoallv(send.data(), sent, recv.data(), lacks_room ? all - 1 : all + 2, got, c.most, c.type);
+        const std::int64_t room = lacks_room ? all - 1 : all + 2;
+        const bool is_root = me == c.root;
+        const std::size_t told = is_root ? got.size() : 0;
+        switch (c.what) {
+            case collective::gather:
+                comm.gatherv(send.data(), sent[static_cast<std::size_t>(c.root)], recv.data(), room,
+                             std::span(got).first(told), c.type, c.root);
+                if (!is_root) got = due;
+                break;
+            case collective::scatter:
+                got = due;
+                got[static_cast<std::size_t>(c.root)] = comm.scatterv(
+                    send.data(), std::span(std::as_const(sent)).first(told), recv.data(), room, c.type, c.root);
+                break;
+            default: comm.alltoallv(send.data(), sent, recv.data(), room, got, c.most, c.type);
+        }
     } catch (const usage_error&) {
         if (!lacks_room) throw;
         refused = true;

@@ -4,19 +4,23 @@
 
 #include <terrace/communicator.hpp>
 
+#include "base/collective.hpp"
 #include "support/dice.hpp"
 
 namespace terrace::detail::test {
 
-/// An alltoallv of random counts, the same on all ranks for the same salt: some empty, some of the longest.
+/// An alltoallv, gatherv or scatterv of random counts, the same on all ranks for the same salt: some empty, some of the
+/// longest.
 struct uneven_case {
     std::uint64_t salt = 0;
     std::int64_t most = 0;  ///< elements of the longest block
     bool has_room = true;   ///< else recv of rank 0 lacks one element, where it gets any
     element_type type = element_type::uint8;
+    collective what = collective::alltoall;
+    int root = 0;
 };
 
-uneven_case random_uneven_case(dice& d);
+uneven_case random_uneven_case(dice& d, int ranks);
 
 /// Makes the call. Returns how many counts and bytes are wrong on this rank, those behind the buffers included.
 std::int64_t wrong_in(communicator& comm, const uneven_case& c);

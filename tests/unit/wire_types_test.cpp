@@ -194,7 +194,9 @@ TEST(wire_types, convert_as_little_as_possible) {
         EXPECT_EQ(count_of(s, action::encode), 3 + 1);
         EXPECT_EQ(count_of(s, action::decode), 3 + 3 + 1);
         for (const instr& i : s.instrs)
-            if (i.what == action::send) EXPECT_EQ(i.wire, wire_type::bfloat16);
+            if (i.what == action::send) {
+                EXPECT_EQ(i.wire, wire_type::bfloat16);
+            }
     }
 }
 

@@ -9,25 +9,21 @@
 #include <terrace/error.hpp>
 
 #include "base/element_types.hpp"
+#include "support/dice.hpp"
 
 namespace terrace::detail::test {
 
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {
-    x = (x ^ (x >> 31)) * 0x9e3779b97f4a7c15ull;
-    return x ^ (x >> 29);
-}
-
 std::int64_t count_between(const uneven_case& c, int from, int to) {
     if ((c.what == collective::gather && to != c.root) || (c.what == collective::scatter && from != c.root)) return 0;
-    const std::uint64_t h = mixed(c.salt + static_cast<std::uint64_t>(1000 * from + to));
+    const std::uint64_t h = dice(c.salt + static_cast<std::uint64_t>(1000 * from + to)).roll();
     if (h % 4 == 0) return 0;
     return h % 4 == 1 ? c.most : static_cast<std::int64_t>((h >> 8) % static_cast<std::uint64_t>(c.most + 1));
 }
 
 std::byte byte_of(const uneven_case& c, int from, int to, std::size_t i) {
-    return static_cast<std::byte>(mixed(c.salt + i * 77 + static_cast<std::uint64_t>(1000 * from + to)) & 0xff);
+    return static_cast<std::byte>(dice(c.salt + i * 77 + static_cast<std::uint64_t>(1000 * from + to)).roll() & 0xff);
 }
 
 constexpr std::byte untouched{0x5a};

@@ -121,7 +121,7 @@ hardware read_node(const topology_format& format, const std::string& source) {
     return std::get<topology_format::of_node>(format.read)(source);
 }
 
-network read_network(const topology_format& format, const std::string& source, const read_options& options) {
+switch_network read_network(const topology_format& format, const std::string& source, const read_options& options) {
     if (!format.describes_network())
         throw usage_error(fmt::format("{}: this is {}, which does not say how nodes are connected; --network reads {}",
                                       source, format.description, network_descriptions()));

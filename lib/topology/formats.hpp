@@ -43,7 +43,7 @@ struct source_start {
 struct topology_format {
     using of_node = hardware (*)(const std::string& source);
     using of_machine = topology (*)(const std::string& source, const read_options& options);
-    using of_network = network (*)(const std::string& source, const read_options& options);
+    using of_network = switch_network (*)(const std::string& source, const read_options& options);
 
     std::string_view name;  ///< also the key under `node:` in a cluster file, if the format describes one node
     std::string_view description;
@@ -72,7 +72,7 @@ const topology_format& format_of(const std::string& source);
 /// Reads a node in this process. @throws input_error
 hardware read_node(const topology_format& format, const std::string& source);
 /// Reads how nodes are connected. @throws input_error; usage_error if the format describes something else
-network read_network(const topology_format& format, const std::string& source, const read_options& options);
+switch_network read_network(const topology_format& format, const std::string& source, const read_options& options);
 /// Reads a machine. If the source describes one node, its ranks are `ranks` (place_ranks); if it describes how nodes
 /// are connected, each node is one rank. @throws input_error, usage_error
 topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,

@@ -25,7 +25,7 @@ constexpr std::size_t max_switches = 50'000;
 
 class switch_tree {
 public:
-    explicit switch_tree(const network& n) : net_(n), places_(n.switches.size()) {
+    explicit switch_tree(const switch_network& n) : net_(n), places_(n.switches.size()) {
         if (n.switches.size() > max_switches)
             n.fail(n.switches[max_switches].where, fmt::format("more than {} switches", max_switches));
         check();
@@ -194,13 +194,13 @@ private:
                         net_.slow_advice));
     }
 
-    const network& net_;
+    const switch_network& net_;
     std::vector<place> places_;
 };
 
 }  // namespace
 
-void network::fail(text_position where, const std::string& message) const {
+void switch_network::fail(text_position where, const std::string& message) const {
     throw input_error(source, where.line, where.column, message);
 }
 
@@ -212,11 +212,12 @@ std::vector<std::string> name_lists::expand(std::string_view list) {
     return names;
 }
 
-network_levels levels_of(const network& n, const std::optional<uplink>& nodes, const std::vector<std::string>& hosts) {
+network_levels levels_of(const switch_network& n, const std::optional<uplink>& nodes,
+                         const std::vector<std::string>& hosts) {
     return switch_tree(n).whole(nodes, hosts);
 }
 
-bool has_all(const network& n, const std::vector<std::string>& hosts) {
+bool has_all(const switch_network& n, const std::vector<std::string>& hosts) {
     std::vector<std::string> nodes;
     for (const network_switch& s : n.switches) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
     const host_index index(nodes, n.source + "'s");

@@ -29,7 +29,7 @@ struct network_switch {
 };
 
 /// What is above nodes, as a reader found it: switches that are to be trees.
-struct network {
+struct switch_network {
     std::string source;  ///< the file, for messages
     std::vector<network_switch> switches = {};
     std::vector<std::string> levels = {"leaf", "spine", "core"};  ///< names, innermost first; more levels are numbered
@@ -61,9 +61,10 @@ struct network_levels {
 /// A node has as many links into its switch as it has NICs (`nodes`). Where the file gives no speed, a node's link is
 /// that of `nodes`, or the default rate of InfiniBand, and switches are assumed not to block.
 /// @throws input_error with line and column, usage_error naming a host that is missing
-network_levels levels_of(const network& n, const std::optional<uplink>& nodes, const std::vector<std::string>& hosts);
+network_levels levels_of(const switch_network& n, const std::optional<uplink>& nodes,
+                         const std::vector<std::string>& hosts);
 
 /// Whether all hosts are nodes of the network.
-bool has_all(const network& n, const std::vector<std::string>& hosts);
+bool has_all(const switch_network& n, const std::vector<std::string>& hosts);
 
 }  // namespace terrace::detail

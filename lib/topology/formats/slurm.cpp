@@ -53,7 +53,7 @@ public:
         net_ = std::move(blocks_);
     }
 
-    network take() { return std::move(net_); }
+    switch_network take() { return std::move(net_); }
 
 private:
     // A line may go on after a backslash; `#` begins a comment.
@@ -223,7 +223,7 @@ private:
 
     std::string text_;
     name_lists names_;
-    network net_, blocks_;
+    switch_network net_, blocks_;
     std::vector<unread_speed> speeds_;
     std::vector<slurm_block_size> sizes_;
 };

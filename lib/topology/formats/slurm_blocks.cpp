@@ -14,7 +14,7 @@ namespace terrace::detail {
 namespace {
 
 // How many base blocks each size joins. Slurm wants powers of two, in ascending order.
-std::vector<std::size_t> factors(const network& n, const std::vector<slurm_block_size>& sizes) {
+std::vector<std::size_t> factors(const switch_network& n, const std::vector<slurm_block_size>& sizes) {
     std::vector<std::size_t> result;
     for (std::size_t i = 1; i < sizes.size(); ++i) {
         const int base = sizes.front().nodes, size = sizes[i].nodes;
@@ -36,7 +36,7 @@ std::optional<int> parse_block_size(std::string_view text) noexcept {
     return nodes;
 }
 
-void join_blocks(network& n, const std::vector<slurm_block_size>& sizes) {
+void join_blocks(switch_network& n, const std::vector<slurm_block_size>& sizes) {
     const auto empty = [](const network_switch& s) { return s.nodes.empty(); };
     if (const auto left_out = std::erase_if(n.switches, empty); left_out > 0)
         n.notes.push_back(fmt::format("blocks without nodes are left out: {}", left_out));

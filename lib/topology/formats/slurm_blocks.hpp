@@ -20,6 +20,6 @@ std::optional<int> parse_block_size(std::string_view text) noexcept;
 /// Puts levels above Slurm's blocks, which are the switches of `n`: each size after the first joins as many
 /// neighbouring blocks as it is a multiple of the base size, and the last level joins all. Blocks without nodes are
 /// left out. @throws input_error if there is no block, or a size is no power of two times the base size
-void join_blocks(network& n, const std::vector<slurm_block_size>& sizes);
+void join_blocks(switch_network& n, const std::vector<slurm_block_size>& sizes);
 
 }  // namespace terrace::detail

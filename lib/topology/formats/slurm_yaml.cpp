@@ -81,7 +81,7 @@ private:
     name_lists lists_;
 };
 
-void read_tree(network& n, const document& tree) {
+void read_tree(switch_network& n, const document& tree) {
     tree.allow_only({"switches"});
     list_reader lists;
     for (const document& s : tree.at("switches").items()) {
@@ -91,7 +91,7 @@ void read_tree(network& n, const document& tree) {
     if (n.switches.empty()) tree.at("switches").fail("no switches; add one");
 }
 
-void read_blocks(network& n, const document& block) {
+void read_blocks(switch_network& n, const document& block) {
     block.allow_only({"block_sizes", "blocks"});
     list_reader lists;
     for (const document& b : block.at("blocks").items()) {
@@ -105,8 +105,8 @@ void read_blocks(network& n, const document& block) {
     join_blocks(n, sizes);
 }
 
-network read_topology(const named_topology& t) {
-    network n{t.entry.file()};
+switch_network read_topology(const named_topology& t) {
+    switch_network n{t.entry.file()};
     const document content = t.entry.at(t.kind);
     if (t.kind == "tree") read_tree(n, content);
     else if (t.kind == "block") read_blocks(n, content);
@@ -129,17 +129,17 @@ const named_topology& find_topology(const std::vector<named_topology>& all, cons
 }
 
 // Returns the topology of that name; else Slurm's default, or the first other one that has all hosts if it has not.
-network read_slurm_yaml(const std::string& path, const read_options& options) {
+switch_network read_slurm_yaml(const std::string& path, const read_options& options) {
     const document file = document::read_file(path);
     const std::vector<named_topology> all = read_entries(file);
     const auto chosen = std::ranges::find_if(all, &named_topology::is_default);
     const named_topology* t = chosen == all.end() ? &all.front() : &*chosen;
     if (!options.network_name.empty()) t = &find_topology(all, file, options.network_name);
-    network n = read_topology(*t);
+    switch_network n = read_topology(*t);
     if (options.network_name.empty() && !has_all(n, options.hosts))
         for (const named_topology& other : all) {
             if (&other == t || (other.kind != "tree" && other.kind != "block")) continue;
-            network candidate = read_topology(other);
+            switch_network candidate = read_topology(other);
             if (!has_all(candidate, options.hosts)) continue;
             n = std::move(candidate);
             t = &other;

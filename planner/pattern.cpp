@@ -137,6 +137,18 @@ pattern chain(int size, bool adds) {
     return made;
 }
 
+// Returns the pattern of a scatter from the first position, or a gather to it: all at once.
+pattern star(int size, bool scatters) {
+    pattern made;
+    made.reduced.assign(static_cast<std::size_t>(size), 0);
+    exchange& all = made.exchanges.emplace_back();
+    for (int i = 1; i < size; ++i) {
+        if (scatters) all.messages.push_back({0, i, 1.0 / size});
+        else all.messages.push_back({size - i, 0, 1.0 / size});
+    }
+    return made;
+}
+
 // Returns the pattern of rings through nodes, which a program would say at length: one step is like the other. Each
 // ring has an equal part of all shards, or of the vector.
 pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, bool adds) {
@@ -171,15 +183,14 @@ bool same(const pattern& a, const pattern& b) {
            std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
 }
 
-// Returns the pattern of a group that is too large to be run position by position, if smaller groups show a ring or a
-// chain.
-std::optional<pattern> extrapolated(const algorithm& a, mode how, bool down, int size) {
-    for (const auto guess : {ring, chain}) {
+// Returns the pattern of a group that is too large to be run position by position, if smaller groups show a ring, a
+// chain or a star.
+std::optional<pattern> extrapolated(const algorithm& a, const pattern_book::way& w, int size) {
+    for (const auto guess : {ring, chain, star}) {
         const auto holds = [&](int small) {
-            return same(read_off(down ? a.down(how) : a.up(how), small, a.startups(small), {how, down}),
-                        guess(small, !down));
+            return same(read_off(w.of(a), small, a.startups(small), w), guess(small, !w.down));
         };
-        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !down);
+        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !w.down);
     }
     return {};
 }
@@ -193,7 +204,7 @@ bool crowds(const algorithm& a, int size) noexcept {
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {
     if (crowds(a, size)) return false;
     return size <= policy.largest_group || of(a, {how, false}, policy.large_group + 1).circulant ||
-           extrapolated(a, how, false, size).has_value();
+           extrapolated(a, {how, false}, size).has_value();
 }
 
 const pattern& pattern_book::of_rings(mode how, bool down, const std::vector<int>& nodes) {
@@ -220,7 +231,7 @@ const pattern& pattern_book::of(const algorithm& a, const way& w, int size, cons
     const algorithm::generator emit = w.of(a);
     if (!is_new || emit == nullptr) return page->second;
     std::optional<pattern> known;
-    if (size > policy.huge_group) known = extrapolated(a, w.how, w.down, size);
+    if (size > policy.huge_group) known = extrapolated(a, w, size);
     page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), w, blocks);
     return page->second;
 }

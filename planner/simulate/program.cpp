@@ -96,12 +96,13 @@ private:
         made.again = touched(1);
         const auto [known, is_new] =
             instances_.try_emplace({i.channel, g.members().front()}, static_cast<int>(made_.instances.size()));
-        if (is_new) made_.instances.push_back(instance_of(g, work));
+        if (is_new) made_.instances.push_back(instance_of(g, work, i.what == action::stage_broadcast));
         made.peer = known->second;
         return made;
     }
 
-    stage_instance instance_of(const group& g, const stage_work& work) const {
+    // @param all_read_the_same of the root's memory
+    stage_instance instance_of(const group& g, const stage_work& work, bool all_read_the_same) const {
         stage_instance made;
         made.ranks = g.members().size();
         made.rounds = work.rounds();
@@ -121,8 +122,8 @@ private:
                 if (read == 0) continue;
                 links_.for_each_link(g.members()[at(owner)], g.members()[at(reader)], [&](int link) {
                     double& bytes = through[link];
-                    // A member finds in the cache what another has read of the root's memory.
-                    bytes = work.round(0).from_root ? read : bytes + read;
+                    // A member finds in the cache what another has read.
+                    bytes = all_read_the_same ? read : bytes + read;
                 });
             }
         made.links.assign(through.begin(), through.end());

@@ -20,7 +20,7 @@ struct world {
     std::string name;
     std::vector<int> sizes;                                    ///< numbers of ranks it can run
     std::function<report(const plan&, const rank_main&)> run;  ///< the plan's ranks are one of `sizes`
-    bool has_factors = true;                                   ///< premul_sum may have factors other than 1
+    bool on_host = true;  ///< buffers are the host's: premul_sum may have factors, and blocks lengths that few know
 };
 
 /// What this program tests. One line of loopback_world.cpp or mpi_world.cpp per transport.

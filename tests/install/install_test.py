@@ -223,11 +223,18 @@ class Files(Installed):
 
 
 class Pages(Installed):
+    # An option may have several names, as "--network,--slurm".
+    NAMES = r"(?:-\w, ?)?--[a-z_-]+(?:, ?--[a-z_-]+)*"
+
     def options(self, program, *command):
         text = run(self.prefix / "bin" / program, *command, "--help")
-        found = set(re.findall(r"^  (?:-\w, ?)?(--[a-z_-]+)", text, re.M))
+        found = self.long_names(re.findall(rf"^  ({self.NAMES})", text, re.M))
         self.assertIn("--help", found)
         return found
+
+    @staticmethod
+    def long_names(options):
+        return {name for option in options for name in re.findall(r"--[a-z_-]+", option)}
 
     def complete(self, *words):
         script = self.prefix / "share/bash-completion/completions" / words[0]
@@ -244,7 +251,7 @@ class Pages(Installed):
             for command in commands:
                 section = re.search(rf"^\.SS {program} {command}\n(.*?)(?=^\.S[SH])", page, re.M | re.S).group(1)
                 options = self.options(program, command) | {word for word in [command] if word.startswith("--")}
-                self.assertEqual(set(re.findall(r"^\.B .*?(--[a-z_-]+)", section, re.M)), options)
+                self.assertEqual(self.long_names(re.findall(rf"^\.B ({self.NAMES})", section, re.M)), options)
                 self.assertEqual(set(self.complete(program, command, "--")), options)
 
     def test_complete_words(self):

@@ -74,7 +74,7 @@ inline void pack_int8(std::int8_t* to, const float* from, int n, float scale) no
 inline void unpack_int8(float* to, const std::int8_t* from, int n, float scale) noexcept {
 #pragma omp simd
     for (int i = 0; i < n; ++i) {
-        const int code = from[i];
+        const std::int8_t code = from[i];
         auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(code) * scale);
         bits = code == infinite ? 0x7f800000 : bits;
         bits = code == -infinite ? 0xff800000 : bits;
@@ -94,7 +94,7 @@ inline void pack_block(std::byte* to, const float* from, int n, wire_type as) no
     std::array<std::uint16_t, wire_block> halves;
     if (as == wire_type::bfloat16) pack_bfloat16(halves.data(), from, n);
     else narrow<V>(reinterpret_cast<float16*>(halves.data()), from, n);
-    std::memcpy(to, halves.data(), static_cast<std::size_t>(2 * n));
+    std::memcpy(to, halves.data(), 2 * static_cast<std::size_t>(n));
 }
 
 template <vectors V>
@@ -105,7 +105,7 @@ inline void unpack_block(float* to, const std::byte* from, int n, wire_type as) 
         return unpack_int8(to, reinterpret_cast<const std::int8_t*>(from + sizeof scale), n, scale);
     }
     std::array<std::uint16_t, wire_block> halves;
-    std::memcpy(halves.data(), from, static_cast<std::size_t>(2 * n));
+    std::memcpy(halves.data(), from, 2 * static_cast<std::size_t>(n));
     if (as == wire_type::bfloat16) unpack_bfloat16(to, halves.data(), n);
     else widen<V>(to, reinterpret_cast<const float16*>(halves.data()), n);
 }

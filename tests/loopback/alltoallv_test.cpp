@@ -97,7 +97,7 @@ std::vector<std::string> messages(const std::function<void(communicator&)>& call
 }
 
 TEST(alltoallv, refuses_what_is_wrong_in_itself) {
-    const auto with = [](std::vector<std::int64_t> counts, std::int64_t most) {
+    const auto with = [](const std::vector<std::int64_t>& counts, std::int64_t most) {
         return messages([=](communicator& comm) {
             std::vector<std::int64_t> got(6);
             std::vector<int> send(20), recv(20);

@@ -206,7 +206,7 @@ TEST_P(conformance, shapes_and_counts) {
 }
 
 TEST_P(conformance, types_and_operations) {
-    const auto types = static_cast<std::size_t>(share_sanitized("element types", 15, 5));
+    const auto types = static_cast<std::size_t>(share_sanitized("element types", 15, 3));
     for (int ranks : GetParam().sizes) {
         for (const setting& s : typical(ranks)) {
             std::vector<call> calls;

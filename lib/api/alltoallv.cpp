@@ -1,11 +1,11 @@
 // alltoallv, gatherv and scatterv: blocks whose lengths each rank knows of its own alone. To or from a root they go as
 // long ones do.
 //
-//   short blocks    [length|data......|length|data..    |...]    one alltoall of blocks that hold the longest:
-//   start-ups
-//                                                                are what counts, and the plan saves them
+//   short blocks    [length|data......|length|data..    |...]    one alltoall of blocks that hold the longest
 //   long blocks     [length|length|...]                          an alltoall of lengths, then each block straight to
 //                   [data......|data..|...]                      its rank, as long as it is
+//
+// Of short ones start-ups are what counts, and the plan saves them.
 
 #include <algorithm>
 #include <cstring>

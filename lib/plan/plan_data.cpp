@@ -7,6 +7,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/find_name.hpp"
 #include "plan/level_names.hpp"
 
 namespace terrace::detail {
@@ -15,13 +16,6 @@ namespace {
 
 constexpr std::array<std::string_view, 3> mode_names{"scatter", "root", "replicate"};
 constexpr std::array<std::string_view, 4> provider_names_in_order{"messages", "shared_memory", "nccl", "mpi"};
-
-template <class Enum, std::size_t N>
-std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view text) noexcept {
-    const auto found = std::find(names.begin(), names.end(), text);
-    if (found == names.end()) return {};
-    return static_cast<Enum>(found - names.begin());
-}
 
 }  // namespace
 

@@ -1,10 +1,11 @@
 #include "topology/model.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include "base/find_name.hpp"
 
 namespace terrace::detail {
 
@@ -17,9 +18,7 @@ constexpr std::array<std::string_view, 4> unit_table{"gpus", "cores", "numa", "p
 std::string_view to_string(rank_unit u) noexcept { return unit_table[static_cast<std::size_t>(u)]; }
 
 std::optional<rank_unit> parse_rank_unit(std::string_view text) noexcept {
-    const auto found = std::find(unit_table.begin(), unit_table.end(), text);
-    if (found == unit_table.end()) return {};
-    return static_cast<rank_unit>(found - unit_table.begin());
+    return find_name<rank_unit>(unit_table, text);
 }
 
 std::string rank_unit_names() { return fmt::format("{}", fmt::join(unit_table, ", ")); }

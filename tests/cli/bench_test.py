@@ -49,7 +49,8 @@ class Bench(Scratch):
         return self.bench(plan="bad.yaml", status=2), done.stderr
 
     def test_runs_over_ucx_without_rows_of_mpi(self):
-        info = json.loads(subprocess.run([TERRACE, "info", "--json"], text=True, capture_output=True, check=True).stdout)
+        said = subprocess.run([TERRACE, "info", "--json"], text=True, capture_output=True, check=True)
+        info = json.loads(said.stdout)
         there = {b["name"]: b["available"] for b in info["backends"]}
         if not there["ucx"] or not there["pmix"] or "openmpi" not in MPIRUN[0]:
             self.skipTest("no UCX, or no launcher with PMIx")
@@ -90,8 +91,8 @@ class Bench(Scratch):
                    "levels: [{name: node, size: 4, fabric: shm, bandwidth: 10 MB/s, latency: 0.5 us}]\n")
         subprocess.run([TERRACE, "plan", "node.yaml", "-o", "node.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
-        text = self.bench("--plan", "node.plan.yaml", "--collective", "all", "-b", "1M", "-e", "1M", "-n", "2", "-w", "1",
-                          "--algorithms", "hierarchical", "--json", "out.json", plan=None)
+        text = self.bench("--plan", "node.plan.yaml", "--collective", "all", "-b", "1M", "-e", "1M", "-n", "2",
+                          "-w", "1", "--algorithms", "hierarchical", "--json", "out.json", plan=None)
         vectors = {"allreduce": 3 / 2, "reduce_scatter": 3 / 4, "allgather": 3 / 4, "broadcast": 1, "reduce": 1,
                    **dict.fromkeys(EXCHANGES, 3 / 4)}
         for row in json.loads(self.read("out.json"))["results"]:
@@ -214,7 +215,8 @@ class Bench(Scratch):
         self.assertRegex(self.bench(*links, "cluster.yaml", plan=None, status=2),
                          "^terrace-bench: cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
         (self.directory / "six.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3", 1))
-        self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2), "^terrace-bench: six.yaml: 6 ranks, but 4 run; ")
+        self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2),
+                         "^terrace-bench: six.yaml: 6 ranks, but 4 run; ")
         (self.directory / "bad.yaml").write_text(self.CLUSTER.replace("shm", "shn"))
         self.assertRegex(self.bench(*links, "bad.yaml", plan=None, status=2), "^terrace-bench: bad.yaml:4:[0-9]+: ")
         self.assertIn("cannot be written", self.bench(*links, "cluster.yaml", "-o", "no/x", plan=None, status=2))
@@ -227,7 +229,8 @@ class Bench(Scratch):
                                   env=dict(os.environ, SLURM_STEP_NUM_TASKS="2", SLURM_PROCID=rank))
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             said.append(done.stderr)
-        self.assertRegex(said[0], r"^terrace-bench: the launcher started 2 processes, but .* finds 1: each runs alone\.")
+        self.assertRegex(said[0],
+                         r"^terrace-bench: the launcher started 2 processes, but .* finds 1: each runs alone\.")
         self.assertEqual(said[1], "")
 
     def test_usage(self):
@@ -237,7 +240,8 @@ class Bench(Scratch):
         self.assertEqual(message.count("terrace-bench: --collective: scan is none of"), 1)  # not once per rank
         self.bench("--collective", "All-Reduce", "-b", "8", "-e", "8", "-n", "1", "--algorithms", "hierarchical")
         self.assertIn("--root 4: there are 4 ranks", self.bench("-r", "4", "--collective", "reduce", status=2))
-        self.assertRegex(self.bench("--lnks", status=2), "^terrace-bench: there is no option --lnks; did you mean --links")
+        self.assertRegex(self.bench("--lnks", status=2),
+                         "^terrace-bench: there is no option --lnks; did you mean --links")
         with open("/dev/full", "w") as full:
             done = subprocess.run([BENCH, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, done.stderr),

@@ -18,15 +18,11 @@ namespace terrace::detail::test {
 
 namespace {
 
+// Rounded on the outermost links alone.
 std::vector<stage> stages_of(const hierarchy& machine, wire_type outermost) {
-    std::vector<stage> stages;
-    for (int l = 0; l < machine.depth(); ++l)
-        stages.push_back({.levels = {l},
-                          .group = machine.shape.uniform_size(l).value_or(0),
-                          .how = mode::scatter,
-                          .algorithm = "direct",
-                          .wire = l + 1 == machine.depth() ? outermost : wire_type::exact});
-    return stages;
+    std::vector<wire_type> wires(static_cast<std::size_t>(machine.depth()), wire_type::exact);
+    wires.back() = outermost;
+    return direct_stages(machine, wires);
 }
 
 options rounding() {

@@ -192,6 +192,17 @@ stage run_by(stage s, std::string_view by) {
     return s;
 }
 
+std::vector<stage> direct_stages(const hierarchy& machine, const std::vector<wire_type>& wires) {
+    std::vector<stage> stages;
+    for (int l = 0; l < machine.depth(); ++l)
+        stages.push_back({.levels = {l},
+                          .group = machine.shape.uniform_size(l).value_or(0),
+                          .how = mode::scatter,
+                          .algorithm = "direct",
+                          .wire = wires[at(l)]});
+    return stages;
+}
+
 std::vector<std::vector<stage>> stagings(const hierarchy& machine) {
     std::vector<std::vector<stage>> all;
     std::vector<stage> so_far;

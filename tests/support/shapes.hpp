@@ -44,6 +44,9 @@ std::string text(const tree& shape);
 /// Returns the stage, run by an algorithm, as "ring", or by a provider's own collective, as "shared_memory".
 stage run_by(stage s, std::string_view by);
 
+/// Returns a stage for each level, in mode scatter by algorithm direct, with these wire types.
+std::vector<stage> direct_stages(const hierarchy& machine, const std::vector<wire_type>& wires);
+
 /// Every way to cover the levels by stages (each kept, merged with its neighbours, or split), without modes and
 /// algorithms.
 std::vector<std::vector<stage>> stagings(const hierarchy& machine);

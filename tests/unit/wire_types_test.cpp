@@ -69,17 +69,6 @@ program_of_all rounded_program(const hierarchy& machine, const std::vector<stage
     return made;
 }
 
-std::vector<stage> direct_stages(const hierarchy& machine, const std::vector<wire_type>& wires) {
-    std::vector<stage> stages;
-    for (int l = 0; l < machine.depth(); ++l)
-        stages.push_back({.levels = {l},
-                          .group = machine.shape.uniform_size(l).value_or(0),
-                          .how = mode::scatter,
-                          .algorithm = "direct",
-                          .wire = wires[at(l)]});
-    return stages;
-}
-
 std::int64_t count_of(const schedule& s, action what) {
     return std::count_if(s.instrs.begin(), s.instrs.end(), [&](const instr& i) { return i.what == what; });
 }

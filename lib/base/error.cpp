@@ -1,6 +1,10 @@
 #include <terrace/error.hpp>
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace terrace {
 
@@ -10,10 +14,32 @@ std::string located(const std::string& file, int line, int column, const std::st
     return line > 0 ? fmt::format("{}:{}:{}: {}", file, line, column, message) : fmt::format("{}: {}", file, message);
 }
 
+std::string_view words_for(failure how) {
+    switch (how) {
+        case failure::died: return "has died";
+        case failure::stopped: return "is stopped";
+        case failure::unreachable: break;
+    }
+    return "cannot be reached";
+}
+
+std::string described(const std::vector<failed_rank>& failed, const std::vector<std::string>& waits) {
+    constexpr std::size_t most = 3;
+    std::vector<std::string> texts;
+    for (const failed_rank& f : failed)
+        texts.push_back(fmt::format("rank {} on {} {} ({})", f.rank, f.host, words_for(f.how), f.noticed));
+    for (std::size_t i = 0; i < std::min(most, waits.size()); ++i) texts.push_back(waits[i]);
+    if (waits.size() > most) texts.push_back(fmt::format("and {} more", waits.size() - most));
+    return fmt::format("{}. End the job, or go on without them by shrink()", fmt::join(texts, "; "));
+}
+
 }  // namespace
 
 input_error::input_error(std::string file, int line, int column, const std::string& message)
     : error(located(file, line, column, message)), file_(std::move(file)), line_(line), column_(column) {}
+
+rank_failed_error::rank_failed_error(std::vector<failed_rank> failed, std::vector<std::string> waits)
+    : error(described(failed, waits)), failed_(std::move(failed)), waits_(std::move(waits)) {}
 
 transport_error::transport_error(std::string library, std::string call, int code, const std::string& message)
     : error(fmt::format("{}: {} failed with code {}: {}", library, call, code, message)),

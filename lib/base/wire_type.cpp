@@ -10,7 +10,7 @@ namespace terrace::detail {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> names{"exact", "bfloat16", "float16", "int8"};
+constexpr std::array<std::string_view, 5> names{"exact", "bfloat16", "float16", "int8", "auto"};
 
 }  // namespace
 

@@ -183,6 +183,28 @@ void encode(void* to, const void* from, std::int64_t count, element_type type, w
     });
 }
 
+void add_rounding_errors(void* errors, const void* from, const void* encoded, range some, double weight,
+                         element_type type, wire_type as) noexcept {
+    with_type(type, [&]<class T>(std::type_identity<T>) {
+        if constexpr (is_real(element_type_of<T>)) {
+            using wide = accumulator_t<T>;
+            T* sum = static_cast<T*>(errors);
+            const T* given = static_cast<const T*>(from);
+            std::array<float, wire_block> carried;
+            for (std::int64_t begin = some.begin / wire_block * wire_block; begin < some.end; begin += wire_block) {
+                const std::byte* block = static_cast<const std::byte*>(encoded) + wire_bytes(as, begin);
+                const std::int64_t end = std::min(some.end, begin + wire_block);
+                unpack_block<vectors::plain>(carried.data(), block, static_cast<int>(end - begin), as);
+                for (std::int64_t i = std::max(some.begin, begin); i < end; ++i) {
+                    const wide lost = static_cast<wide>(given[i]) - static_cast<wide>(carried[at(i - begin)]);
+                    if (std::isfinite(lost))
+                        sum[i] = static_cast<T>(static_cast<wide>(sum[i]) + static_cast<wide>(weight) * lost);
+                }
+            }
+        }
+    });
+}
+
 void decode(void* to, const void* from, std::int64_t count, element_type type, wire_type as, vectors v) noexcept {
     with_type(type, [&]<class T>(std::type_identity<T>) {
         if constexpr (is_real(element_type_of<T>))

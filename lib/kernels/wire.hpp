@@ -4,6 +4,7 @@
 
 #include <terrace/types.hpp>
 
+#include "base/range.hpp"
 #include "base/wire_type.hpp"
 #include "kernels/reduce.hpp"
 
@@ -25,5 +26,11 @@ void encode(void* to, const void* from, std::int64_t count, element_type type, w
 /// nothing.
 void decode(void* to, const void* from, std::int64_t count, element_type type, wire_type as,
             vectors v = widest_vectors()) noexcept;
+
+/// Adds to `errors` what encode rounded away of some elements: `weight` times each element of `from`, minus what decode
+/// makes of it. Where either is not finite it adds nothing.
+/// @param errors elements of the same type, at the same places   @param encoded what encode wrote of all elements
+void add_rounding_errors(void* errors, const void* from, const void* encoded, range some, double weight,
+                         element_type type, wire_type as) noexcept;
 
 }  // namespace terrace::detail

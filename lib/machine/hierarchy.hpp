@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "base/range.hpp"
+#include "base/wire.hpp"
 #include "base/wire_type.hpp"
 #include "machine/nics.hpp"
 
@@ -91,10 +93,11 @@ private:
     int ranks_ = 0;
 };
 
-/// What ranks compute with.
+/// What ranks compute with, and how their messages leave.
 struct processors {
     double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
     int cores = 0;         ///< that all ranks of the machine run on, as emulated nodes do; 0: not known, enough
+    std::int64_t segment = wire_segment;  ///< [bytes] the transport cuts longer messages into pieces of at most this
 
     friend bool operator==(const processors&, const processors&) = default;
 };

@@ -373,6 +373,10 @@ processors read_processors(const document& map) {
     processors p;
     if (map.has(reduction.key)) p.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
     if (map.has("cores")) p.cores = static_cast<int>(map.at("cores").integer(1, max_ranks));
+    if (map.has("segment")) {
+        p.segment = map.at("segment").bytes();
+        if (p.segment < 1) map.at("segment").fail("a message is cut into pieces of at least 1 byte");
+    }
     return p;
 }
 
@@ -457,6 +461,8 @@ std::string write_hierarchy(const hierarchy& h, int indent) {
     if (h.processors.reduction > 0)
         text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(h.processors.reduction));
     if (h.processors.cores > 0) text += fmt::format("{:{}}cores: {}\n", "", indent, h.processors.cores);
+    if (h.processors.segment != processors{}.segment)
+        text += fmt::format("{:{}}segment: {}\n", "", indent, format_bytes(h.processors.segment));
     if (!uniform) text += fmt::format("{:{}}tree: {}\n", "", indent, write_domain(h.shape, h.depth() - 1, 0));
     return text;
 }

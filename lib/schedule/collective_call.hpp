@@ -19,8 +19,6 @@ struct collective_call {
     /// Of collectives with blocks: by rank, in the caller's buffer of all blocks. In alltoall block r of the send
     /// buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
     std::vector<range> blocks = {};
-    /// Of alltoall with blocks of any lengths: by rank, in the receive buffer, while `blocks` are in the send buffer.
-    std::vector<range> received = {};
     /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).
     /// Empty: any order will do.
     std::vector<int> tree = {};

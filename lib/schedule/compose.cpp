@@ -45,7 +45,7 @@ public:
         const stage& s = asked.stages[at(number_)];
         made_.how = s.how;
         made_.by = find_algorithm(s);
-        made_.wire = s.wire;
+        made_.wire = instructed(s.wire);
         made_.number = number_;
         made_.route = route;
         if (const std::string fault = fault_of(s); !fault.empty()) fail(fault);

@@ -55,8 +55,6 @@ private:
         return call_.what != collective::scatter || b.from == call_.root;
     }
     std::int64_t count_of(const block& b) const {
-        if (b.to == rank_) return due_from(b.from).part.count();
-        if (b.from == rank_) return given_for(b.to).part.count();
         return call_.blocks[at(call_.what == collective::gather ? b.from : b.to)].count();
     }
     // A rank's own block is all that it has of the buffer of all.
@@ -66,7 +64,7 @@ private:
     }
     operand due_from(int from) const {
         if (call_.what == collective::scatter) return {buffer::recv, {0, call_.blocks[at(rank_)].count()}};
-        return {buffer::recv, (call_.received.empty() ? call_.blocks : call_.received)[at(from)]};
+        return {buffer::recv, call_.blocks[at(from)]};
     }
 
     void run_stage(const composed_stage& s) {

@@ -230,6 +230,8 @@ std::string describe_text(const topology& t) {
     if (h.processors.reduction > 0)
         text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.processors.reduction));
     if (h.processors.cores > 0) text += fmt::format("\ncores: {}, which all ranks share\n", h.processors.cores);
+    if (h.processors.segment != processors{}.segment)
+        text += fmt::format("\nsegment: {}, of longer messages\n", format_bytes(h.processors.segment));
     if (t.node) text += rank_table(*t.node, "ranks of a node");
     for (std::size_t type = 0; type < t.types.size(); ++type) {
         const auto nodes = std::count(t.type_of_node.begin(), t.type_of_node.end(), static_cast<int>(type));
@@ -241,6 +243,7 @@ std::string describe_text(const topology& t) {
     for (const level& l : h.levels)
         if (!l.names.empty()) text += fmt::format("\n{}: {}\n", l.name, fold_hosts(l.names));
     if (!h.hosts.empty()) text += fmt::format("\nhosts: {}\n", fold_hosts(h.hosts));
+    for (const std::string& warning : t.warnings) text += fmt::format("\nwarning: {}\n", warning);
     for (const std::string& note : t.notes) text += fmt::format("\nnote: {}\n", note);
     return text;
 }
@@ -262,9 +265,11 @@ std::string describe_json(const topology& t) {
                 {"nodes", h.node_sizes()},
                 {"reduction_bytes_per_s", h.processors.reduction > 0 ? json(h.processors.reduction) : json(nullptr)},
                 {"cores", h.processors.cores > 0 ? json(h.processors.cores) : json(nullptr)},
+                {"segment_bytes", h.processors.segment},
                 {"hosts", h.hosts},
                 {"levels", std::move(levels)},
                 {"shape", h.shape.children()},
+                {"warnings", t.warnings},
                 {"notes", t.notes}};
     all["children"] = std::move(machine["children"]);
     return all.dump(2, ' ', false, json::error_handler_t::replace) + "\n";

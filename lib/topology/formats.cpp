@@ -16,7 +16,9 @@
 #include "topology/nodes.hpp"
 
 // The table, in the order in which formats are tried. formats/NAME.cpp defines a row by a function NAME_format().
-#define TERRACE_TOPOLOGY_FORMATS(row) row(hwloc) row(nccl) row(synthetic) row(slurm) row(slurm_yaml) row(cluster)
+#define TERRACE_TOPOLOGY_FORMATS(row)                                                                               \
+    row(hwloc) row(nccl) row(nvidia_smi) row(synthetic) row(ibnetdiscover) row(ibnetdiscover_ports) row(iblinkinfo) \
+        row(slurm) row(slurm_yaml) row(aws) row(kubernetes) row(cluster)
 
 namespace terrace::detail {
 
@@ -130,8 +132,14 @@ switch_network read_network(const topology_format& format, const std::string& so
 
 topology read_machine(const topology_format& format, const std::string& source, std::optional<rank_unit> ranks,
                       const read_options& options) {
+    if (options.gpus && !format.describes_node())
+        throw usage_error(
+            fmt::format("{}: --gpu-fabric is for the description of one node; a cluster file says nvlink: RATE in its "
+                        "node",
+                        source));
     if (format.describes_network()) {
         network_levels levels = levels_of(read_network(format, source, options), {}, options.hosts);
+        levels.machine.nics = {};  // of which one rank would use but one
         levels.notes.push_back(
             "every node is one rank, as the file does not describe the inside of nodes; for ranks per node give a "
             "node's file, and this one with --network");
@@ -139,7 +147,13 @@ topology read_machine(const topology_format& format, const std::string& source, 
     }
     if (!format.describes_node()) return std::get<topology_format::of_machine>(format.read)(source, options);
     const std::string name = format.line.empty() ? name_of_source(source) : std::string(format.name);
-    return single_node(name, place_ranks(options.read_node(format, source), ranks, source));
+    hardware parts = options.read_node(format, source);
+    if (options.gpus) {
+        if (!parts.wires.empty() && parts.wires_assumed.empty())
+            throw usage_error(fmt::format("{} has the links between its GPUs; leave --gpu-fabric out", source));
+        link_gpus(parts, *options.gpus);
+    }
+    return single_node(name, place_ranks(std::move(parts), ranks, source));
 }
 
 std::string name_of_source(const std::string& source) { return std::filesystem::path(source).stem().string(); }

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "topology/gpu_links.hpp"
 #include "topology/hardware.hpp"
 #include "topology/model.hpp"
 #include "topology/network.hpp"
@@ -26,10 +27,11 @@ std::optional<link_unit> parse_link_unit(std::string_view text) noexcept;
 
 /// Settings that the reader of a whole machine or of a network may need besides the source.
 struct read_options {
-    node_reader read_node;                ///< reads the descriptions of nodes that a cluster file names
+    node_reader read_node = {};           ///< reads the descriptions of nodes that a cluster file names
     std::vector<std::string> hosts = {};  ///< the nodes of the job; empty: all
     std::optional<link_unit> unit = {};
-    std::string network_name = {};  ///< which of the networks in one file; empty: the file's default
+    std::optional<gpu_fabric> gpus = {};  ///< what links the GPUs of a node, where its file does not say
+    std::string network_name = {};        ///< which of the networks in one file; empty: the file's default
 };
 
 /// The beginning of a source, by which formats recognise it.

@@ -15,7 +15,7 @@ value part_json(const part& p) {
     value children = value::array();
     for (const part& c : p.children) children.push_back(part_json(c));
     return value::array(
-        {static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma, std::move(children)});
+        {static_cast<int>(p.what), p.name, p.order, p.link, p.rate, p.infiniband, p.rdma, p.pci, std::move(children)});
 }
 
 part part_from(const value& j) {
@@ -27,8 +27,9 @@ part part_from(const value& j) {
     p.rate = j.at(4).get<double>();
     p.infiniband = j.at(5).get<bool>();
     p.rdma = j.at(6).get<bool>();
-    p.children.reserve(j.at(7).size());
-    for (const value& c : j.at(7)) p.children.push_back(part_from(c));
+    p.pci = j.at(7).get<std::uint32_t>();
+    p.children.reserve(j.at(8).size());
+    for (const value& c : j.at(8)) p.children.push_back(part_from(c));
     return p;
 }
 
@@ -44,7 +45,7 @@ std::string write_hardware(const hardware& h) {
     value wires = value::array();
     for (const hardware::wire& w : h.wires) wires.push_back(value::array({w.from, w.to, w.rate}));
     // Names come from files: what is not UTF-8 in them is replaced.
-    return value::array({part_json(h.machine), h.wire_name, std::move(wires)})
+    return value::array({part_json(h.machine), h.wire_name, std::move(wires), h.wires_known, h.wires_assumed})
         .dump(-1, ' ', false, value::error_handler_t::replace);
 }
 
@@ -54,6 +55,8 @@ hardware read_hardware(std::string_view text) {
     h.machine = part_from(all.at(0));
     h.wire_name = all.at(1).get<std::string>();
     for (const value& w : all.at(2)) h.wires.push_back({w.at(0).get<int>(), w.at(1).get<int>(), w.at(2).get<double>()});
+    h.wires_known = all.at(3).get<bool>();
+    h.wires_assumed = all.at(4).get<std::string>();
     return h;
 }
 

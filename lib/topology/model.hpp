@@ -17,7 +17,8 @@ struct topology {
     hierarchy machine;
     std::shared_ptr<const part> node =
         {};  ///< what every node consists of; null where the file does not say, or they differ
-    std::vector<std::string> notes = {};  ///< what a person should know who reads the file
+    std::vector<std::string> notes = {};     ///< what a person should know who reads the file
+    std::vector<std::string> warnings = {};  ///< what the file leaves out and a plan must know
     /// Where nodes differ: the types that the file declares, and by node which it is of.
     struct node_type {
         std::string name;

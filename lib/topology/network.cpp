@@ -37,10 +37,12 @@ public:
         const int top = root(hosts);
         hierarchy h;
         const int height = places_[at(top)].height;
-        std::vector<std::vector<int>> children(at(height)), links(at(height));
+        std::vector<std::vector<int>> children(at(height));
+        std::vector<std::vector<link>> links(at(height));
         fill(top, height - 1, -1, children, links, h.hosts);
         h.shape = tree(std::move(children));
         for (int l = 0; l < height; ++l) h.levels.push_back(level_at(l, h.shape, links[at(l)], nodes, h.levels));
+        add_ports(h);
         std::vector<std::string> notes = net_.notes;
         for (std::size_t l = 1; l < h.levels.size(); ++l) note_slow_level(h.levels[l - 1], h.levels[l], notes);
         return {without_idle_levels(h), std::move(notes)};
@@ -51,6 +53,12 @@ private:
         std::vector<int> below;
         int above = -1;  // -1: none
         int height = 0;  // of switches that nodes hang on: 1
+    };
+
+    // Of one child into its level.
+    struct link {
+        int into;      // the switch
+        double given;  // what the file says of this one [B/s]; 0: nothing
     };
 
     const network_switch& of(int i) const { return net_.switches[at(i)]; }
@@ -137,14 +145,18 @@ private:
 
     // Adds what is below switch i, which stands for a domain of level l. A leaf switch higher up gets levels of its
     // own, whose links are its own one upwards, to switch `up`.
-    void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<int>>& links,
+    void fill(int i, int l, int up, std::vector<std::vector<int>>& children, std::vector<std::vector<link>>& links,
               std::vector<std::string>& nodes) const {
         const network_switch& s = of(i);
         const place& p = places_[at(i)];
         const bool stands_in = p.height <= l;
         const std::size_t joined = stands_in ? 1 : l == 0 ? s.nodes.size() : p.below.size();
         children[at(l)].push_back(static_cast<int>(joined));
-        links[at(l)].insert(links[at(l)].end(), joined, stands_in ? up : i);
+        for (std::size_t c = 0; c < joined; ++c) {
+            const bool known = l > 0 || !s.node_links.empty();
+            const double given = stands_in ? s.link_up : !known ? 0 : l == 0 ? s.node_links[c] : of(p.below[c]).link_up;
+            links[at(l)].push_back({stands_in ? up : i, given});
+        }
         if (stands_in) return fill(i, l - 1, up, children, links, nodes);
         if (l == 0) nodes.insert(nodes.end(), s.nodes.begin(), s.nodes.end());
         for (const int b : p.below) fill(b, l - 1, i, children, links, nodes);
@@ -156,7 +168,7 @@ private:
     }
 
     // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
-    level level_at(int l, const tree& shape, const std::vector<int>& links, const std::optional<uplink>& nodes,
+    level level_at(int l, const tree& shape, const std::vector<link>& links, const std::optional<uplink>& nodes,
                    const std::vector<level>& inner) const {
         level result;
         const fabric medium = nodes ? nodes->medium : fabric::infiniband;
@@ -176,12 +188,32 @@ private:
         // A node has as many links into its leaf switch as it has ports.
         const auto given = [&](double speed) { return l == 0 && nodes ? nodes->with_ports(speed) : speed; };
         std::vector<double> rates;
-        for (const int i : links) {
-            const network_switch& s = of(i);
+        for (const link& child : links) {
+            if (child.given > 0) {
+                rates.push_back(std::min(child.given, fastest_link));
+                continue;
+            }
+            const network_switch& s = of(child.into);
             rates.push_back(std::min(s.speed ? given(*s.speed) : missing, fastest_link));
             result.bandwidth_assumed |= s.speed ? s.speed_assumed : missing_assumed;
         }
         return normalised(with_rates(std::move(result), std::move(rates)));
+    }
+
+    // Nodes with several ports have them as NICs, if the file has the rates of all.
+    void add_ports(hierarchy& h) const {
+        std::vector<std::vector<double>> rates;
+        bool several = false;
+        for (const std::string& node : h.hosts) {
+            const auto ports = net_.nics.find(node);
+            if (ports == net_.nics.end() || std::ranges::min(ports->second) <= 0) return;
+            several |= ports->second.size() > 1;
+            rates.push_back(ports->second);
+        }
+        if (!several) return;
+        h.nics = shared_nics(rates, std::vector<int>(h.hosts.size(), 1));
+        h.nics.rails = net_.rails;
+        h.nics.spine = net_.rails ? net_.spine : 0;
     }
 
     // A switch whose link upwards carries less than one link below it is more often a mistake than a network.

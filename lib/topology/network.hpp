@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/hosts.hpp"
@@ -26,6 +27,8 @@ struct network_switch {
     std::vector<std::string> switches = {};  ///< below it, by name
     std::optional<double> speed = {};        ///< of one link from it downwards, per direction [B/s]
     bool speed_assumed = false;
+    std::vector<double> node_links = {};  ///< of each of `nodes`, all its links together [B/s]; 0, or empty: not known
+    double link_up = 0;                   ///< all links upwards together, per direction [B/s]; 0: not known
 };
 
 /// What is above nodes, as a reader found it: switches that are to be trees.
@@ -34,6 +37,9 @@ struct switch_network {
     std::vector<network_switch> switches = {};
     std::vector<std::string> levels = {"leaf", "spine", "core"};  ///< names, innermost first; more levels are numbered
     std::vector<std::string> notes = {};
+    std::unordered_map<std::string, std::vector<double>> nics = {};  ///< by node, its ports here; 0: not known [B/s]
+    bool rails = false;                                              ///< port i of all nodes is on a switch of its own
+    double spine = 0;              ///< with rails, the links of one rail's switch upwards together [B/s]; 0: not known
     std::string slow_advice = {};  ///< what to do if links seem slower than those below them
 
     [[noreturn]] void fail(text_position where, const std::string& message) const;

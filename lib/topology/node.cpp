@@ -15,6 +15,7 @@
 
 #include "base/index.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "topology/gpu_links.hpp"
 
 namespace terrace::detail {
 
@@ -163,7 +164,10 @@ int count_groups(const grouping& g) {
 class level_finder {
 public:
     level_finder(const part_list& parts, const hardware& h, std::vector<int> ranks)
-        : parts_(parts), ranks_(std::move(ranks)), wire_rate_(ranks_.size(), 0) {
+        : parts_(parts),
+          ranks_(std::move(ranks)),
+          wire_rate_(ranks_.size(), 0),
+          wires_assumed_(!h.wires_assumed.empty()) {
         const bool gpus = parts_[ranks_.front()].what == kind::gpu;
         const fabric inside = gpus ? fabric::pcie : fabric::shm;
         if (gpus) {
@@ -265,7 +269,7 @@ private:
         std::map<int, int> children;  // of each domain
         for (const auto& [first, child] : child_place) ++children[joined[at(first)]];
         double slowest = std::numeric_limits<double>::infinity();
-        bool assumed = false;
+        bool assumed = c.medium == fabric::nvlink && wires_assumed_;
         for (const auto& [first, child] : child_place) {
             const int domain = joined[at(first)];
             if (children[domain] == 1 && child_place.size() > place.size()) continue;  // joins nothing
@@ -324,6 +328,7 @@ private:
     const part_list& parts_;
     std::vector<int> ranks_;         // their parts
     std::vector<double> wire_rate_;  // of all wires of a rank [B/s]
+    bool wires_assumed_;
     std::vector<criterion> criteria_;
 };
 
@@ -376,6 +381,7 @@ double port_rate(double link) {
 
 node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::string& file) {
     node result{{}, std::move(parts)};
+    assume_gpu_links(result.parts);
     const part_list all(result.parts.machine);
     std::vector<int> gpus = parts_of_kind(all, kind::gpu);
     const rank_unit chosen = unit.value_or(gpus.empty() ? rank_unit::cores : rank_unit::gpus);

@@ -12,17 +12,16 @@
 
 #include "base/index.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "topology/gpu_links.hpp"
 #include "topology/side_by_side.hpp"
 
 namespace terrace::detail {
 
 topology single_node(std::string name, node n) {
     topology t{std::move(name), std::move(n.levels), nullptr, {}};
-    if (n.parts.wires.empty() && count_gpus(n.parts.machine) > 1)
-        t.notes.push_back(
-            "nothing says whether the GPUs are linked directly (NVLink, xGMI); if they are, capture the "
-            "node with an lstopo that knows the GPU's driver, or add nvlink: RATE to the cluster file's "
-            "node");
+    gpu_link_remarks remarks = remarks_on_gpu_links(n.parts);
+    if (!remarks.note.empty()) t.notes.push_back(std::move(remarks.note));
+    if (!remarks.warning.empty()) t.warnings.push_back(std::move(remarks.warning));
     t.node = std::make_shared<const part>(std::move(n.parts.machine));
     return t;
 }
@@ -59,6 +58,7 @@ topology with_nodes(const hierarchy& above, std::vector<topology> types, std::ve
     for (topology& t : types) {
         if (types.size() == 1) break;
         for (std::string& note : t.notes) whole.notes.push_back(fmt::format("{}: {}", t.name, note));
+        for (std::string& text : t.warnings) whole.warnings.push_back(fmt::format("{}: {}", t.name, text));
         whole.types.push_back({std::move(t.name), std::move(t.node)});
     }
     if (!whole.types.empty()) whole.type_of_node = std::move(type_of_node);

@@ -52,11 +52,11 @@ std::optional<rank_unit> read_unit(const document& map) {
     return unit;
 }
 
-// Adds what the reader of the file could not know: switches connect all GPUs at this rate.
+// Adds what the reader of the file could not know: switches connect all GPUs at this rate, or nothing does.
 void add_nvlink(hardware& h, const document& rate) {
-    if (!h.wires.empty()) rate.fail("the node's file has the links between its GPUs; leave this out");
-    const double all_links = read_bandwidth(rate);
-    for (int g = 0, gpus = count_gpus(h.machine); g < gpus; ++g) h.wires.push_back({g, -1, all_links});
+    if (!h.wires.empty() && h.wires_assumed.empty())
+        rate.fail("the node's file has the links between its GPUs; leave this out");
+    link_gpus(h, rate.text() == "none" ? gpu_fabric{"none"} : gpu_fabric{"nvlink", read_bandwidth(rate)});
 }
 
 topology read_node(const document& map, const std::filesystem::path& directory, const node_reader& read) {
@@ -226,7 +226,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
-        for (const char* key : {"reduction", "cores"})
+        for (const char* key : {"reduction", "cores", "segment"})
             if (map.has(key))
                 map.at(key).fail("a node alone, which the node's file describes, has no levels to stand beside");
         if (map.has("tree"))
@@ -249,7 +249,7 @@ topology read_cluster(const std::filesystem::path& file, const node_reader& read
     check_version(map);
     if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
-                    "reduction", "cores"});
+                    "reduction", "cores", "segment"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;

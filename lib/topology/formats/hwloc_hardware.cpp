@@ -108,7 +108,10 @@ private:
             gpu.what = part::kind::gpu;
             gpu.name = known->name;
             gpu.order = known->number.value_or(0);
-            if (is_pci(o)) gpu.link = pcie_rate(o->attr->pcidev);
+            if (is_pci(o)) {
+                gpu.link = pcie_rate(o->attr->pcidev);
+                gpu.pci = std::uint32_t{o->attr->pcidev.vendor_id} << 16 | o->attr->pcidev.device_id;
+            }
             return one(std::move(gpu));
         }
         if (auto nic = nic_of(o)) return one(std::move(*nic));

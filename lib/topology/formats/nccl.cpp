@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -157,16 +158,27 @@ private:
         return std::move(p.children);
     }
 
+    // "0x20b0"; 0 where it is missing.
+    static std::uint32_t hexadecimal(const pugi::xml_node& e, const char* attribute) {
+        std::string_view text = e.attribute(attribute).value();
+        if (text.starts_with("0x")) text.remove_prefix(2);
+        std::uint16_t number = 0;
+        std::from_chars(text.data(), text.data() + text.size(), number, 16);
+        return number;
+    }
+
     std::vector<part> gpu(const pugi::xml_node& e, const std::string& bus) {
         part p;
         p.what = part::kind::gpu;
         p.name = bus;
         p.link = link_of(e);
+        p.pci = hexadecimal(e, "vendor") << 16 | hexadecimal(e, "device");
         gpu_entry entry{lower(bus), {}, nullptr};
         const auto inner = elements(e, {"gpu"});
         if (inner.size() > 1) file_.fail(inner[1], "a second <gpu> in one <pci>");
         for (const pugi::xml_node& g : inner) {
             constexpr int not_in_the_job = -1;
+            wires_known_ = true;  // NCCL itself wrote what it found
             if (g.attribute("dev")) entry.device = number(g, "dev", not_in_the_job, 1 << 20);
             if (entry.device == not_in_the_job) entry.device.reset();
             const int sm = g.attribute("sm") ? number(g, "sm", 10, 10'000) : 80;
@@ -257,6 +269,7 @@ private:
         for (std::size_t i = 0; i < gpus_.size(); ++i)
             if (!by_bus.emplace(gpus_[i].bus, static_cast<int>(i)).second)
                 throw input_error(file_.name, 0, 0, fmt::format("two GPUs have busid \"{}\"", gpus_[i].bus));
+        h.wires_known = wires_known_;
         if (xgmi_) h.wire_name = "xgmi";
         for (const link_entry& l : links_) {
             int to = -1;
@@ -275,6 +288,7 @@ private:
     std::vector<std::size_t> order_;
     std::size_t at_ = 0;
     bool xgmi_ = false;
+    bool wires_known_ = false;
 };
 
 }  // namespace

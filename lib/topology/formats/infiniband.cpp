@@ -1,0 +1,284 @@
+#include "topology/formats/infiniband.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/hosts.hpp"
+#include "base/index.hpp"
+#include "base/letters.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+struct lane_speed {
+    std::string_view name;
+    double signalling;  // [Gbit/s]
+    double data;        // [Gbit/s]
+};
+
+// InfiniBand Architecture, volume 2: SDR to QDR have 8b/10b, FDR and EDR 64b/66b; from HDR on names are data rates.
+constexpr std::array lane_speeds{
+    lane_speed{"SDR", 2.5, 2},        lane_speed{"DDR", 5, 4},          lane_speed{"QDR", 10, 8},
+    lane_speed{"FDR10", 10.3125, 10}, lane_speed{"FDR", 14.0625, 13.6}, lane_speed{"EDR", 25.78125, 25},
+    lane_speed{"HDR", 53.125, 50},    lane_speed{"NDR", 106.25, 100},   lane_speed{"XDR", 212.5, 200},
+};
+
+bool is_host_name(const std::string& name) {
+    try {
+        return expand_hosts(name, 2) == std::vector{name};
+    } catch (const usage_error&) {
+        return false;
+    }
+}
+
+// "node01 HCA-1", "node01 mlx5_0": the host and its adapter. Others have their maker's words.
+std::pair<std::string, std::string> host_and_adapter(const std::string& description) {
+    const std::size_t blank = description.find(' ');
+    if (blank == description.npos) return {};
+    const std::string adapter = description.substr(blank + 1);
+    const bool known = std::ranges::any_of(std::array<std::string_view, 6>{"HCA-", "mlx", "ib", "hfi1_", "qib", "bnxt"},
+                                           [&](std::string_view prefix) { return adapter.starts_with(prefix); });
+    if (!known || adapter.find(' ') != adapter.npos || !is_digit(adapter.back())) return {};
+    return {description.substr(0, blank), adapter};
+}
+
+// Switches that merge; the first stands for all.
+class switch_sets {
+public:
+    explicit switch_sets(std::size_t n) : up_(n) { std::iota(up_.begin(), up_.end(), 0); }
+    int find(int i) {
+        while (up_[at(i)] != i) i = up_[at(i)] = up_[at(up_[at(i)])];
+        return i;
+    }
+    void merge(int a, int b) {
+        a = find(a), b = find(b);
+        up_[at(std::max(a, b))] = std::min(a, b);
+    }
+
+private:
+    std::vector<int> up_;
+};
+
+class fabric_tree {
+public:
+    explicit fabric_tree(const infiniband_fabric& f)
+        : f_(f), tier_(f.switches.size(), unknown), sets_(f.switches.size()) {
+        net_.source = f.source;
+        net_.slow_advice = "look for cables that are missing or slow";
+        if (f.switches.empty()) net_.fail({}, "no switch in the file; print the whole fabric");
+        for (std::size_t i = 0; i < f.switches.size(); ++i)
+            if (!number_.emplace(f.switches[i].id, static_cast<int>(i)).second)
+                net_.fail(f.switches[i].where, fmt::format("switch \"{}\" is there twice", f.switches[i].id));
+        find_nodes();
+        find_tiers();
+        for (const host& h : hosts_)
+            for (const nic& n : h.nics) sets_.merge(h.nics.front().leaf, n.leaf);
+    }
+
+    switch_network take() {
+        find_rails();
+        add_leaves();
+        const int top = *std::ranges::max_element(tier_);
+        for (int tier = 1; tier <= std::max(top, 1); ++tier) add_tier(tier);
+        return std::move(net_);
+    }
+
+private:
+    static constexpr int unknown = -1;
+
+    struct nic {
+        std::string adapter;
+        int leaf;
+        double rate;
+    };
+    struct host {
+        std::string name;
+        std::vector<nic> nics;
+    };
+
+    void find_nodes() {
+        std::unordered_map<std::string, std::size_t> known;
+        std::size_t nameless = 0;
+        for (std::size_t s = 0; s < f_.switches.size(); ++s)
+            for (const infiniband_fabric::port& p : f_.switches[s].ports) {
+                if (number_.contains(p.peer)) continue;
+                if (p.description.find("Aggregation Node") != std::string::npos) continue;  // a switch's own, for SHARP
+                auto [name, adapter] = host_and_adapter(p.description);
+                if (name.empty() || !is_host_name(name)) {
+                    nameless += !p.description.empty() && !known.contains(p.peer);
+                    name = p.peer;
+                    if (!is_host_name(name))
+                        net_.fail(f_.switches[s].where,
+                                  fmt::format("\"{}\" is no name of a node", name.substr(0, 255)));
+                }
+                const auto [entry, is_new] = known.emplace(name, hosts_.size());
+                if (is_new) hosts_.push_back({name, {}});
+                hosts_[entry->second].nics.push_back({adapter, static_cast<int>(s), p.rate});
+            }
+        if (hosts_.empty()) net_.fail({}, "no node hangs on a switch; print the whole fabric");
+        if (hosts_.size() > max_hosts) net_.fail({}, fmt::format("more than {} nodes", max_hosts));
+        if (nameless > 0)
+            net_.notes.push_back(
+                fmt::format("adapters whose description has no host, as in \"node01 HCA-1\", are nodes "
+                            "of their own: {}; rdma-ndd sets descriptions",
+                            nameless));
+        for (host& h : hosts_)  // HCA-2 comes before HCA-10
+            std::ranges::stable_sort(h.nics, {}, [](const nic& n) { return std::pair(n.adapter.size(), n.adapter); });
+    }
+
+    // How many hops each switch is away from the nearest one with nodes.
+    void find_tiers() {
+        std::vector<int> found;
+        for (const host& h : hosts_)
+            for (const nic& n : h.nics)
+                if (std::exchange(tier_[at(n.leaf)], 0) == unknown) found.push_back(n.leaf);
+        for (std::size_t i = 0; i < found.size(); ++i)
+            for (const infiniband_fabric::port& p : f_.switches[at(found[i])].ports) {
+                const auto peer = number_.find(p.peer);
+                if (peer == number_.end() || tier_[at(peer->second)] != unknown) continue;
+                tier_[at(peer->second)] = tier_[at(found[i])] + 1;
+                found.push_back(peer->second);
+            }
+    }
+
+    // The switches that all nodes of a group have their i-th adapter on; nothing where that is not one for each i.
+    void find_rails() {
+        const std::size_t count = hosts_.front().nics.size();
+        bool alike = count > 1;
+        bool rails = true;
+        std::map<int, const host*> first;  // by group
+        for (const host& h : hosts_) {
+            net_.nics.emplace(h.name, std::vector<double>{});
+            for (const nic& n : h.nics) net_.nics[h.name].push_back(n.rate);
+            alike &= h.nics.size() == count;
+            const host& other = *first.emplace(sets_.find(h.nics.front().leaf), &h).first->second;
+            for (std::size_t i = 0; alike && i < count; ++i) {
+                rails &= h.nics[i].leaf == other.nics[i].leaf;
+                for (std::size_t j = 0; j < i; ++j) rails &= h.nics[i].leaf != h.nics[j].leaf;
+            }
+        }
+        net_.rails = alike && rails;
+        if (!net_.rails) return;
+        double slowest = 0;
+        for (const auto& [group, h] : first)
+            for (const nic& n : h->nics)
+                if (const double up = links_of(n.leaf, [](int) { return true; }); up > 0)
+                    slowest = slowest > 0 ? std::min(slowest, up) : up;
+        net_.spine = slowest;
+        net_.notes.push_back(fmt::format("rails: each of the {} adapters of a node is on a switch of its own", count));
+    }
+
+    // What a switch's links to those switches carry together [B/s]; 0 where one is not known.
+    template <class Wanted>
+    double links_of(int s, const Wanted& wanted) const {
+        double all = 0;
+        for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
+            const auto peer = number_.find(p.peer);
+            if (peer == number_.end() || peer->second == s || !wanted(peer->second)) continue;
+            if (p.rate <= 0) return 0;
+            all += p.rate;
+        }
+        return all;
+    }
+
+    void add_leaves() {
+        std::map<int, std::size_t> of_group;
+        for (const host& h : hosts_) {
+            const int group = sets_.find(h.nics.front().leaf);
+            const auto [entry, is_new] = of_group.emplace(group, net_.switches.size());
+            if (is_new) add(group, 0);
+            network_switch& leaf = net_.switches[entry->second];
+            double all = 0;
+            const bool known = std::ranges::all_of(h.nics, [](const nic& n) { return n.rate > 0; });
+            for (const nic& n : h.nics) all += n.rate;
+            leaf.nodes.push_back(h.name);
+            leaf.node_links.push_back(known ? all : 0);
+        }
+        below_ = of_group;
+    }
+
+    network_switch& add(int first, int tier) {
+        const infiniband_fabric::fabric_switch& s = f_.switches[at(first)];
+        const std::string name = s.description.empty() ? s.id : fmt::format("{} ({})", s.description, s.id);
+        return net_.switches.emplace_back(
+            network_switch{s.where, tier == 0 ? name : fmt::format("{}, {} up", name, tier)});
+    }
+
+    // Joins what switches up to this tier connect, and says what carries each part upwards.
+    void add_tier(int tier) {
+        const std::map<int, std::size_t> parts = std::exchange(below_, {});
+        const auto counts = [&](int s) { return tier_[at(s)] != unknown && tier_[at(s)] <= tier; };
+        std::vector<double> up(net_.switches.size(), 0);
+        std::vector<bool> unknown_rate(net_.switches.size(), false);
+        for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s) {
+            const auto part = parts.find(sets_.find(s));
+            if (part == parts.end()) continue;
+            const auto leaves = [&](int peer) { return counts(peer) && sets_.find(peer) != part->first; };
+            for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
+                const auto peer = number_.find(p.peer);
+                if (peer == number_.end() || !leaves(peer->second)) continue;
+                up[part->second] += p.rate;
+                if (p.rate <= 0) unknown_rate[part->second] = true;
+            }
+        }
+        for (const auto& [first, part] : parts) net_.switches[part].link_up = unknown_rate[part] ? 0 : up[part];
+        for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s)
+            for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
+                const auto peer = number_.find(p.peer);
+                if (counts(s) && peer != number_.end() && counts(peer->second)) sets_.merge(s, peer->second);
+            }
+        for (const auto& [first, part] : parts) {
+            const int whole = sets_.find(first);
+            auto entry = below_.find(whole);
+            if (entry == below_.end()) {
+                entry = below_.emplace(whole, net_.switches.size()).first;
+                add(whole, tier);
+            }
+            net_.switches[entry->second].switches.push_back(net_.switches[part].name);
+        }
+    }
+
+    const infiniband_fabric& f_;
+    switch_network net_;
+    std::unordered_map<std::string_view, int> number_;
+    std::vector<host> hosts_;
+    std::vector<int> tier_;
+    switch_sets sets_;
+    std::map<int, std::size_t> below_;  // by the first switch of each part: its entry in the network
+};
+
+}  // namespace
+
+std::optional<double> infiniband_lane(std::string_view speed) noexcept {
+    for (const lane_speed& s : lane_speeds)
+        if (s.name == speed) return s.data * 1e9 / 8;
+    return {};
+}
+
+std::optional<double> infiniband_lane(double gbit) noexcept {
+    for (const lane_speed& s : lane_speeds)
+        if (gbit > 0.99 * s.signalling && gbit < 1.01 * s.signalling) return s.data * 1e9 / 8;
+    return {};
+}
+
+double infiniband_rate(std::string_view width, std::string_view speed) noexcept {
+    int lanes = 0;
+    const auto [end, failure] = std::from_chars(width.data(), width.data() + width.size(), lanes);
+    if (failure != std::errc{} || lanes < 1 || lanes > 12 || !same_word({end, width.data() + width.size()}, "x"))
+        return 0;
+    return lanes * infiniband_lane(speed).value_or(0);
+}
+
+switch_network network_of(const infiniband_fabric& f) { return fabric_tree(f).take(); }
+
+}  // namespace terrace::detail

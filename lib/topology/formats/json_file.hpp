@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "topology/network.hpp"
+
+namespace terrace::detail {
+
+/// What a reader keeps of a JSON file: a value that knows where it ends. Everything else is skipped as it is parsed, so
+/// that a large file costs no memory.
+struct json_value {
+    enum class kind { map, list, text, other };  // other: numbers, true, false, null
+
+    text_position where;
+    kind what = kind::other;
+    std::string text = {};
+    std::vector<std::pair<std::string, json_value>> entries = {};
+    std::vector<json_value> items = {};
+
+    /// Of a map; null where there is none.
+    const json_value* find(std::string_view key) const noexcept;
+};
+
+/// A well-formed JSON file.
+class json_file {
+public:
+    /// Whether the entry `key` of a map is kept, if that map (or a list around it) is the entry `of` of another one, or
+    /// of the file ("").
+    using filter = bool (*)(std::string_view of, std::string_view key);
+
+    /// @throws input_error with line and column: a missing file, one of more than 64 MiB, bytes that are not UTF-8, bad
+    /// syntax, nesting deeper than 64, more than 500,000 values that are kept, a kept key that is there twice
+    json_file(const std::string& path, filter keep);
+
+    const json_value& root() const noexcept { return root_; }
+    /// The entry of a map, of that kind. @throws input_error
+    const json_value& at(const json_value& map, std::string_view key, json_value::kind what) const;
+    [[noreturn]] void fail(const json_value& at, const std::string& message) const;
+
+private:
+    friend struct json_events;
+    std::string path_;
+    json_value root_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace terrace::detail {
+
+/// What other programs print: lines of words between blanks.
+inline constexpr std::string_view line_blanks = " \t\r";
+
+/// Calls `f(line, number)` for each line, from 1, without what ends it. Lines of Windows keep their '\r'.
+template <class F>
+void for_each_line(std::string_view text, const F& f) {
+    for (int number = 1; !text.empty(); ++number) {
+        const std::size_t end = text.find('\n');
+        f(text.substr(0, end), number);
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+}
+
+/// The words of a line.
+inline std::vector<std::string_view> split_at_blanks(std::string_view line) {
+    std::vector<std::string_view> words;
+    for (std::size_t i = line.find_first_not_of(line_blanks); i != line.npos;) {
+        const std::size_t end = line.find_first_of(line_blanks, i);
+        words.push_back(line.substr(i, end - i));
+        i = line.find_first_not_of(line_blanks, end);
+    }
+    return words;
+}
+
+/// The line without blanks at its end.
+inline std::string_view without_blanks_at_end(std::string_view line) {
+    return line.substr(0, line.find_last_not_of(line_blanks) + 1);
+}
+
+}  // namespace terrace::detail

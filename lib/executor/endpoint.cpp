@@ -70,7 +70,7 @@ std::span<const int> endpoint::poll() noexcept {
 
 // Messages and notes need somebody who looks after them.
 void endpoint::idle() noexcept {
-    if (in_flight_ > 0 || !node_ || node_->wait()) wire_->idle();
+    if (in_flight_ > 0 || expects_notes_ || !node_ || node_->wait()) wire_->idle();
 }
 
 bool endpoint::abandon() noexcept {

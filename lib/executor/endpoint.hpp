@@ -11,6 +11,9 @@
 
 namespace terrace::detail {
 
+/// The lowest tags of the wire are for messages of callers: copied ones, and pieces of others. Programs use the rest.
+inline constexpr int eager_tag = 0, piece_tag = 1, first_program_tag = 2;
+
 /// Everything that the programs of one communicator run on: messages among its ranks, and runners of whole stages where
 /// there are any. Used by one thread at a time. Ranks are the plan's: 0 ... size - 1 in the order of the hierarchy.
 class endpoint {
@@ -61,8 +64,10 @@ public:
     std::span<const int> poll() noexcept;
     /// Polls in vain before idle().
     int spin_limit() const noexcept {
-        return node_ && in_flight_ == 0 ? node_->spin_limit() : wire_->traits().spin_limit;
+        return node_ && in_flight_ == 0 && !expects_notes_ ? node_->spin_limit() : wire_->traits().spin_limit;
     }
+    /// Says whether notes are waited for: idle() then does not sleep, since no note would end that.
+    void expect_notes(bool expects) noexcept { expects_notes_ = expects; }
     /// Waits a moment for other ranks, or gives the core away. Returns soon.
     void idle() noexcept;
     /// The first failure, if any. After it nothing is guaranteed to complete.
@@ -88,7 +93,8 @@ private:
     std::unique_ptr<node_stage_runner> node_;
     capabilities can_;
     std::size_t in_flight_ = 0;  // messages, and stages of the library
-    std::vector<int> done_;      // slots
+    bool expects_notes_ = false;
+    std::vector<int> done_;  // slots
 };
 
 /// @throws transport_error what the endpoint reports, if it has failed

@@ -20,14 +20,14 @@ engine::engine(endpoint& net, int lanes, recorder& events)
 }
 
 // Every rank gives the same lane slots to the same call, whether or not the call has work for them on that rank.
-std::uint64_t engine::issue(program& p, const void* send, void* recv) {
+std::uint64_t engine::issue(program& p, const void* send, void* recv, void* rounding_errors) {
     for (int l = 0; l < p.placed_lanes(); ++l) {
         std::uint64_t& turn = turns_[at(next_slot_)];
         p.place_lane(l, {next_slot_, turn});
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
         next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
     }
-    calls_.push_back({++issued_, &p, send, recv});
+    calls_.push_back({++issued_, &p, send, recv, rounding_errors});
     return issued_;
 }
 
@@ -65,7 +65,8 @@ void engine::begin(pending_call& c) noexcept {
                  {.number = c.number,
                   .through = calls_.front().number - 1,
                   .most_in_flight = most_running,
-                  .first_request = c.request_block * block_size_},
+                  .first_request = c.request_block * block_size_,
+                  .rounding_errors = c.rounding_errors},
                  events_);
 }
 
@@ -80,7 +81,9 @@ bool engine::progress() noexcept {
         moved |= c.run->advance();
     }
     for (int slot : net_.poll()) {
-        request_blocks_[at(slot / block_size_)]->complete_request(slot);
+        const std::size_t block = at(slot / block_size_);
+        if (block < request_blocks_.size()) request_blocks_[block]->complete_request(slot);
+        else others_->complete(slot);
         moved = true;
     }
     finish();

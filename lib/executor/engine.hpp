@@ -17,6 +17,16 @@ struct waiting {
     std::set<int> ranks;
 };
 
+/// Whoever uses slots of an endpoint beside an engine.
+class slot_owner {
+public:
+    /// The message in a slot has completed.
+    virtual void complete(int slot) noexcept = 0;
+
+protected:
+    ~slot_owner() = default;
+};
+
 /// Runs the programs of one communicator. Any number of calls may be in flight, and each pass moves all of them along.
 /// Every rank issues the same calls in the same order; they may complete in any order. A call begins when the lane
 /// slots that it uses are free and fewer than most_running calls separate it from the oldest one in flight. Issuing and
@@ -30,10 +40,13 @@ public:
     static constexpr int most_running = 16;
     /// Returns the request slots of an endpoint for programs of up to so many lanes.
     static int request_slots(int lanes) noexcept { return program::request_slots(lanes) * most_running; }
+    /// Reports slots from `request_slots` on to their owner, which must outlive this.
+    void serve(slot_owner& others) noexcept { others_ = &others; }
 
     /// Adds a call. The program must be idle, and must stay where it is until the call is done.
+    /// @param rounding_errors program::call_context::rounding_errors
     /// @returns the number of the call, from 1
-    std::uint64_t issue(program& p, const void* send, void* recv);
+    std::uint64_t issue(program& p, const void* send, void* recv, void* rounding_errors = nullptr);
     bool done(std::uint64_t call) const noexcept;
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
@@ -56,6 +69,7 @@ private:
         program* run = nullptr;
         const void* send = nullptr;
         void* recv = nullptr;
+        void* rounding_errors = nullptr;
         int request_block = -1;                         // -1: the call has not begun
         std::chrono::steady_clock::time_point since{};  // when age() was first asked
     };
@@ -66,6 +80,7 @@ private:
 
     endpoint& net_;
     recorder& events_;
+    slot_owner* others_ = nullptr;          // of the slots behind the blocks
     int block_size_;                        // request slots of one block: as many as a program can use
     std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none
     std::vector<std::uint64_t> turns_;      // by lane slot: chunks issued so far, equal on all ranks

@@ -54,6 +54,8 @@ public:
         const std::int64_t in_slot = p_.elements_in_slot(l_.code->code);
         std::byte* slot = in_slot > 0 ? p_.net_.lane_memory(l_.slot.number, l_.memory.bytes_of(in_slot)) : nullptr;
         l_.memory.begin_chunk(p_.send_ + begin, p_.recv_ + begin, slot, in_slot);
+        auto* errors = static_cast<std::byte*>(p_.call_.rounding_errors);
+        l_.rounding_errors = errors != nullptr ? errors + begin : nullptr;
         if (!l_.code->brief) return &l_.code->order;
         p_.run_briefly(l_);
         return nullptr;
@@ -71,14 +73,14 @@ public:
         const instr& i = p_.instruction(l_, n);
         const int number = l_.sends.take();
         const request& r = assign(number, n, segment);
-        p_.net_.send(p_.request_of(l_, number), i.peer, tag_of(i), l_.memory.address(i.src) + r.offset, r.bytes);
+        p_.net_.send(p_.request_of(l_, number), i.peer, tag_of(i), p_.piece_of(l_, i.src).first + r.offset, r.bytes);
     }
 
     void receive(std::uint32_t n, std::uint32_t segment) noexcept {
         const instr& i = p_.instruction(l_, n);
         const int number = l_.receives.take();
         const request& r = assign(number, n, segment);
-        std::byte* to = i.what == action::recv_reduce ? staging(number) : l_.memory.address(i.dst) + r.offset;
+        std::byte* to = i.what == action::recv_reduce ? staging(number) : p_.piece_of(l_, i.dst).first + r.offset;
         p_.net_.recv(p_.request_of(l_, number), i.peer, tag_of(i), to, r.bytes);
     }
 
@@ -107,7 +109,7 @@ public:
 
 private:
     cut cut_of(const instr& i) const noexcept {
-        return {p_.message_bytes(i), p_.most_segment_, i.wire == wire_type::exact ? p_.shape_.element : 1};
+        return {p_.message_bytes(l_, i), p_.most_segment_, i.wire == wire_type::exact ? p_.shape_.element : 1};
     }
 
     const request& assign(int number, std::uint32_t n, std::uint32_t segment) noexcept {
@@ -119,7 +121,7 @@ private:
     // Equal at both ends. The chunks of a lane use the same tags one after another: messages of one tag arrive in the
     // order sent.
     int tag_of(const instr& i) const noexcept {
-        return (i.channel * p_.shape_.lanes + l_.number) * p_.call_.most_in_flight + p_.call_tag_;
+        return first_program_tag + (i.channel * p_.shape_.lanes + l_.number) * p_.call_.most_in_flight + p_.call_tag_;
     }
 
     std::byte* staging(int number) const noexcept {
@@ -230,25 +232,53 @@ void program::complete_stage(lane& l) noexcept {
 }
 
 void program::run_local(lane& l, const instr& i) noexcept {
-    std::byte* to = l.memory.address(i.dst);
     if (i.what == action::copy) {
-        const std::byte* from = l.memory.address(i.src);
-        if (from != to) std::memcpy(to, from, l.memory.bytes_of(i.dst.part.count()));
+        const piece from = piece_of(l, i.src), to = piece_of(l, i.dst);
+        if (from.first != to.first && to.count > 0) std::memcpy(to.first, from.first, l.memory.bytes_of(to.count));
         return;
     }
-    if (i.what == action::encode) return encode(to, l.memory.address(i.src), i.src.part.count(), shape_.type, i.wire);
+    std::byte* to = l.memory.address(i.dst);
+    if (i.what == action::encode) {
+        encode(to, l.memory.address(i.src), i.src.part.count(), shape_.type, i.wire);
+        if (l.rounding_errors != nullptr) keep_rounding_errors(l, i);
+        return;
+    }
     if (i.what == action::decode) return decode(to, l.memory.address(i.src), i.dst.part.count(), shape_.type, i.wire);
     int k = 0;
     for (const operand& o : l.code->code.sources_of(i)) inputs_[static_cast<std::size_t>(k++)] = l.memory.address(o);
     reduce(to, k, i.dst.part.count(), i);
 }
 
+// What is encoded is part of the vector. Results are encoded in each domain, so that their owners alone keep errors.
+void program::keep_rounding_errors(const lane& l, const instr& encoding) const noexcept {
+    const schedule& s = l.code->code;
+    const range part = encoding.src.part;
+    const auto keep = [&](range some, double weight) {
+        if (some.begin < some.end)
+            add_rounding_errors(l.rounding_errors + l.memory.bytes_of(part.begin), l.memory.address(encoding.src),
+                                l.memory.address(encoding.dst), {some.begin - part.begin, some.end - part.begin},
+                                weight, shape_.type, encoding.wire);
+    };
+    if (!s.phases[encoding.phase].down) return keep(part, 1);
+    for (const range& own : s.owned)
+        keep({std::max(part.begin, own.begin), std::min(part.end, own.end)}, 1.0 / shape_.owners);
+}
+
 void program::reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept {
     shape_.reduce(to, inputs_.data(), sources, count, i.completes ? shape_.divisor : 1);
 }
 
-std::size_t program::message_bytes(const instr& i) const noexcept {
-    const std::int64_t count = payload(i).part.count();
+program::piece program::piece_of(const lane& l, const operand& o) const noexcept {
+    if (!shape_.own_lengths) return {l.memory.address(o), o.part.count()};
+    const bool sends = o.where == buffer::send;
+    const std::int64_t chunk = l.machine.chunk();
+    const range part = (sends ? send_blocks_ : recv_blocks_)
+                           .part_of(o.part, chunk * shape_.chunks.chunk, l.machine.order().is_tail(chunk));
+    return {(sends ? send_ : recv_) + l.memory.bytes_of(part.begin), part.count()};
+}
+
+std::size_t program::message_bytes(const lane& l, const instr& i) const noexcept {
+    const std::int64_t count = piece_of(l, payload(i)).count;
     return i.wire == wire_type::exact ? static_cast<std::size_t>(count) * shape_.element
                                       : static_cast<std::size_t>(wire_bytes(i.wire, count));
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "executor/compiled_schedule.hpp"
 #include "executor/endpoint.hpp"
 #include "executor/lane_memory.hpp"
+#include "executor/real_blocks.hpp"
 #include "executor/recorder.hpp"
 #include "kernels/reduce.hpp"
 #include "schedule/lane_machine.hpp"
@@ -31,9 +33,11 @@ public:
         element_type type = element_type::float32;  ///< of what is converted for the wire
         slicing chunks;
         int lanes = 1;
-        bool placed = false;   ///< each lane occupies a lane slot of the transport, for its stages
-        bool in_slot = false;  ///< a vector at home in scratch lies in the memory of the lane slot
-        bool streams = false;  ///< stage_call::streams
+        bool placed = false;       ///< each lane occupies a lane slot of the transport, for its stages
+        bool in_slot = false;      ///< a vector at home in scratch lies in the memory of the lane slot
+        bool streams = false;      ///< stage_call::streams
+        int owners = 1;            ///< ranks that own each element after the way up
+        bool own_lengths = false;  ///< blocks are as long as set_lengths() says, not as the schedules
     };
 
     /// The slot of the transport's shared memory that a lane runs in.
@@ -48,6 +52,9 @@ public:
         std::uint64_t through = 0;  ///< all calls up to this number are complete
         int most_in_flight = 1;     ///< calls, of different numbers modulo this
         int first_request = 0;      ///< the call uses request slots first_request ... + request_slots() - 1
+        /// If not null, elements as the vector's, to which is added what this rank rounds away: of contributions, and
+        /// of results that it owns. Over all ranks it is what the result lacks.
+        void* rounding_errors = nullptr;
     };
 
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
@@ -66,6 +73,14 @@ public:
     void place_lane(int lane, lane_slot slot) noexcept { lanes_[static_cast<std::size_t>(lane)].slot = slot; }
     const lane_slot& slot_of(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].slot; }
 
+    /// Before start() of a program whose blocks have lengths of their own. Each message is a block, or what a chunk has
+    /// of it.
+    /// @param block elements of each block in the schedules; the last chunk moves what is beyond that
+    /// @param sent, received elements of the blocks as they stand in the caller's buffers
+    void set_lengths(std::int64_t block, std::span<const std::int64_t> sent, std::span<const std::int64_t> received) {
+        send_blocks_.assign(block, sent);
+        recv_blocks_.assign(block, received);
+    }
     /// Begins a call. `send` and `recv` may be the same. The program must be idle.
     void start(const void* send, void* recv, const call_context& call, recorder& events) noexcept;
     /// Issues what can be issued. Returns true if anything was.
@@ -122,6 +137,7 @@ private:
         lane_machine machine;
         lane_memory memory;
         const compiled_schedule* code = nullptr;  // of the chunk that runs
+        std::byte* rounding_errors = nullptr;     // of its first element; null: nobody asks
         lane_slot slot;
         request_pool sends{0}, receives{slots_each_way};
         std::array<request, stage_request> requests{};
@@ -139,10 +155,17 @@ private:
     void start_stage(lane& l, std::uint32_t n) noexcept;
     void complete_stage(lane& l) noexcept;
     void run_local(lane& l, const instr& i) noexcept;
+    void keep_rounding_errors(const lane& l, const instr& encoding) const noexcept;
     void reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept;
     void record(const lane& l, std::uint32_t instruction, bool ends) noexcept;
     std::int64_t elements_in_slot(const schedule& s) const noexcept;
-    std::size_t message_bytes(const instr& i) const noexcept;
+    // Elements that an operand stands for in this call.
+    struct piece {
+        std::byte* first;
+        std::int64_t count;
+    };
+    piece piece_of(const lane& l, const operand& o) const noexcept;
+    std::size_t message_bytes(const lane& l, const instr& i) const noexcept;
     int request_of(const lane& l, int number) const noexcept {
         return call_.first_request + l.number * requests_per_lane + number;
     }
@@ -158,6 +181,7 @@ private:
     recorder* events_ = nullptr;
     std::byte* send_ = nullptr;  // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
+    real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
     lane_starter starter_{lane_start::one_by_one};
     int lanes_left_ = 0;  // that have not ended
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,8 +30,19 @@ public:
     /// Releases a key: this rank gets no value of it any more. Others still may.
     virtual void forget(std::string_view key) noexcept = 0;
 
+    /// Calls `look` again and again while put() or get() wait, until this is called anew; it may throw to end the wait.
+    /// Null: nothing is called.
+    void while_waiting(std::function<void()> look) { look_ = std::move(look); }
+
+protected:
+    bool looks() const noexcept { return look_ != nullptr; }
+    void look() const {
+        if (look_) look_();
+    }
+
 private:
     const std::string node_;
+    std::function<void()> look_;
 };
 
 /// Returns the host's name, the kernel's name for this run of itself, and the file system of shared memory: equal where

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace terrace::detail {
 
@@ -25,13 +26,21 @@ struct note {
     std::array<std::uint64_t, 5> words{};
 };
 
+/// A peer to which the library below has lost the connection.
+struct lost_peer {
+    int peer = 0;
+    transport_fault why;
+};
+
 /// Properties of a network, the same on all its ranks but for `one_thread`.
 struct network_traits {
     std::string name;
     std::size_t segment = 0;  ///< [bytes]; longer messages would travel slower and are cut into pieces of equal length
     int spin_limit = 16;      ///< polls in vain before messages::idle()
-    bool device_memory = false;  ///< messages may lie in memory of a GPU
-    std::string one_thread{};    ///< why two threads may not call it at once, with what to do; empty if they may
+    bool device_memory = false;   ///< messages may lie in memory of a GPU
+    bool by_node_memory = false;  ///< messages between ranks of a node travel faster in memory that they share
+    std::string no_survivors{};   ///< why ranks cannot go on without one, with what to do; empty if they can
+    std::string one_thread{};     ///< why two threads may not call it at once, with what to do; empty if they may
 };
 
 /// Messages among the ranks 0 ... size - 1 of one team. Used by one thread at a time. Messages between two ranks with
@@ -72,8 +81,16 @@ public:
 
     /// The first failure, if any.
     const std::optional<transport_fault>& fault() const noexcept { return fault_; }
+    /// Peers whose connections are lost, each once. Messages with others go on; messages with these never complete.
+    const std::vector<lost_peer>& lost() const noexcept { return lost_; }
 
 protected:
+    /// Notes that the connection to a peer is lost, unless that is known.
+    void lose(int peer, transport_fault why) noexcept {
+        for (const lost_peer& l : lost_)
+            if (l.peer == peer) return;
+        lost_.push_back({peer, std::move(why)});
+    }
     /// Latches a failure, unless there is one already.
     void fail(transport_fault f) noexcept {
         if (!fault_) fault_ = std::move(f);
@@ -82,6 +99,7 @@ protected:
 private:
     const network_traits traits_;
     std::optional<transport_fault> fault_;
+    std::vector<lost_peer> lost_;
 };
 
 /// Tells a thread that polls when to yield its core.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/liveness.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_region.hpp"
 #include "transport/stage_runner.hpp"
@@ -43,6 +44,7 @@ struct connection {
     std::shared_ptr<network> net;
     std::shared_ptr<region_source> memory;  ///< null where ranks share none
     team ranks;
+    std::shared_ptr<liveness> watch{};  ///< of all ranks of the bootstrap; null where nobody looks
 };
 
 }  // namespace terrace::detail

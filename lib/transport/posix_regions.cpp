@@ -18,6 +18,17 @@ namespace {
 
 using object_name = std::array<char, 48>;  // empty: none
 
+// Removes a name at the end; the memory stays while somebody has mapped it.
+struct unlinking {
+    const object_name& name;
+    explicit unlinking(const object_name& n) : name(n) {}
+    unlinking(const unlinking&) = delete;
+    unlinking& operator=(const unlinking&) = delete;
+    ~unlinking() {
+        if (name.front() != 0) shm_unlink(name.data());
+    }
+};
+
 // Creates an object with memory behind every byte of it, so that a full /dev/shm shows now and not at the first touch.
 object_name create_object(std::size_t bytes) {
     static std::atomic<unsigned> count{0};
@@ -47,6 +58,7 @@ std::optional<shared_region> posix_regions::share(team& ranks, std::span<const i
     const std::size_t total = bytes * sharers.size();
     const bool creates = sharers.front() == ranks.rank();
     const object_name own = creates ? create_object(total) : object_name{};
+    const unlinking at_the_end(own);
     std::vector<object_name> names(at(ranks.size()));
     ranks.gather_all(own.data(), names.data(), sizeof own);
     std::byte* memory = map_object(names[at(sharers.front())], total);
@@ -59,7 +71,6 @@ std::optional<shared_region> posix_regions::share(team& ranks, std::span<const i
     const char mapped = memory != nullptr;
     std::vector<char> all(at(ranks.size()));
     ranks.gather_all(&mapped, all.data(), 1);
-    if (creates && own.front() != 0) shm_unlink(own.data());
     if (!std::all_of(all.begin(), all.end(), [](char ok) { return ok != 0; })) return std::nullopt;
     return region;
 }

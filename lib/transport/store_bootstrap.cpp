@@ -159,6 +159,7 @@ bool store_bootstrap::wait(const found& done) const {
     using namespace std::chrono_literals;
     const auto begin = std::chrono::steady_clock::now();
     for (auto pause = 50us; !done(); pause = std::min<std::chrono::microseconds>(2 * pause, 5ms)) {
+        look();
         if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_) return false;
         std::this_thread::sleep_for(pause);
     }

@@ -66,6 +66,13 @@ std::optional<team> team::split(int color, int key) {
     return team(by_, fmt::format("{}/{}:{}", name_, turn, color), std::move(members), static_cast<int>(self));
 }
 
+team team::part(std::span<const int> ranks, std::string_view name) const {
+    std::vector<int> members;
+    for (const int r : ranks) members.push_back(members_[at(r)]);
+    const auto self = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
+    return team(by_, fmt::format("{}/{}", name_, name), std::move(members), static_cast<int>(self));
+}
+
 std::vector<int> team::nodes() {
     const std::vector<std::string> names = exchange(by_->node());
     std::map<std::string_view, int> lowest;

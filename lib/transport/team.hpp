@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,6 +37,11 @@ public:
     /// Returns the team of the ranks that give the same color, in the order of their keys and of their ranks where keys
     /// are equal; nothing where the color is negative.
     std::optional<team> split(int color, int key);
+    /// Returns the team of some ranks, this one among them, in the order given. Not collective: all of them know the
+    /// list and the name, which no other part of this team has.
+    team part(std::span<const int> ranks, std::string_view name) const;
+    /// bootstrap::while_waiting
+    void while_waiting(std::function<void()> look) const { by_->while_waiting(std::move(look)); }
     /// Returns by rank the lowest rank on the same machine node.
     std::vector<int> nodes();
 

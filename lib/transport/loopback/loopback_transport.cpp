@@ -194,7 +194,7 @@ private:
                 wrong_length_ = true;
                 return false;
             }
-            std::memcpy(match->to, o.from, o.bytes);
+            if (o.bytes > 0) std::memcpy(match->to, o.from, o.bytes);
             o.taken->store(true, std::memory_order_release);
             done_.push_back(match->slot);
             expected_.erase(match);
@@ -239,7 +239,11 @@ private:
 
 // Messages are cut as they are on the wire. Ranks are threads, and cores are few: nobody spins.
 network_traits traits_of(const state& world) {
-    return {.name = "loopback", .segment = wire_segment, .spin_limit = 0, .device_memory = world.device_memory};
+    return {.name = "loopback",
+            .segment = wire_segment,
+            .spin_limit = 0,
+            .device_memory = world.device_memory,
+            .no_survivors = "ranks of loopback are threads of one process"};
 }
 
 class loopback_network final : public network {

@@ -20,6 +20,10 @@ public:
     void forget(std::string_view key) noexcept override;
 
 private:
+    std::string exchange(int tag, int to, std::string_view bytes, int from) const;
+    template <class Test>
+    void wait(Test test) const;
+
     const std::shared_ptr<owned_comm> world_;
     const int rank_;
     std::map<std::string, std::map<int, std::string>, std::less<>> values_;  // by key and rank

@@ -31,6 +31,13 @@ bool accepts_device_memory() noexcept {
 #endif
 }
 
+#ifdef OMPI_MAJOR_VERSION
+constexpr const char* no_survivors = "";
+#else
+constexpr const char* no_survivors =
+    "MPICH ends all ranks when one has died; use Open MPI under mpirun --enable-recovery, or UCX (terrace::ucx)";
+#endif
+
 std::string_view level_name(int level) {
     switch (level) {
         case MPI_THREAD_SINGLE: return "MPI_THREAD_SINGLE";
@@ -73,8 +80,11 @@ std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::spa
 }
 
 network_traits mpi_traits() {
-    return {
-        .name = "mpi", .segment = wire_segment, .device_memory = accepts_device_memory(), .one_thread = one_thread()};
+    return {.name = "mpi",
+            .segment = wire_segment,
+            .device_memory = accepts_device_memory(),
+            .no_survivors = no_survivors,
+            .one_thread = one_thread()};
 }
 
 std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {

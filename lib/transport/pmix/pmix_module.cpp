@@ -119,12 +119,16 @@ private:
         check(begun, "PMIx_Fence_nb");
         std::unique_lock lock(state->guard);
         const auto is_over = [&] { return state->result.has_value(); };
-        if (timeout_.count() <= 0) state->changed.wait(lock, is_over);
-        else if (!state->changed.wait_for(lock, timeout_, is_over))
+        const auto begin = std::chrono::steady_clock::now();
+        constexpr std::chrono::milliseconds between_looks(5);
+        while (!state->changed.wait_for(lock, between_looks, is_over)) {
+            look();
+            if (timeout_.count() <= 0 || std::chrono::steady_clock::now() - begin <= timeout_) continue;
             throw timeout_error(fmt::format(
                 "timed out after {:g} s (options::timeout), waiting for all {} ranks at a fence of PMIx, which does "
                 "not say who is missing",
                 timeout_.count(), procs.size()));
+        }
         check(*state->result, "PMIx_Fence_nb");
     }
 

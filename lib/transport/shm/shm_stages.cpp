@@ -1,12 +1,12 @@
 #include "transport/shm/shm_stages.hpp"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "base/index.hpp"
 #include "transport/cores.hpp"
+#include "transport/shm/node_peers.hpp"
 #include "transport/shm/node_stages.hpp"
 
 namespace terrace::detail {
@@ -20,22 +20,6 @@ constexpr std::uint32_t all_stages = [] {
         bits |= 1u << static_cast<unsigned>(a);
     return bits;
 }();
-
-// The ranks of this rank's machine node.
-struct node_peers {
-    std::vector<int> ranks;
-    std::vector<int> position;  // by rank of the team: where it is in `ranks`; -1 on other nodes
-};
-
-node_peers peers_of(const std::vector<int>& nodes, int rank) {
-    node_peers found{{}, std::vector<int>(nodes.size(), -1)};
-    for (int r = 0; r < static_cast<int>(nodes.size()); ++r) {
-        if (nodes[at(r)] != nodes[at(rank)]) continue;
-        found.position[at(r)] = static_cast<int>(found.ranks.size());
-        found.ranks.push_back(r);
-    }
-    return found;
-}
 
 class shm_stages final : public node_stage_runner {
 public:
@@ -84,9 +68,7 @@ private:
 
 std::unique_ptr<node_stage_runner> make_shm_stages(connection& by, int slots, std::size_t slot_bytes) {
     std::vector<int> nodes = by.ranks.nodes();
-    std::vector<int> sizes(nodes.size());
-    for (const int node : nodes) ++sizes[at(node)];
-    if (std::all_of(sizes.begin(), sizes.end(), [](int n) { return n < 2; })) return nullptr;
+    if (most_on_a_node(nodes) < 2) return nullptr;
     node_peers peers = peers_of(nodes, by.ranks.rank());
     std::optional<shared_region> arena =
         by.memory->share(by.ranks, peers.ranks, node_stages::arena_bytes(slots, slot_bytes));

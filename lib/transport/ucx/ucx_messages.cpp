@@ -78,7 +78,7 @@ void ucx_messages::post_send(int peer, const waiting_send& m) noexcept {
     ucp_request_param_t param = with_callback(&s);
     param.cb.send = &on_sent;
     void* request = ucp_tag_send_nbx(peers_[at(peer)].ep, m.from, m.bytes, tag_of(rank_, m.tag), &param);
-    if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_send_nbx", UCS_PTR_STATUS(request), peer);
+    if (UCS_PTR_IS_ERR(request)) return lose_peer("ucp_tag_send_nbx", UCS_PTR_STATUS(request), peer);
     if (request == nullptr) return sent(s, UCS_OK);
     s.request = request;
 }
@@ -92,7 +92,7 @@ void ucx_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes
     ucp_request_param_t param = with_callback(&s);
     param.cb.recv = &on_received;
     void* request = ucp_tag_recv_nbx(worker_, to, bytes, tag_of(peer, tag), ~ucp_tag_t{0}, &param);
-    if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request), peer);
+    if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
     if (request == nullptr) return received(s, UCS_OK, bytes);
     s.request = request;
     if (peers_[at(peer)].error != UCS_OK) any_broken_ = true;  // it would never come
@@ -108,12 +108,14 @@ void ucx_messages::on_sent(void* request, ucs_status_t status, void* slot) {
 // UCX accepts a message before all of its bytes have left, and leaves nobody to send the rest while the caller
 // computes. So the last send in flight stays until they have.
 void ucx_messages::sent(slot_state& s, ucs_status_t status) noexcept {
-    s.busy = false;
+    if (closed_) s.busy = false;
     if (closed_) return;
-    if (status != UCS_OK) return latch("ucp_tag_send_nbx", status, s.to);
+    --sending_;
+    if (status != UCS_OK) return lose_peer("ucp_tag_send_nbx", status, s.to);  // and the slot stays busy
+    s.busy = false;
     ++accepted_;
     int slot = number_of(s);
-    if (--sending_ == 0) slot = std::exchange(held_, slot);
+    if (sending_ == 0) slot = std::exchange(held_, slot);
     if (slot >= 0) done_.push_back(slot);
 }
 
@@ -129,7 +131,8 @@ void ucx_messages::received(slot_state& s, ucs_status_t status, std::size_t byte
     s.busy = false;
     if (closed_) return;
     if (status == UCS_OK && bytes != s.bytes) status = UCS_ERR_MESSAGE_TRUNCATED;
-    if (status != UCS_OK) return latch("ucp_tag_recv_nbx", status, s.peer);
+    if (status == UCS_ERR_MESSAGE_TRUNCATED) return latch("ucp_tag_recv_nbx", status);
+    if (status != UCS_OK) return lose_peer("ucp_tag_recv_nbx", status, s.peer);
     s.peer = -1;
     done_.push_back(number_of(s));
 }

@@ -91,7 +91,8 @@ private:
     template <class Done>
     bool wait(Done done) noexcept;
     void close() noexcept;
-    void latch(const char* call, ucs_status_t status, int peer = -1) noexcept;
+    void latch(const char* call, ucs_status_t status) noexcept;
+    void lose_peer(const char* call, ucs_status_t status, int peer) noexcept;
 
     ucp_tag_t tag_of(int from, int tag) const noexcept;
     int number_of(const slot_state& s) const noexcept { return static_cast<int>(&s - slots_.data()); }

@@ -30,7 +30,7 @@ bool ucx_messages::open(int peer) noexcept {
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     params.err_handler = {&on_broken, &p};
     if (const ucs_status_t status = ucp_ep_create(worker_, &params, &p.ep); status != UCS_OK) {
-        latch("ucp_ep_create", status, peer);
+        lose_peer("ucp_ep_create", status, peer);
         return false;
     }
     say(peer, kind::hello, {key_[0], key_[1], static_cast<std::uint64_t>(peer)});
@@ -127,14 +127,16 @@ void ucx_messages::look_for_broken() noexcept {
         const int peer = static_cast<int>(r);
         const auto expected = [&](const slot_state& s) { return s.request != nullptr && s.peer == peer; };
         if (p.error != UCS_OK && (!p.left || !p.waiting.empty() || std::any_of(slots_.begin(), slots_.end(), expected)))
-            return latch("ucp_worker_progress", p.error, peer);
+            lose_peer("ucp_worker_progress", p.error, peer);
     }
 }
 
-void ucx_messages::latch(const char* call, ucs_status_t status, int peer) noexcept {
-    if (fault()) return;
-    const std::string who = peer < 0 ? "" : fmt::format("rank {} of the plan: ", peer);
-    fail({"ucx", call, status, who + ucs_status_string(status)});
+void ucx_messages::latch(const char* call, ucs_status_t status) noexcept {
+    if (!fault()) fail({"ucx", call, status, ucs_status_string(status)});
+}
+
+void ucx_messages::lose_peer(const char* call, ucs_status_t status, int peer) noexcept {
+    lose(peer, {"ucx", call, status, fmt::format("rank {} of the plan: {}", peer, ucs_status_string(status))});
 }
 
 // ---- closing ------------------------------------------------------------------------------------------------------

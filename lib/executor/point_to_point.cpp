@@ -1,0 +1,201 @@
+#include "executor/point_to_point.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::size_t most_pieces = 4;  // of a message that are under way at once
+
+}  // namespace
+
+point_to_point::point_to_point(endpoint& net, int first_slot, const std::vector<int>& callers_rank, recorder& events)
+    : net_(net), first_slot_(first_slot), callers_rank_(callers_rank), events_(events), copies_(at(eager_copies)) {}
+
+std::size_t point_to_point::pieces_of(std::size_t bytes) const noexcept {
+    const std::size_t most = net_.segment() > 0 ? net_.segment() : std::size_t{1} << 30;
+    return std::max((bytes + most - 1) / most, std::size_t{1});
+}
+
+std::size_t point_to_point::piece_bytes(std::size_t bytes) const noexcept {
+    const std::size_t pieces = pieces_of(bytes);
+    return (bytes + pieces - 1) / pieces;
+}
+
+// ---- operations -----------------------------------------------------------------------------------------------------
+
+std::uint64_t point_to_point::begin(operation o) {
+    if (events_.keeps_everything()) {
+        const auto unused = std::find(rows_.begin(), rows_.end(), false);
+        o.row = static_cast<int>(unused - rows_.begin());
+        if (unused == rows_.end()) rows_.push_back(true);
+        else *unused = true;
+        o.since = std::chrono::steady_clock::now();
+    }
+    active_.emplace(++numbers_, std::move(o));
+    net_.expect_notes(true);
+    return numbers_;
+}
+
+std::uint64_t point_to_point::send(const message& m, const void* from) {
+    operation o;
+    o.what = m;
+    o.sends = true;
+    o.from = static_cast<const std::byte*>(from);
+    const std::uint64_t number = begin(o);
+    dispatch(number);
+    return number;
+}
+
+std::uint64_t point_to_point::recv(const message& m, void* to, received* result) {
+    operation o;
+    o.what = m;
+    o.to = static_cast<std::byte*>(to);
+    o.result = result;
+    const std::uint64_t number = begin(o);
+    const auto found = std::find_if(unexpected_.begin(), unexpected_.end(),
+                                    [&](const auto& e) { return matches(active_.at(number), *e); });
+    if (found == unexpected_.end()) {
+        receives_.push_back(number);
+        return number;
+    }
+    const std::shared_ptr<envelope> e = *found;
+    unexpected_.erase(found);
+    deliver(number, e);
+    return number;
+}
+
+std::string point_to_point::take_error(std::uint64_t number) {
+    const auto found = errors_.find(number);
+    if (found == errors_.end()) return {};
+    std::string text = std::move(found->second);
+    errors_.erase(found);
+    return text;
+}
+
+void point_to_point::end(std::uint64_t number) noexcept {
+    const auto found = active_.find(number);
+    operation& o = found->second;
+    if (!o.sends && o.result != nullptr)
+        *o.result = {callers_rank_[at(o.source)], static_cast<std::int64_t>(o.bytes / size_of(o.what.type))};
+    if (o.row >= 0) note_in_trace(o);
+    active_.erase(found);
+    net_.expect_notes(!active_.empty());
+    moved_ = true;
+}
+
+void point_to_point::note_in_trace(const operation& o) {
+    rows_[at(o.row)] = false;
+    const int peer = callers_rank_[at(o.sends ? o.what.rank : o.source)];
+    events_.add({fmt::format("messages {}", o.row),
+                 fmt::format("{} rank {}, tag {}, {} bytes", o.sends ? "send to" : "recv from", peer, o.what.tag,
+                             o.sends ? o.what.bytes : o.bytes),
+                 o.since, std::chrono::steady_clock::now()});
+}
+
+// ---- moving on ------------------------------------------------------------------------------------------------------
+
+// Posts pieces of a receive and lets the sender send as many.
+void point_to_point::grow(std::uint64_t number) {
+    operation& o = active_.at(number);
+    const std::size_t each = piece_bytes(o.bytes), all = pieces_of(o.bytes);
+    std::uint64_t more = 0;
+    while (o.posted < all && o.posted - o.over < most_pieces) {
+        const int slot = slots_.take(slots::pieces_in, number);
+        if (slot < 0) break;
+        const std::size_t begin = o.posted++ * each;
+        net_.recv(wire_slot(slot), o.source, piece_tag, o.to + begin, std::min(each, o.bytes - begin));
+        ++more;
+    }
+    if (more > 0) tell(o.source, kind::grant, o.sender, more);
+    if (o.posted == 0) growing_.push_back(number);  // no slot: as soon as there is one
+    moved_ |= more > 0;
+}
+
+bool point_to_point::progress() {
+    for (std::size_t n = eager_waiting_.size(); n > 0 && slots_.has(slots::eager_in); --n) {
+        eager_receive& next = eager_waiting_.front();
+        const int slot = slots_.take(slots::eager_in, next.receive, next.copied);
+        net_.recv(wire_slot(slot), next.peer, eager_tag, next.to, next.bytes);
+        eager_waiting_.pop_front();
+        moved_ = true;
+    }
+    for (std::size_t n = growing_.size(); n > 0 && slots_.has(slots::pieces_in); --n) {
+        const std::uint64_t next = growing_.front();
+        growing_.pop_front();
+        grow(next);
+    }
+    while (!granted_.empty() && slots_.has(slots::pieces_out)) {
+        auto& [number, count] = granted_.front();
+        operation& o = active_.at(number);
+        const std::size_t each = piece_bytes(o.what.bytes), begin = o.posted++ * each;
+        const int slot = slots_.take(slots::pieces_out, number);
+        net_.send(wire_slot(slot), o.what.rank, piece_tag, o.from + begin, std::min(each, o.what.bytes - begin));
+        if (--count == 0) granted_.pop_front();
+        moved_ = true;
+    }
+    return std::exchange(moved_, false);
+}
+
+void point_to_point::complete(int wire_slot) noexcept {
+    const auto [number, copied, from] = slots_.release(wire_slot - first_slot_);
+    if (from == slots::eager_out) {
+        --eager_in_flight_;
+        return;
+    }
+    if (from == slots::eager_in) {
+        if (!copied) return end(number);
+        copied->here = true;
+        if (copied->receive != 0) take_copy(copied->receive, *copied);
+        return;
+    }
+    operation& o = active_.at(number);
+    const std::size_t all = pieces_of(o.sends ? o.what.bytes : o.bytes);
+    if (++o.over == all) end(number);
+    else if (!o.sends && o.posted < all && std::find(growing_.begin(), growing_.end(), number) == growing_.end())
+        growing_.push_back(number);
+}
+
+// ---- waiting --------------------------------------------------------------------------------------------------------
+
+void point_to_point::await(std::uint64_t number) {
+    if (number != 0) awaited_.emplace(number, std::chrono::steady_clock::now());
+}
+
+std::chrono::duration<double> point_to_point::age() const noexcept {
+    std::chrono::duration<double> longest{};
+    for (const auto& [number, since] : awaited_)
+        if (!done(number))
+            longest = std::max<std::chrono::duration<double>>(longest, std::chrono::steady_clock::now() - since);
+    return longest;
+}
+
+void point_to_point::add_waits(waiting& all) const {
+    for (const auto& [number, since] : awaited_)
+        if (const auto found = active_.find(number); found != active_.end()) add_wait(found->second, all);
+}
+
+void point_to_point::add_wait(const operation& o, waiting& all) const {
+    const int peer = o.sends ? o.what.rank : o.source >= 0 ? o.source : o.what.rank;
+    if (peer == any_source) {
+        all.ranks.insert(callers_rank_.begin(), callers_rank_.end());
+        all.ranks.erase(callers_rank_[at(net_.rank())]);
+        all.lines.push_back(fmt::format("recv from any rank, tag {}: no rank has sent it", o.what.tag));
+        return;
+    }
+    const int rank = callers_rank_[at(peer)];
+    all.ranks.insert(rank);
+    const char* state = o.sends         ? "it has not received all of it"
+                        : o.source >= 0 ? "not all has come"
+                                        : "it has not sent it";
+    all.lines.push_back(
+        fmt::format("{} rank {}, tag {}: {}", o.sends ? "send to" : "recv from", rank, o.what.tag, state));
+}
+
+}  // namespace terrace::detail

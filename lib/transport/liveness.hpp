@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <terrace/error.hpp>
+
+namespace terrace::detail {
+
+/// By what it shows that a rank has failed, the surest first; and what shows that one is in reach.
+enum class evidence : std::uint8_t {
+    process_ended,      ///< the kernel of its node says so
+    process_left,       ///< it has said farewell and ended some time ago: no failure unless this rank waits for it
+    connection_closed,  ///< the kernel of its node has closed a connection that the rank itself never closes
+    stopped_by_signal,  ///< the kernel of its node says so
+    unacknowledged,     ///< its node's kernel has not acknowledged what was sent there
+    connection_lost,    ///< the transport has lost it
+    acknowledged        ///< its node's kernel has just acknowledged what was sent there
+};
+
+/// Returns true where it takes two: that a rank cannot reach another may be the fault of either.
+constexpr bool is_of_a_pair(evidence e) noexcept {
+    return e == evidence::unacknowledged || e == evidence::connection_lost;
+}
+
+/// Returns what the evidence of a failure is of.
+constexpr failure failure_of(evidence e) noexcept {
+    return is_of_a_pair(e) ? failure::unreachable
+                           : (e == evidence::stopped_by_signal ? failure::stopped : failure::died);
+}
+
+/// What is proved of a rank.
+struct sighting {
+    int rank = 0;
+    evidence by = evidence::process_ended;
+};
+
+/// Sees which processes of a job have failed, without their help. Ranks are the bootstrap's. Any thread may call it.
+class liveness {
+public:
+    liveness() = default;
+    liveness(const liveness&) = delete;
+    liveness& operator=(const liveness&) = delete;
+    virtual ~liveness() = default;
+
+    /// Looks around, and appends all that is proved by now. Call it again and again while a call waits: what takes time
+    /// to prove is proved only while somebody looks.
+    virtual void look(std::vector<sighting>& found) noexcept = 0;
+    /// Returns the name of a rank's host.
+    virtual const std::string& host(int rank) const noexcept = 0;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,125 @@
+#include "transport/liveness/job_watch.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/index.hpp"
+#include "transport/liveness/lifelines.hpp"
+#include "transport/liveness/process_watch.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// What is proved must have been so for this part of the time; the rest is for ranks to agree.
+constexpr double time_to_prove = 0.6;
+
+struct self {
+    std::array<char, 65> host{};  // Linux has no longer names
+    std::uint64_t pid_namespace = 0, started = 0;
+    std::int64_t pid = 0;
+};
+
+self this_process() noexcept {
+    self s;
+    if (::gethostname(s.host.data(), s.host.size() - 1) != 0) s.host = {};
+    struct stat space {};
+    if (::stat("/proc/self/ns/pid", &space) == 0) s.pid_namespace = space.st_ino;
+    s.pid = ::getpid();
+    if (const std::optional<process_state> now = state_of(::getpid())) s.started = now->started;
+    return s;
+}
+
+using farewell_flag = process_watch::farewell;
+
+// What the ranks of this rank's node say to one another; nothing where they share no memory.
+std::optional<shared_region> farewells_of(team& ranks, region_source* memory, const std::vector<int>& node) {
+    constexpr std::size_t line = 64;
+    return memory != nullptr ? memory->share(ranks, node, line) : std::nullopt;
+}
+
+farewell_flag* farewell_of(const std::optional<shared_region>& said, std::size_t position) noexcept {
+    return said ? reinterpret_cast<farewell_flag*>(said->parts[position]) : nullptr;
+}
+
+// A process knows others by their numbers only in its own namespace.
+process_watch watch_node(const team& ranks, const std::vector<self>& all, const std::vector<int>& node,
+                         const std::optional<shared_region>& said, std::chrono::duration<double> stopped_for) {
+    std::vector<process_id> found;
+    std::vector<const farewell_flag*> farewells;
+    const self& me = all[at(ranks.rank())];
+    for (std::size_t i = 0; i < node.size(); ++i) {
+        const self& other = all[at(node[i])];
+        if (other.pid_namespace != me.pid_namespace || me.pid_namespace == 0 || other.pid == me.pid) continue;
+        found.push_back({ranks.members()[at(node[i])], static_cast<pid_t>(other.pid), other.started});
+        farewells.push_back(farewell_of(said, i));
+    }
+    return {std::move(found), stopped_for, std::move(farewells)};
+}
+
+class job_watch final : public liveness {
+public:
+    job_watch(std::map<int, std::string> hosts, process_watch node, std::unique_ptr<lifelines> lines,
+              std::optional<shared_region> said, farewell_flag* own)
+        : hosts_(std::move(hosts)),
+          said_(std::move(said)),
+          own_(own),
+          node_(std::move(node)),
+          lines_(std::move(lines)) {}
+    ~job_watch() override {
+        if (own_ != nullptr) own_->store(1, std::memory_order_release);
+    }
+
+    void look(std::vector<sighting>& found) noexcept override {
+        const std::lock_guard lock(guard_);
+        const auto now = std::chrono::steady_clock::now();
+        node_.look(now, found);
+        if (lines_) lines_->look(now, found);
+    }
+    const std::string& host(int rank) const noexcept override { return hosts_.find(rank)->second; }
+
+private:
+    const std::map<int, std::string> hosts_;   // by rank of the bootstrap
+    const std::optional<shared_region> said_;  // farewells
+    farewell_flag* const own_;
+    std::mutex guard_;  // of all below
+    process_watch node_;
+    const std::unique_ptr<lifelines> lines_;
+};
+
+}  // namespace
+
+std::shared_ptr<liveness> watch_job(team& ranks, region_source* memory, std::chrono::duration<double> failure_timeout) {
+    const std::vector<int> leaders = ranks.nodes();
+    const self process = this_process();
+    std::vector<self> all(at(ranks.size()));
+    ranks.gather_all(&process, all.data(), sizeof process);
+    std::map<int, std::vector<int>> by_leader;
+    std::map<int, std::string> hosts;
+    for (int r = 0; r < ranks.size(); ++r) {
+        by_leader[leaders[at(r)]].push_back(r);
+        hosts.emplace(ranks.members()[at(r)], all[at(r)].host.data());
+    }
+    std::vector<std::vector<int>> nodes;
+    for (auto& [leader, members] : by_leader) nodes.push_back(members);
+    const auto to_prove = failure_timeout * time_to_prove;
+    const std::vector<int>& node = by_leader[leaders[at(ranks.rank())]];
+    const auto own = std::find(node.begin(), node.end(), ranks.rank()) - node.begin();
+    std::optional<shared_region> said = farewells_of(ranks, memory, node);
+    process_watch neighbours = watch_node(ranks, all, node, said, to_prove);
+    std::unique_ptr<lifelines> lines;
+    if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove);
+    farewell_flag* mine = farewell_of(said, static_cast<std::size_t>(own));
+    return std::make_shared<job_watch>(std::move(hosts), std::move(neighbours), std::move(lines), std::move(said),
+                                       mine);
+}
+
+}  // namespace terrace::detail

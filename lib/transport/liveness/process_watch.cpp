@@ -1,0 +1,97 @@
+#include "transport/liveness/process_watch.hpp"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+std::optional<process_state> state_of(pid_t pid) noexcept {
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "/proc/%d/stat", static_cast<int>(pid));
+    const descriptor file(::open(name.data(), O_RDONLY | O_CLOEXEC));
+    std::array<char, 1024> text{};
+    if (!file || ::read(file.get(), text.data(), text.size() - 1) <= 0) return {};
+    const char* after_name = std::strrchr(text.data(), ')');  // a name may have any letters
+    if (after_name == nullptr) return {};
+    process_state s;
+    unsigned long user = 0, system = 0;  // NOLINT(google-runtime-int): as sscanf has them
+    unsigned long long started = 0;      // NOLINT(google-runtime-int)
+    // Fields 3, 14, 15 and 22 of proc(5).
+    const int got = std::sscanf(after_name + 1,
+                                " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
+                                "%*d %*d %llu",
+                                &s.letter, &user, &system, &started);
+    if (got != 4) return {};
+    s.ran = user + system;
+    s.started = started;
+    return s;
+}
+
+process_watch::process_watch(std::vector<process_id> peers, std::chrono::duration<double> stopped_for,
+                             std::vector<const farewell*> farewells)
+    : stopped_for_(stopped_for) {
+    farewells.resize(peers.size());
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+        const process_id& id = peers[i];
+        peer p{.id = id, .fd = {}, .left = farewells[i], .stopped_since = {}};
+#ifdef SYS_pidfd_open
+        p.fd = descriptor(static_cast<int>(::syscall(SYS_pidfd_open, id.pid, 0)));  // closed on exec
+#endif
+        const std::optional<process_state> now = state_of(id.pid);
+        p.visible = now && now->started == id.started;
+        polled_.push_back({.fd = p.fd.get(), .events = POLLIN, .revents = 0});
+        peers_.push_back(std::move(p));
+    }
+}
+
+void process_watch::look(clock::time_point now, std::vector<sighting>& found) noexcept {
+    poll_all(now);
+    if (now >= next_reading_) {
+        constexpr int readings = 16;  // within stopped_for_
+        next_reading_ = now + std::chrono::duration_cast<clock::duration>(stopped_for_ / readings);
+        for (peer& p : peers_) read_state(p, now);
+    }
+    for (const peer& p : peers_)
+        if (const std::optional<evidence> by = shown_by(p, now)) found.push_back({p.id.rank, *by});
+}
+
+// Who has said farewell may end.
+std::optional<evidence> process_watch::shown_by(const peer& p, clock::time_point now) const noexcept {
+    const auto for_long = [&](const std::optional<clock::time_point>& since) {
+        return since && now - *since >= stopped_for_;
+    };
+    if (p.ended_at && p.left != nullptr && p.left->load(std::memory_order_acquire) == 0) return evidence::process_ended;
+    if (for_long(p.ended_at)) return p.left != nullptr ? evidence::process_left : evidence::process_ended;
+    if (!p.ended_at && for_long(p.stopped_since)) return evidence::stopped_by_signal;
+    return {};
+}
+
+// A pidfd is readable once the process has ended.
+void process_watch::poll_all(clock::time_point now) noexcept {
+    if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+        if ((polled_[i].revents & POLLIN) == 0) continue;
+        peers_[i].ended_at = now;
+        polled_[i].fd = -1;  // poll(2) passes it over
+    }
+}
+
+void process_watch::read_state(peer& p, clock::time_point now) noexcept {
+    if (!p.visible || p.ended_at) return;
+    const std::optional<process_state> s = state_of(p.id.pid);
+    const bool is_there = s && s->started == p.id.started && s->letter != 'Z' && s->letter != 'X';
+    if (!is_there && !p.fd) p.ended_at = now;
+    const bool stopped = is_there && s->letter == 'T';
+    if (!stopped || (p.stopped_since && s->ran != p.ran)) p.stopped_since.reset();
+    if (stopped && !p.stopped_since) p.stopped_since = now;
+    if (s) p.ran = s->ran;
+}
+
+}  // namespace terrace::detail

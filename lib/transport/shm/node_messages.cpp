@@ -1,0 +1,275 @@
+#include "transport/shm/node_messages.hpp"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::size_t ring_budget = 384 * 1024, smallest_ring = 4096, largest_ring = 64 * 1024;  // [bytes]
+
+// How long who closes waits for room for its last records.
+constexpr auto patience = std::chrono::seconds(1);
+
+}  // namespace
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+std::size_t node_messages::ring_capacity(int ranks) noexcept {
+    return std::clamp(std::bit_floor(ring_budget / at(ranks)), smallest_ring, largest_ring);
+}
+
+std::size_t node_messages::part_bytes(int ranks, int slots) noexcept {
+    return sizeof(part_head) + round_up(at(slots), cache_line) +
+           at(ranks) * record_ring::bytes_for(ring_capacity(ranks));
+}
+
+// A quarter of a ring, so that several messages fit; longer ones are faster where nobody copies them twice.
+std::size_t node_messages::short_bytes(std::size_t capacity) noexcept {
+    return std::min(capacity / 4, std::size_t{8192}) - sizeof(record_ring::header);
+}
+
+node_messages::part_head& node_messages::head_of(int position) const noexcept {
+    return *reinterpret_cast<part_head*>(on_.memory.parts[at(position)]);
+}
+
+std::atomic<std::uint8_t>& node_messages::taken(int position, int slot) const noexcept {
+    return reinterpret_cast<std::atomic<std::uint8_t>*>(on_.memory.parts[at(position)] + sizeof(part_head))[slot];
+}
+
+record_ring node_messages::ring(int from, int to) const noexcept {
+    std::byte* rings = on_.memory.parts[at(to)] + sizeof(part_head) + round_up(at(slots_), cache_line);
+    return {rings + at(from) * record_ring::bytes_for(on_.capacity), on_.capacity};
+}
+
+node_messages::node_messages(std::unique_ptr<messages> network, int rank, node on, int slots)
+    : messages(network->traits()), network_(std::move(network)), rank_(rank), slots_(slots), on_(std::move(on)) {
+    const int own = on_.peers.position[at(rank)];
+    for (int p = 0; p < static_cast<int>(on_.peers.ranks.size()); ++p)
+        if (p != own) links_.push_back({on_.peers.ranks[at(p)], p, ring(p, own), ring(own, p), {}, {}, {}});
+    done_.reserve(at(slots));
+    reported_.reserve(at(slots));
+    offered_.reserve(at(slots));
+}
+
+// ---- messages -------------------------------------------------------------------------------------------------------
+
+node_messages::link* node_messages::link_to(int peer) noexcept {
+    const int position = on_.peers.position[at(peer)];
+    if (position < 0 || peer == rank_) return nullptr;
+    return &links_[at(position - (position > on_.peers.position[at(rank_)]))];
+}
+
+// The rule, the same at both ends.
+node_messages::link* node_messages::way_of(int peer, std::size_t bytes) noexcept {
+    return bytes <= short_bytes(on_.capacity) || !on_.pids.empty() ? link_to(peer) : nullptr;
+}
+
+void node_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
+    if (fault()) return;
+    link* to = way_of(peer, bytes);
+    if (to == nullptr) {
+        ++over_network_;
+        return network_->send(slot, peer, tag, from, bytes);
+    }
+    if (bytes <= short_bytes(on_.capacity))
+        return put(*to, {message, tag, static_cast<std::uint32_t>(bytes), slot, bytes}, from);
+    offered_.push_back(slot);
+    put(*to, {offer, tag, sizeof from, slot, bytes}, &from);
+}
+
+void node_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept {
+    if (fault()) return;
+    link* from = way_of(peer, bytes);
+    if (from == nullptr) {
+        ++over_network_;
+        return network_->recv(slot, peer, tag, to, bytes);
+    }
+    const receive by{slot, tag, to, bytes};
+    const auto found =
+        std::find_if(from->early.begin(), from->early.end(), [&](const early_message& m) { return m.head.tag == tag; });
+    if (found == from->early.end()) return from->expected.push_back(by);
+    const early_message first = std::move(*found);
+    from->early.erase(found);
+    take(*from, by, first.head, first.stored.data());
+}
+
+void node_messages::send_note(int peer, const note& n) noexcept {
+    if (fault()) return;
+    if (link* to = link_to(peer)) return put(*to, {note_record, 0, sizeof n.words, -1, 0}, n.words.data());
+    network_->send_note(peer, n);
+    adopt_fault();
+}
+
+void node_messages::put(link& to, const record_ring::header& h, const void* from) noexcept {
+    waiting_record r{h, h.kind == message ? from : nullptr, {}};
+    if (r.from == nullptr && h.stored > 0) std::memcpy(r.words.data(), from, h.stored);
+    if (!to.waiting.empty() || !written(to, r)) to.waiting.push_back(r);
+}
+
+bool node_messages::written(link& to, const waiting_record& r) noexcept {
+    if (!to.out.write(r.head, r.from != nullptr ? r.from : r.words.data())) return false;
+    if (r.head.kind == message) done_.push_back(r.head.slot);
+    return true;
+}
+
+void node_messages::arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept {
+    if (fault()) return;
+    if (h.kind == note_record) {
+        std::memcpy(notes_.emplace_back(note{from.rank, {}}).words.data(), stored, h.stored);
+        return;
+    }
+    const auto found =
+        std::find_if(from.expected.begin(), from.expected.end(), [&](const receive& r) { return r.tag == h.tag; });
+    if (found == from.expected.end()) {
+        from.early.push_back({h, {stored, stored + h.stored}});
+        return;
+    }
+    const receive by = *found;
+    from.expected.erase(found);
+    take(from, by, h, stored);
+}
+
+void node_messages::take(link& from, const receive& by, const record_ring::header& h,
+                         const std::byte* stored) noexcept {
+    if (h.bytes != by.bytes)
+        return fail({"shm", "recv", EMSGSIZE,
+                     fmt::format("rank {} of the plan: its message has {} bytes; {} are expected", from.rank, h.bytes,
+                                 by.bytes)});
+    if (h.kind == offer) {
+        std::byte* address = nullptr;  // in the sender's memory
+        std::memcpy(&address, stored, sizeof address);
+        if (!pull(from, by.to, address, h.bytes)) return;
+        taken(from.position, h.slot).store(1, std::memory_order_release);
+    } else if (h.bytes > 0) {
+        std::memcpy(by.to, stored, h.bytes);
+    }
+    done_.push_back(by.slot);
+}
+
+// Whoever withdraws says so before it frees anything: what was read until then is what was sent.
+bool node_messages::pull(const link& from, void* to, std::byte* address, std::size_t bytes) noexcept {
+    for (std::size_t had = 0; had < bytes;) {
+        const iovec here{static_cast<std::byte*>(to) + had, bytes - had};
+        const iovec there{address + had, bytes - had};
+        const ssize_t more = process_vm_readv(on_.pids[at(from.position)], &here, 1, &there, 1, 0);
+        if (more <= 0) {
+            const int code = more < 0 ? errno : EFAULT;
+            const transport_fault why{"shm", "process_vm_readv", code,
+                                      fmt::format("rank {} of the plan: {}", from.rank, std::strerror(code))};
+            if (code == ESRCH) lose(from.rank, why);  // its process has ended
+            else fail(why);
+            return false;
+        }
+        had += static_cast<std::size_t>(more);
+    }
+    // A load might come before what was read above; a read-modify-write with release does not. TSan knows no fences.
+    if (head_of(from.position).withdrawn.fetch_or(0, std::memory_order_acq_rel) == 0) return true;
+    lose(from.rank, {"shm", "process_vm_readv", ECANCELED,
+                     fmt::format("rank {} of the plan: it has given up its messages", from.rank)});
+    return false;
+}
+
+// ---- moving on ------------------------------------------------------------------------------------------------------
+
+bool node_messages::progress() noexcept {
+    bool moved = false;
+    for (link& l : links_) {
+        moved |= l.in.read([&](const record_ring::header& h, const std::byte* stored) { arrived(l, h, stored); });
+        for (; !l.waiting.empty() && written(l, l.waiting.front()); l.waiting.pop_front()) moved = true;
+    }
+    if (offered_.empty()) return moved;
+    const int own = on_.peers.position[at(rank_)];
+    std::erase_if(offered_, [&](int slot) {
+        if (taken(own, slot).load(std::memory_order_acquire) == 0) return false;
+        taken(own, slot).store(0, std::memory_order_relaxed);
+        done_.push_back(slot);
+        return true;
+    });
+    return moved || !done_.empty();
+}
+
+// What has come from the node is reported at once: to look at the network may take a system call.
+std::span<const int> node_messages::poll() noexcept {
+    if (!progress() && done_.empty()) {
+        if (over_network_ > 0) {
+            const std::span<const int> done = network_->poll();
+            over_network_ -= done.size();
+            done_.insert(done_.end(), done.begin(), done.end());
+            adopt_fault();
+        } else {
+            sched_yield();  // ranks that share the core may have what this one waits for
+        }
+    }
+    reported_.swap(done_);
+    done_.clear();
+    return reported_;
+}
+
+std::optional<note> node_messages::take_note() noexcept {
+    if (notes_.empty()) progress();
+    if (!notes_.empty()) {
+        const note first = notes_.front();
+        notes_.pop_front();
+        return first;
+    }
+    const std::optional<note> from_elsewhere = network_->take_note();
+    adopt_fault();
+    return from_elsewhere;
+}
+
+void node_messages::look() noexcept {
+    progress();
+    network_->look();
+    adopt_fault();
+}
+
+bool node_messages::nothing_waits() const noexcept {
+    return std::all_of(links_.begin(), links_.end(), [](const link& l) { return l.waiting.empty(); });
+}
+
+bool node_messages::settled() noexcept {
+    progress();
+    return fault() || (nothing_waits() && network_->settled());
+}
+
+void node_messages::adopt_fault() noexcept {
+    for (const lost_peer& l : network_->lost()) lose(l.peer, l.why);
+    if (const auto& f = network_->fault(); f && !fault()) fail(*f);
+}
+
+// ---- closing --------------------------------------------------------------------------------------------------------
+
+node_messages::~node_messages() {
+    const auto begin = std::chrono::steady_clock::now();
+    while (!fault() && !nothing_waits() && std::chrono::steady_clock::now() - begin < patience) {
+        progress();
+        sched_yield();
+    }
+    if (fault() || !offered_.empty()) abandon();
+}
+
+bool node_messages::abandon() noexcept {
+    head_of(on_.peers.position[at(rank_)]).withdrawn.store(1, std::memory_order_seq_cst);
+    offered_.clear();
+    for (link& l : links_) {
+        l.waiting.clear();
+        l.expected.clear();
+        l.early.clear();
+    }
+    return network_->abandon();
+}
+
+}  // namespace terrace::detail

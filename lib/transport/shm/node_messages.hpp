@@ -1,0 +1,116 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "transport/messages.hpp"
+#include "transport/shared_region.hpp"
+#include "transport/shm/node_peers.hpp"
+#include "transport/shm/record_ring.hpp"
+
+namespace terrace::detail {
+
+/// Messages in front of a network's: those between ranks of a node pass through memory that they share, others through
+/// the network.
+///
+/// Each rank has one part of the memory: whether it has withdrawn, which of its offers peers have taken, and a ring for
+/// each peer that writes to it. A short message lies in the ring. A longer one is an *offer* there: the receiver copies
+/// it straight from the sender's memory (process_vm_readv), and then says so. Where ranks may not read each other's
+/// memory, longer messages go through the network. Both ends know a message's length, so both find the same way for it,
+/// and messages of one tag keep their order on either.
+class node_messages final : public messages {
+public:
+    /// What ranks of a node agree on.
+    struct node {
+        node_peers peers;
+        shared_region memory;      ///< part_bytes() for each, by position
+        std::size_t capacity = 0;  ///< of a ring
+        std::vector<pid_t> pids;   ///< by position, if ranks may read each other's memory; else empty
+    };
+
+    /// @param network for messages to ranks elsewhere   @param rank of the team   @param slots as for the network
+    node_messages(std::unique_ptr<messages> network, int rank, node on, int slots);
+    ~node_messages() override;
+
+    /// Returns the capacity of each ring where so many ranks are on a node: together a few hundred KiB for each rank.
+    static std::size_t ring_capacity(int ranks) noexcept;
+    /// Returns the bytes of a rank's part of the memory.
+    static std::size_t part_bytes(int ranks, int slots) noexcept;
+    /// Returns the bytes of the longest message that lies in a ring.
+    static std::size_t short_bytes(std::size_t capacity) noexcept;
+
+    void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
+    void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
+    std::span<const int> poll() noexcept override;
+    void send_note(int peer, const note& n) noexcept override;
+    std::optional<note> take_note() noexcept override;
+    bool abandon() noexcept override;
+    void look() noexcept override;
+    bool settled() noexcept override;
+
+private:
+    enum kind : std::uint32_t { message, offer, note_record };
+
+    struct receive {
+        int slot, tag;
+        void* to;
+        std::size_t bytes;
+    };
+    // A message that nobody has asked for when it came.
+    struct early_message {
+        record_ring::header head;
+        std::vector<std::byte> stored;
+    };
+    // A record that has found no room in its ring: a message still in the caller's memory, or a few words.
+    struct waiting_record {
+        record_ring::header head;
+        const void* from;  // null: the words
+        std::array<std::uint64_t, 5> words;
+    };
+    // What a part begins with.
+    struct alignas(cache_line) part_head {
+        std::atomic<std::uint32_t> withdrawn;  // the rank has given up its messages: offers may not be read any more
+    };
+    struct link {
+        int rank = 0, position = 0;
+        record_ring in, out;
+        std::vector<receive> expected;       // in the order posted
+        std::deque<early_message> early;     // in the order sent
+        std::deque<waiting_record> waiting;  // in the order sent
+    };
+
+    link* link_to(int peer) noexcept;
+    link* way_of(int peer, std::size_t bytes) noexcept;
+    void put(link& to, const record_ring::header& h, const void* from) noexcept;
+    bool written(link& to, const waiting_record& r) noexcept;
+    bool progress() noexcept;
+    void arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept;
+    void take(link& from, const receive& by, const record_ring::header& h, const std::byte* stored) noexcept;
+    bool pull(const link& from, void* to, std::byte* address, std::size_t bytes) noexcept;
+    bool nothing_waits() const noexcept;
+    void adopt_fault() noexcept;
+
+    part_head& head_of(int position) const noexcept;
+    std::atomic<std::uint8_t>& taken(int position, int slot) const noexcept;
+    record_ring ring(int from, int to) const noexcept;
+
+    const std::unique_ptr<messages> network_;
+    const int rank_, slots_;
+    const node on_;
+    std::vector<link> links_;           // to the other ranks of the node
+    std::vector<int> offered_;          // slots of sends that peers read
+    std::vector<int> done_, reported_;  // slots
+    std::deque<note> notes_;
+    std::size_t over_network_ = 0;  // messages in flight there
+};
+
+}  // namespace terrace::detail

@@ -13,6 +13,7 @@
 
 #include <terrace/buffer.hpp>
 #include <terrace/error.hpp>
+#include <terrace/message.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/request.hpp>
@@ -28,7 +29,8 @@ class communicator_core;
 
 /// A set of ranks that run collectives by a plan. Created by `terrace::mpi::create`, `terrace::nccl::create` or
 /// `terrace::loopback::run`. Move-only; a moved-from communicator may only be assigned to or destroyed. Creation and
-/// destruction are collective; the destruction of a broken communicator is local. To be used by one thread at a time.
+/// destruction are collective; the destruction of a broken communicator is local. To be used by one thread at a time,
+/// unless options::threads is `any`.
 ///
 /// All collectives:
 ///
@@ -49,11 +51,12 @@ class communicator_core;
 ///
 /// * usage_error where a call is wrong in itself, differs between ranks, or where an earlier call has failed,
 /// * plan_error where the plan has no rules for the collective,
+/// * rank_failed_error where ranks have failed that this one waits for, within options::failure_timeout,
 /// * timeout_error where other ranks did not make the call within options::timeout,
 /// * transport_error where a library below failed.
 ///
-/// After a timeout_error, a transport_error, or a usage_error for calls that differ, the communicator is broken: each
-/// later call throws usage_error.
+/// After a rank_failed_error, a timeout_error, a transport_error, or a usage_error for calls that differ, the
+/// communicator is broken: each later call throws usage_error.
 class TERRACE_API communicator {
 public:
     communicator(communicator&&) noexcept;
@@ -93,6 +96,11 @@ public:
     void allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
     /// Starts the same by address. @param count elements of each buffer
     request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, reduction op);
+    /// Starts the same for a sum, and adds to `rounding_errors` what this rank rounds away (options::rounds_on_wire):
+    /// over all ranks together it is what the results lack. A sum of next time may take it in. Nothing is added where
+    /// nothing is rounded, and of small calls that a group joins. @param rounding_errors `count` elements, which must
+    /// live until the call is complete
+    request allreduce_async(const void* send, void* recv, std::int64_t count, element_type type, void* rounding_errors);
 
     // ---- reduce_scatter
 
@@ -205,9 +213,21 @@ public:
         expect_sum("alltoallv", send_counts, count_of(send));
         alltoallv(at(send), send_counts, at(recv), count_of(recv), recv_counts, most, type_of<S>());
     }
+    /// Starts the same. send_counts are read before this returns; recv and recv_counts belong to the call. Calls that
+    /// are started behind it begin once this one's lengths are known. The request throws what is said above.
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request alltoallv_async(S&& send, std::span<const std::int64_t> send_counts, R&& recv,
+                            std::span<std::int64_t> recv_counts, std::int64_t most) {
+        expect_sum("alltoallv", send_counts, count_of(send));
+        return alltoallv_async(at(send), send_counts, at(recv), count_of(recv), recv_counts, most, type_of<S>());
+    }
     /// Does the same by address. @param capacity elements of recv
     void alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv, std::int64_t capacity,
                    std::span<std::int64_t> recv_counts, std::int64_t most, element_type type);
+    /// Starts the same by address. @param capacity elements of recv
+    request alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                            std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
+                            element_type type);
 
     // ---- gather
 
@@ -245,9 +265,17 @@ public:
     void gatherv(S&& send, R&& recv, std::span<std::int64_t> recv_counts, int root) {
         gatherv(at(send), count_of(send), at(recv), count_of(recv), recv_counts, type_of<S>(), root);
     }
+    /// Starts the same. recv and recv_counts belong to the call, as in alltoallv_async().
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request gatherv_async(S&& send, R&& recv, std::span<std::int64_t> recv_counts, int root) {
+        return gatherv_async(at(send), count_of(send), at(recv), count_of(recv), recv_counts, type_of<S>(), root);
+    }
     /// Does the same by address. @param count elements of send   @param capacity elements of recv
     void gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
                  std::span<std::int64_t> recv_counts, element_type type, int root);
+    /// Starts the same by address. @param count elements of send   @param capacity elements of recv
+    request gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
+                          std::span<std::int64_t> recv_counts, element_type type, int root);
 
     // ---- scatter
 
@@ -287,9 +315,20 @@ public:
         if (rank() == root) expect_sum("scatterv", send_counts, count_of(send));
         return scatterv(at(send), send_counts, at(recv), count_of(recv), type_of<S>(), root);
     }
+    /// Starts the same, as alltoallv_async(). @param count is set to the elements of this rank's block when the request
+    /// is complete
+    template <data_buffer S, mutable_buffer_like<S> R>
+    request scatterv_async(S&& send, std::span<const std::int64_t> send_counts, R&& recv, int root,
+                           std::int64_t& count) {
+        if (rank() == root) expect_sum("scatterv", send_counts, count_of(send));
+        return scatterv_async(at(send), send_counts, at(recv), count_of(recv), count, type_of<S>(), root);
+    }
     /// Does the same by address. @param capacity elements of recv
     std::int64_t scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                           std::int64_t capacity, element_type type, int root);
+    /// Starts the same by address. @param capacity elements of recv   @param count as above
+    request scatterv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                           std::int64_t capacity, std::int64_t& count, element_type type, int root);
 
     // ---- broadcast
 
@@ -335,6 +374,63 @@ public:
     /// Starts the same: the request is complete once every rank has started it.
     request barrier_async();
 
+    // ---- groups of calls
+
+    /// Opens a group: `_async` calls wait until the matching group_end(), which starts them. Groups may be nested; the
+    /// outermost one counts. All ranks open the same groups around the same calls. docs/guides/groups.md says when this
+    /// pays. Calls that block, allocate() and split() throw usage_error while a group is open. Messages between two
+    /// ranks and calls of device buffers begin at once. A group is its thread's: calls of other threads do not belong
+    /// to it.
+    void group_start();
+    /// Does the same, and orders groups: their calls begin in the order of their numbers, in whatever order they are
+    /// made and by whichever threads. A communicator's numbers are 0, 1, 2, ..., each for one group of each rank; a
+    /// group waits until those before it have ended. @throws usage_error if the number has been used, or a group is
+    /// open
+    void group_start(std::uint64_t number);
+    /// Starts the calls of the group. Those of at most 64 KiB that have one collective, type, operation and root
+    /// travel together. Wait for their requests afterwards.
+    /// @throws usage_error where no group is open; as the collectives
+    void group_end();
+
+    // ---- point to point
+
+    // Messages of one rank with one tag are received in the order sent. Messages and collectives never wait for one
+    // another. A message is received as the element type it was sent as. Tags are 0 ... 2^31 - 1. Buffers are the
+    // host's.
+
+    /// Sends data to rank `to`, which may be this one. Returns when the buffer may be used again: for up to 8 KiB as a
+    /// rule at once, for more when the receive has got it. docs/guides/messages.md says when a send waits.
+    /// @throws usage_error where it is wrong in itself; timeout_error, transport_error
+    template <data_buffer S>
+    void send(S&& data, int to, int tag = 0) {
+        send(at(data), count_of(data), type_of<S>(), to, tag);
+    }
+    /// Starts the same. The buffer belongs to the send until the request is complete.
+    template <data_buffer S>
+    request send_async(S&& data, int to, int tag = 0) {
+        return send_async(at(data), count_of(data), type_of<S>(), to, tag);
+    }
+    /// Receives a message of rank `from`, or of any_source, with this tag. It may be shorter than the buffer.
+    /// @throws usage_error as send(), and where the message is longer than the buffer or of another type: it is lost
+    /// then, and nothing is broken
+    template <mutable_data_buffer R>
+    received recv(R&& data, int from, int tag = 0) {
+        return recv(at(data), count_of(data), type_of<R>(), from, tag);
+    }
+    /// Starts the same. @param result is set when the request is complete, unless it is null
+    template <mutable_data_buffer R>
+    request recv_async(R&& data, int from, int tag = 0, received* result = nullptr) {
+        return recv_async(at(data), count_of(data), type_of<R>(), from, tag, result);
+    }
+    /// Does the same by address. @param count elements
+    void send(const void* data, std::int64_t count, element_type type, int to, int tag);
+    /// Starts the same by address. @param count elements
+    request send_async(const void* data, std::int64_t count, element_type type, int to, int tag);
+    /// Does the same by address. @param count elements that there is room for
+    received recv(void* data, std::int64_t count, element_type type, int from, int tag);
+    /// Starts the same by address. @param count elements that there is room for
+    request recv_async(void* data, std::int64_t count, element_type type, int from, int tag, received* result);
+
     // Any number of calls may be in flight, and they complete in any order. Calls move along while their communicator's
     // thread is in Terrace: in any call, test() or wait(); with options::progress_thread at any time.
 
@@ -362,6 +458,13 @@ public:
     /// Makes a communicator of the ranks that run on the same machine node as this one, numbered as in split. A node is
     /// what the transport finds, also where options::place is anywhere. Collective over all ranks. @throws as split
     communicator split_by_node(int key = 0);
+    /// Makes a communicator of the ranks that have not failed, after a rank_failed_error, numbered in the order they
+    /// had. It has a plan of its own, for the machine that they leave. Collective over them: this waits for all, and
+    /// where one more fails meanwhile, for the others. docs/reference/failures.md
+    /// @throws partitioned_error where fewer than half of the ranks are left, or half without rank 0 of the plan
+    /// @throws usage_error where no rank has failed, or the transport does not survive it (MPICH); timeout_error where
+    /// a rank that has not failed does not call it; plan_error, transport_error
+    communicator shrink();
 
     /// Describes the stages of an allreduce of `bytes`, the innermost first, for example
     /// "node:4 scatter direct > core:2 scatter ring". @throws plan_error if the plan has no rules for allreduce
@@ -370,6 +473,12 @@ public:
     /// docs/reference/cost-model.md. 0 if the plan has no predictions. @throws plan_error if the plan has no rules for
     /// allreduce
     double predicted(std::int64_t bytes) const;
+    /// Returns the same for an allgather of `bytes` in all: the blocks of all ranks.
+    double predicted_allgather(std::int64_t bytes) const;
+    /// Keeps what calls of this many shapes need, from now on; at first 32. The first call of a shape (a collective,
+    /// count, type, operation and root) makes a program, which takes time and memory; calls of the shapes used last
+    /// find theirs again. For callers that use more shapes in turns. Local; a smaller number than before does nothing.
+    void keep_programs(int shapes);
 
     /// Returns true if options::trace_file is set.
     bool is_traced() const noexcept;

@@ -2,8 +2,10 @@
 
 #include <terrace/export.hpp>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace terrace {
 
@@ -45,6 +47,43 @@ public:
 /// A call was not complete after `options::timeout`. The communicator is broken from then on. what() names the ranks
 /// that this one was waiting for.
 class TERRACE_API timeout_error : public error {
+public:
+    using error::error;
+};
+
+/// What has become of a rank: its process has ended; it is stopped, as by SIGSTOP; or no message gets through to it.
+enum class failure : std::uint8_t { died, stopped, unreachable };
+
+/// A rank that has failed.
+struct failed_rank {
+    int rank = 0;      ///< in the numbering of the communicator that throws
+    std::string host;  ///< of the rank
+    failure how = failure::died;
+    std::string noticed;  ///< by what: "its process has ended"
+
+    friend bool operator==(const failed_rank&, const failed_rank&) = default;
+};
+
+/// Ranks have failed while this one waited in a call: docs/reference/failures.md. All ranks that reach one another name
+/// the same ones. The communicator is broken from then on.
+class TERRACE_API rank_failed_error : public error {
+public:
+    /// @param failed by ascending rank   @param waits what this rank was waiting for
+    rank_failed_error(std::vector<failed_rank> failed, std::vector<std::string> waits);
+
+    /// The ranks that have failed, by ascending rank. A rank that others have given up finds itself among them.
+    const std::vector<failed_rank>& failed() const noexcept { return failed_; }
+    /// What this rank was waiting for, one operation each: "call 12: stage 1 up, step 4, chunk 7: recv rank 3".
+    const std::vector<std::string>& waits() const noexcept { return waits_; }
+
+private:
+    std::vector<failed_rank> failed_;
+    std::vector<std::string> waits_;
+};
+
+/// communicator::shrink would make a communicator of fewer than half of the ranks, or of half without the lowest one:
+/// the others may go on, and this part must not. what() names the ranks that are out of reach.
+class TERRACE_API partitioned_error : public error {
 public:
     using error::error;
 };

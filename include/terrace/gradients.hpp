@@ -77,8 +77,14 @@ struct gradient_options {
     /// bytes at the start of each iteration. join() requires it.
     bool weighted = false;
     /// The part of all rows that one rank must have of a sparse gradient, in an iteration, so that it travels as a
-    /// dense one: 0 to 1. 0: 2 / size(), above which a ring moves fewer bytes so.
+    /// dense one: 0 to 1. 0: it does where the plan predicts that this is faster; without predictions from 2 / size()
+    /// on, where a ring moves fewer bytes so.
     double dense_above = 0;
+    /// False if gradients are exact even where the communicator rounds on the wire (options::rounds_on_wire).
+    bool rounds_on_wire = true;
+    /// True if what is rounded away on the wire is added to the gradients of the next iteration that is reduced, on the
+    /// rank that has rounded it. Costs the memory of all gradients once more. Sparse gradients have no part in it.
+    bool error_feedback = false;
 };
 
 /// Where the time of an iteration went, on one rank [s].

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,12 +13,12 @@ namespace terrace::detail {
 /// An MPI communicator as the library gets it, which is linked to no MPI. <terrace/mpi.hpp>, which the program's own
 /// MPI compiles, fills it in. The functions are called in this order: each is safe once the one before has said so.
 struct mpi_world {
-    const char* library;       ///< "openmpi" or "mpich", by <mpi.h>: the module that is loaded, terrace-LIBRARY.so
-    const void* comm;          ///< of the MPI_Comm
-    std::string (*version)();  ///< "Open MPI v4.1.4, ...": what the MPI that is linked says of itself
-    int (*processes)();        ///< in MPI_COMM_WORLD; 0 before MPI_Init and after MPI_Finalize
+    const char* library;  ///< "openmpi" or "mpich", by <mpi.h>: the module that is loaded, terrace-LIBRARY.so
+    const void* comm;     ///< of the MPI_Comm
+    std::function<std::string()> version;  ///< "Open MPI v4.1.4, ...": what the MPI that is linked says of itself
+    std::function<int()> processes;        ///< in MPI_COMM_WORLD; 0 before MPI_Init and after MPI_Finalize
     /// Returns whether all ranks pass `mine` as true. Collective.
-    bool (*on_all)(const void* comm, bool mine);
+    std::function<bool(const void* comm, bool mine)> on_all;
     void (*function)();  ///< the program's MPI_Comm_rank: the module's must be the same
 };
 

@@ -14,18 +14,29 @@ namespace terrace {
 enum class log_level { warn, info, debug };
 
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `dump_file`, `rank`, the modules and `launched_processes`.
+/// `plan_file`, `plan_cache`, `threads`, `dump_file`, `rank`, the modules and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
-    /// written. Called by the thread that uses the communicator, or by its progress thread.
+    /// written. Called by a thread that uses the communicator, or by the communicator's own.
     std::function<void(log_level, std::string_view)> log;
 
     /// The plan file of communicators that are created without a plan. Each rank may read a copy of its own. Empty:
     /// over MPI a plan is made for the job.
     std::filesystem::path plan_file;
 
+    /// The directory in which rank 0 keeps the plans that are made for jobs, by the shape and rates of the machine, and
+    /// finds them again; made if it is missing. At most 64 are kept: the least recently used are removed. Empty: each
+    /// job plans anew.
+    std::filesystem::path plan_cache;
+
     /// The longest wait for other ranks of a call, and of NCCL at creation (MPI has no limit there) [s]; 0: no limit.
     std::chrono::duration<double> timeout = std::chrono::minutes(10);
+
+    /// How long a rank that waits may take to find that another one has failed [s]: its process has ended (which is
+    /// found at once), it is stopped, or its node cannot be reached. A rank that computes is never given up, however
+    /// long it takes. 0: nobody looks, and `timeout` alone counts. docs/reference/failures.md says what is noticed by
+    /// what.
+    std::chrono::duration<double> failure_timeout = std::chrono::seconds(10);
 
     /// When calls are compared between ranks before they run: never, the first time that a shape is used, or always.
     /// Ranks whose calls differ in count, type, op, root or order then get an error and not wrong data.
@@ -51,10 +62,23 @@ struct TERRACE_API options {
     /// are exact(...). Not together with `reproducible`. For buffers of the host.
     bool rounds_on_wire = false;
 
+    /// The most that an element of such a sum may be away from the exact one, as a part of the sum over ranks of the
+    /// largest magnitude that each passes in: worked out from the wire types of the plan's rule. Where int8 would
+    /// exceed it, bfloat16 is used, and where that would, nothing is rounded. 0: no limit, which a plan with wire: auto
+    /// refuses.
+    double wire_error = 0;
+
     /// True if the communicator has a thread that moves its calls along while the caller computes. The thread uses most
     /// of a core while calls are in flight, and sleeps otherwise. It is bound to one of the last cores that the process
     /// may run on. Requires MPI_THREAD_MULTIPLE. Pays where computing leaves a core free.
     bool progress_thread = false;
+
+    /// Which threads may call: one at a time, or any number at any time. With `any`, requests may be waited for by
+    /// other threads than the one that made the call, and a thread of the communicator moves calls along while several
+    /// wait. Calls are ordered by their arrival, or by numbers (communicator::group_start). docs/guides/threads.md.
+    /// Requires MPI_THREAD_MULTIPLE.
+    enum class threading { serialized, any };
+    threading threads = threading::serialized;
 
     /// The file to which ranks append a trace of their calls when a communicator is destroyed: a Chrome trace, for
     /// chrome://tracing or ui.perfetto.dev. Rank 0 begins the file when the communicator is created; if it cannot, all

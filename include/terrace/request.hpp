@@ -3,6 +3,8 @@
 #include <terrace/export.hpp>
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -14,7 +16,8 @@ struct request_access;
 }  // namespace detail
 
 /// A collective that has been started. Its buffers belong to the call until the request is complete. Move-only; a
-/// request that is default-constructed, moved from or waited for is complete. To be used by the communicator's thread.
+/// request that is default-constructed, moved from or waited for is complete. To be used by the communicator's thread;
+/// by one thread at a time where options::threads is `any`.
 /// A request may outlive its communicator: test() and wait() then throw usage_error, and the destructor does nothing.
 class [[nodiscard]] TERRACE_API request {
 public:
@@ -31,6 +34,15 @@ public:
     bool test();
     /// Returns once the call is complete. @throws as test()
     void wait();
+    /// Calls `done` once when the call is complete, with null, or else with the error that wait() would have thrown.
+    /// The request is complete from here on as far as this object goes, and need not be kept.
+    ///
+    /// `done` is called by whichever thread moves the call along: inside then() if the call is complete already, else
+    /// inside test() or wait(), or by the communicator's own thread where it has one (options::threads,
+    /// options::progress_thread). It may start calls, and should neither wait for them nor throw: what it throws is
+    /// logged. A communicator that is destroyed sooner calls it with a usage_error.
+    /// @throws usage_error for a call of device buffers: wait for its stream
+    void then(std::function<void(std::exception_ptr)> done);
 
 private:
     friend struct detail::request_access;

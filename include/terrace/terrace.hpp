@@ -7,6 +7,7 @@
 #include <terrace/error.hpp>
 #include <terrace/gradients.hpp>
 #include <terrace/loopback.hpp>
+#include <terrace/message.hpp>
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/reproducible.hpp>

@@ -12,6 +12,7 @@
 #include <terrace/error.hpp>
 
 #include "api/placement.hpp"
+#include "api/plan_cache.hpp"
 #include "base/hash.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
@@ -123,9 +124,16 @@ job describe_job(team& ranks) {
     return found;
 }
 
-plan plan_job(const job& found, team& ranks) {
-    return plan_of_first(ranks, "no plan was given, and none can be made",
-                         [&] { return make_plan("found at creation", found.machine).text; });
+plan plan_job(const job& found, team& ranks, const options& o) {
+    const std::string name = "found at creation";
+    const auto make = [&] { return make_plan(name, found.machine); };
+    const auto warn = [&](std::string_view line) {
+        if (o.log) o.log(log_level::warn, line);
+    };
+    return plan_of_first(ranks, "no plan was given, and none can be made", [&] {
+        if (o.plan_cache.empty()) return make().text;
+        return plan_cache(o.plan_cache).find_or_make(name, found.machine, make, warn).text;
+    });
 }
 
 }  // namespace terrace::detail

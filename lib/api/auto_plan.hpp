@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 
 #include "machine/hierarchy.hpp"
@@ -25,8 +26,8 @@ struct job {
 /// described, naming its lowest rank
 job describe_job(team& ranks);
 
-/// Makes a plan for the whole job, on rank 0 of the ranks in their places. Collective.
-/// @throws plan_error on all ranks if there is none
-plan plan_job(const job& found, team& ranks);
+/// Makes a plan for the whole job, on rank 0 of the ranks in their places, or finds it in options::plan_cache.
+/// Collective. @throws plan_error on all ranks if there is none
+plan plan_job(const job& found, team& ranks, const options& o);
 
 }  // namespace terrace::detail

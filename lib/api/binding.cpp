@@ -40,12 +40,15 @@ const rule& binding::rule_of(const call_shape& call) const {
     return plan.choose(call.what, elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
 }
 
-rule binding::straight_rule() const {
+rule binding::rule_to_run(const call_shape& call) const {
+    const rule& planned = rule_of(call);
+    if (!call.has_own_lengths()) return planned;
+    if (call.what == collective::alltoall && call.known == lengths::own && planned.stages.size() == 1) return planned;
     stage all{.levels = {}, .group = plan.machine.ranks(), .how = mode::scatter, .algorithm = "direct"};
     for (int l = 0; l < plan.machine.depth(); ++l) all.levels.push_back(l);
-    rule made;
-    made.stages.push_back(std::move(all));
-    return made;
+    rule straight;
+    straight.stages.push_back(std::move(all));
+    return straight;
 }
 
 // Blocks stand in the caller's order in the caller's buffer.
@@ -61,9 +64,6 @@ collective_call binding::planned(const call_shape& call) const {
     const int ranks = static_cast<int>(callers_rank.size());
     const std::vector<range> blocks = call.counts.empty() ? equal_blocks(ranks, call.count) : side_by_side(call.counts);
     for (const int r : callers_rank) made.blocks.push_back(blocks[at(r)]);
-    if (call.received.empty()) return made;
-    const std::vector<range> received = side_by_side(call.received);
-    for (const int r : callers_rank) made.received.push_back(received[at(r)]);
     return made;
 }
 

@@ -27,8 +27,9 @@ struct binding {
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements_of(const call_shape& call) const;
     const rule& rule_of(const call_shape& call) const;
-    /// Returns the rule by which each block goes straight to its rank.
-    rule straight_rule() const;
+    /// Returns what the call runs by: the plan's rule. Blocks whose lengths are not agreed go straight to their ranks,
+    /// skewed ones in one piece.
+    rule rule_to_run(const call_shape& call) const;
     /// Returns the call in the plan's numbering of ranks.
     collective_call planned(const call_shape& call) const;
 

@@ -46,18 +46,28 @@ call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
     return r;
 }
 
-void call_check::begin(const call_shape& call, std::uint64_t signature) {
-    if (!compares()) return;
+bool call_check::start(const call_shape& call, std::uint64_t signature) {
+    if (!compares()) return true;
     record& r = count_call(signature);
     r.call = call;
     r.words.clear();
     if (level_ == options::checking::every || (signature != last_agreed_ && !agreed_.contains(signature))) {
-        exchange(history_, history_);
-        if (agreed_.size() == remembered_shapes) agreed_.clear();  // on all ranks alike
-        agreed_.insert(signature);
-    } else if (!heard_.empty()) {
-        listen();
+        open(history_, history_);
+        open_->agrees_on = signature;
+        return advance();
     }
+    if (!heard_.empty()) listen();
+    last_agreed_ = signature;
+    return true;
+}
+
+void call_check::begin(const call_shape& call, std::uint64_t signature) {
+    if (!start(call, signature)) await([this] { return advance(); });
+}
+
+void call_check::agree_on(std::uint64_t signature) {
+    if (agreed_.size() == remembered_shapes) agreed_.clear();  // on all ranks alike
+    agreed_.insert(signature);
     last_agreed_ = signature;
 }
 
@@ -69,7 +79,7 @@ void call_check::meet(const std::string& what, const std::string& detail) {
 
 void call_check::listen() {
     take_notes();
-    if (!hears_of_a_comparison()) return;
+    if (open_ || !hears_of_a_comparison()) return;
     // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
     // what differs from anything.
     exchange(0, std::numeric_limits<std::uint64_t>::max());
@@ -80,35 +90,49 @@ bool call_check::hears_of_a_comparison() const noexcept {
     return std::any_of(heard_.begin(), heard_.end(), [&](const note& n) { return n.words[of_call] <= calls_; });
 }
 
+void call_check::open(std::uint64_t low, std::uint64_t high) { open_ = {.call = calls_, .low = low, .high = high}; }
+
 void call_check::exchange(std::uint64_t low, std::uint64_t high) {
-    std::uint64_t call = calls_, round = 0;
-    since_ = std::chrono::steady_clock::now();
-    for (int distance = 1; distance < net_.size(); distance *= 2, ++round) {
-        net_.wire().send_note(wrap(net_.rank() + distance, net_.size()), {0, {comparisons_, round, call, low, high}});
-        awaited_ = wrap(net_.rank() - distance, net_.size());
-        const note n = wait_for_round(round);
-        call = std::min(call, n.words[of_call]);
-        low = std::min(low, n.words[of_low]);
-        high = std::max(high, n.words[of_high]);
-    }
-    await([&] { return net_.wire().settled(); });  // whoever waits for this rank's last note may wait for long
-    awaited_ = -1;
-    ++comparisons_;
-    if (low != high) report(call);
+    open(low, high);
+    await([this] { return advance(); });
 }
 
-note call_check::wait_for_round(std::uint64_t round) {
-    auto found = heard_.end();
-    await([&] {
-        take_notes();
-        found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
-            return n.words[of_comparison] == comparisons_ && n.words[of_round] == round;
-        });
-        return found != heard_.end();
+bool call_check::advance() {
+    if (!open_) return true;
+    while (open_->distance < net_.size())
+        if (!finish_round()) return false;
+    if (!net_.wire().settled()) return false;  // whoever waits for this rank's last note may wait for long
+    const comparison over = *open_;
+    open_.reset();
+    awaited_ = -1;
+    ++comparisons_;
+    if (over.low != over.high) report(over.call);
+    if (over.agrees_on) agree_on(*over.agrees_on);
+    return true;
+}
+
+// Returns false while the note of this round has not come.
+bool call_check::finish_round() {
+    comparison& c = *open_;
+    if (!c.told) {
+        net_.wire().send_note(wrap(net_.rank() + c.distance, net_.size()),
+                              {0, {comparisons_, c.round, c.call, c.low, c.high}});
+        awaited_ = wrap(net_.rank() - c.distance, net_.size());
+        c.told = true;
+    }
+    take_notes();
+    const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
+        return n.words[of_comparison] == comparisons_ && n.words[of_round] == c.round;
     });
-    const note n = *found;
+    if (found == heard_.end()) return false;
+    c.call = std::min(c.call, found->words[of_call]);
+    c.low = std::min(c.low, found->words[of_low]);
+    c.high = std::max(c.high, found->words[of_high]);
     heard_.erase(found);
-    return n;
+    c.distance *= 2;
+    ++c.round;
+    c.told = false;
+    return true;
 }
 
 template <class Done>
@@ -122,9 +146,11 @@ void call_check::await(Done done) {
     }
 }
 
-std::chrono::duration<double> call_check::age() const noexcept {
-    if (awaited_ < 0) return {};
-    return std::chrono::steady_clock::now() - since_;
+std::chrono::duration<double> call_check::age() noexcept {
+    if (!open_) return {};
+    const auto now = std::chrono::steady_clock::now();
+    if (open_->since == std::chrono::steady_clock::time_point{}) open_->since = now;
+    return now - open_->since;
 }
 
 void call_check::add_waits(waiting& all) {
@@ -138,8 +164,11 @@ void call_check::add_waits(waiting& all) {
 }
 
 void call_check::take_notes() {
-    while (const std::optional<note> n = net_.wire().take_note())
-        if (!chain_.take(*n)) heard_.push_back(*n);
+    while (const std::optional<note> n = net_.wire().take_note()) {
+        const bool taken = (failures_ != nullptr && failures_->take(*n)) || chain_.take(*n) ||
+                           (messages_ != nullptr && messages_->take(*n));
+        if (!taken) heard_.push_back(*n);
+    }
 }
 
 std::string call_check::said(std::uint64_t call) {

@@ -11,9 +11,11 @@
 
 #include <terrace/options.hpp>
 
+#include "api/failure_watch.hpp"
 #include "api/signature.hpp"
 #include "api/wait_chain.hpp"
 #include "executor/engine.hpp"
+#include "executor/point_to_point.hpp"
 
 namespace terrace::detail {
 
@@ -35,9 +37,19 @@ public:
     call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
                std::function<void()> progress, std::function<void()> watch);
 
-    /// Before a call that is right in itself. @throws usage_error on all ranks if they differ, transport_error, and
-    /// what `watch` does
-    /// @param signature signature_of(call)
+    /// Hands notes of messages on to `messages`, which must outlive this.
+    void serve(point_to_point& messages) noexcept { messages_ = &messages; }
+    /// Hands notes of failures on to `failures`, which must outlive this.
+    void serve(failure_watch& failures) noexcept { failures_ = &failures; }
+
+    /// Before a call that is right in itself: returns true if the call may run, and false where it is compared first.
+    /// Then advance() says when it may. No comparison may be under way.
+    /// @param signature signature_of(call)   @throws usage_error if another rank has made a different call
+    bool start(const call_shape& call, std::uint64_t signature);
+    /// Moves the comparison along. Returns true if none is under way any more.
+    /// @throws usage_error on all ranks if their calls differ
+    bool advance();
+    /// The same as start(), and waits. @throws transport_error, and what `watch` does, too
     void begin(const call_shape& call, std::uint64_t signature);
     /// Before something else that all ranks must do together, said in words: it is compared unless the level is `off`.
     /// A call that is refused takes part as such, so that the others do not wait for it.
@@ -47,8 +59,9 @@ public:
     void listen();
     /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
-    /// How long the comparison that is under way has taken; 0 where there is none.
-    std::chrono::duration<double> age() const noexcept;
+    /// How long ago this was first asked of the comparison that is under way; 0 where there is none. A rank that waits
+    /// asks all the time.
+    std::chrono::duration<double> age() noexcept;
     /// Takes the notes that have arrived.
     void take_notes();
     /// Adds what the comparison under way waits for.
@@ -66,8 +79,10 @@ private:
     record& count_call(std::uint64_t signature) noexcept;
     record& at(std::uint64_t call) noexcept { return recent_[call & (recent_.size() - 1)]; }
     bool hears_of_a_comparison() const noexcept;
+    void open(std::uint64_t low, std::uint64_t high);
     void exchange(std::uint64_t low, std::uint64_t high);
-    note wait_for_round(std::uint64_t round);
+    bool finish_round();
+    void agree_on(std::uint64_t signature);
     template <class Done>
     void await(Done done);
     std::string said(std::uint64_t call);
@@ -76,6 +91,8 @@ private:
     endpoint& net_;
     std::vector<int> callers_rank_;
     wait_chain& chain_;
+    point_to_point* messages_ = nullptr;
+    failure_watch* failures_ = nullptr;
     options::checking level_;
     std::function<void()> progress_, watch_;
 
@@ -85,8 +102,17 @@ private:
     std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
     std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
-    int awaited_ = -1;                          // rank, while it compares
-    std::chrono::steady_clock::time_point since_;
+    // The comparison that is under way.
+    struct comparison {
+        std::uint64_t call = 0, low = 0, high = 0;  // the earliest call in question, and the hashes known
+        std::uint64_t round = 0;
+        int distance = 1;
+        bool told = false;                         // this rank has sent its note of the round
+        std::optional<std::uint64_t> agrees_on{};  // signature
+        std::chrono::steady_clock::time_point since{};
+    };
+    std::optional<comparison> open_;
+    int awaited_ = -1;         // rank, while this one compares
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };
 

@@ -1,11 +1,20 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 
 #include <terrace/request.hpp>
 
 namespace terrace::detail {
+
+using callback = std::function<void(std::exception_ptr)>;
+
+/// What requests say that outlive their communicator.
+inline constexpr const char* destroyed_too_soon =
+    "request: its communicator was destroyed before the call was complete; wait for requests before you destroy "
+    "their communicator";
 
 /// The calls of a communicator that are in flight, as requests see them. A request holds a shared pointer to the
 /// address of this object, which becomes null when the object is destroyed: requests may outlive it.
@@ -18,6 +27,8 @@ public:
     virtual bool test(std::uint64_t call) = 0;
     /// Returns once the call is complete. @throws as request::wait
     virtual void wait(std::uint64_t call) = 0;
+    /// Calls `f` once the call is complete. @throws usage_error where it cannot
+    virtual void then(std::uint64_t call, callback f) = 0;
 
     const std::shared_ptr<calls_in_flight*>& address() const noexcept { return address_; }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/call_shapes.hpp"
 #include "api/core.hpp"
 
 namespace terrace {
@@ -18,91 +19,28 @@ communicator::~communicator() = default;
 int communicator::rank() const noexcept { return core_->rank(); }
 int communicator::size() const noexcept { return core_->size(); }
 
-namespace {
-
-call_shape allreduce_of(std::int64_t count, element_type type, reduction op) {
-    return {.what = collective::allreduce,
-            .count = count,
-            .counts = {},
-            .type = type,
-            .op = op.op(),
-            .exact = op.is_exact()};
-}
-
-call_shape reduce_scatter_of(std::int64_t count, element_type type, reduction op) {
-    return {.what = collective::reduce_scatter,
-            .count = count,
-            .counts = {},
-            .type = type,
-            .op = op.op(),
-            .exact = op.is_exact()};
-}
-
-call_shape reduce_scatter_of(std::span<const std::int64_t> counts, element_type type, reduction op) {
-    return {.what = collective::reduce_scatter,
-            .counts = {counts.begin(), counts.end()},
-            .type = type,
-            .op = op.op(),
-            .exact = op.is_exact()};
-}
-
-call_shape allgather_of(std::int64_t count, element_type type) {
-    return {.what = collective::allgather, .count = count, .counts = {}, .type = type};
-}
-
-call_shape allgather_of(std::span<const std::int64_t> counts, element_type type) {
-    return {.what = collective::allgather, .counts = {counts.begin(), counts.end()}, .type = type};
-}
-
-call_shape alltoall_of(std::int64_t count, element_type type) {
-    return {.what = collective::alltoall, .count = count, .counts = {}, .type = type};
-}
-
-call_shape rooted_blocks_of(collective what, std::int64_t count, element_type type, int root) {
-    return {.what = what, .count = count, .counts = {}, .type = type, .root = root};
-}
-
-call_shape rooted_blocks_of(collective what, std::span<const std::int64_t> counts, element_type type, int root) {
-    return {.what = what, .counts = {counts.begin(), counts.end()}, .type = type, .root = root};
-}
-
-// By the time that a rank knows the maximum, every rank has given its element.
-call_shape barrier_shape() {
-    return {.what = collective::allreduce,
-            .count = 1,
-            .counts = {},
-            .type = element_type::uint8,
-            .op = reduce_op::max,
-            .is_barrier = true,
-            .exact = true};
-}
-
-call_shape broadcast_of(std::int64_t count, element_type type, int root) {
-    return {.what = collective::broadcast, .count = count, .counts = {}, .type = type, .root = root};
-}
-
-call_shape reduce_of(std::int64_t count, element_type type, int root, reduction op) {
-    return {.what = collective::reduce, .count = count, .counts = {}, .type = type, .op = op.op(), .root = root};
-}
-
-}  // namespace
-
 void communicator::allreduce(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(allreduce_of(count, type, op), send, recv, op.factor());
+    core_->run(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
 }
 
 request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
                                       reduction op) {
-    return core_->start(allreduce_of(count, type, op), send, recv, op.factor());
+    return core_->start(reduction_of(collective::allreduce, count, type, op), send, recv, op.factor());
+}
+
+request communicator::allreduce_async(const void* send, void* recv, std::int64_t count, element_type type,
+                                      void* rounding_errors) {
+    return core_->start(reduction_of(collective::allreduce, count, type, reduce_op::sum), send, recv, 1,
+                        rounding_errors);
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::int64_t count, element_type type, reduction op) {
-    core_->run(reduce_scatter_of(count, type, op), send, recv, op.factor());
+    core_->run(reduction_of(collective::reduce_scatter, count, type, op), send, recv, op.factor());
 }
 
 request communicator::reduce_scatter_async(const void* send, void* recv, std::int64_t count, element_type type,
                                            reduction op) {
-    return core_->start(reduce_scatter_of(count, type, op), send, recv, op.factor());
+    return core_->start(reduction_of(collective::reduce_scatter, count, type, op), send, recv, op.factor());
 }
 
 void communicator::reduce_scatter(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
@@ -143,7 +81,13 @@ request communicator::alltoall_async(const void* send, void* recv, std::int64_t 
 void communicator::alltoallv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                              std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
                              element_type type) {
-    core_->alltoallv({send, send_counts, recv, capacity, recv_counts, most, type});
+    core_->run({collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
+}
+
+request communicator::alltoallv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                                      std::int64_t capacity, std::span<std::int64_t> recv_counts, std::int64_t most,
+                                      element_type type) {
+    return core_->start({collective::alltoall, send, send_counts, recv, capacity, recv_counts, most, type});
 }
 
 void communicator::gather(const void* send, void* recv, std::int64_t count, element_type type, int root) {
@@ -166,12 +110,24 @@ request communicator::gather_async(const void* send, void* recv, std::span<const
 
 void communicator::gatherv(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
                            std::span<std::int64_t> recv_counts, element_type type, int root) {
-    core_->gatherv(send, count, {nullptr, {}, recv, capacity, recv_counts, 0, type}, root);
+    core_->run({collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
+}
+
+request communicator::gatherv_async(const void* send, std::int64_t count, void* recv, std::int64_t capacity,
+                                    std::span<std::int64_t> recv_counts, element_type type, int root) {
+    return core_->start({collective::gather, send, {&count, 1}, recv, capacity, recv_counts, 0, type, root});
 }
 
 std::int64_t communicator::scatterv(const void* send, std::span<const std::int64_t> send_counts, void* recv,
                                     std::int64_t capacity, element_type type, int root) {
-    return core_->scatterv({send, send_counts, recv, capacity, {}, 0, type}, root);
+    std::int64_t count = 0;
+    core_->run({collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
+    return count;
+}
+
+request communicator::scatterv_async(const void* send, std::span<const std::int64_t> send_counts, void* recv,
+                                     std::int64_t capacity, std::int64_t& count, element_type type, int root) {
+    return core_->start({collective::scatter, send, send_counts, recv, capacity, {&count, 1}, 0, type, root});
 }
 
 void communicator::scatter(const void* send, void* recv, std::int64_t count, element_type type, int root) {
@@ -211,6 +167,31 @@ void communicator::reduce(const void* send, void* recv, std::int64_t count, elem
 request communicator::reduce_async(const void* send, void* recv, std::int64_t count, element_type type, int root,
                                    reduction op) {
     return core_->start(reduce_of(count, type, root, op), send, recv, op.factor());
+}
+
+void communicator::group_start() { core_->group_start(); }
+
+void communicator::group_start(std::uint64_t number) { core_->group_start(number); }
+
+void communicator::group_end() { core_->group_end(); }
+
+void communicator::send(const void* data, std::int64_t count, element_type type, int to, int tag) {
+    core_->send(data, count, type, to, tag).wait();
+}
+
+request communicator::send_async(const void* data, std::int64_t count, element_type type, int to, int tag) {
+    return core_->send(data, count, type, to, tag);
+}
+
+received communicator::recv(void* data, std::int64_t count, element_type type, int from, int tag) {
+    received result;
+    core_->recv(data, count, type, from, tag, &result).wait();
+    return result;
+}
+
+request communicator::recv_async(void* data, std::int64_t count, element_type type, int from, int tag,
+                                 received* result) {
+    return core_->recv(data, count, type, from, tag, result);
 }
 
 void communicator::expect_equal(const char* call, std::int64_t send, std::int64_t recv) {
@@ -270,8 +251,14 @@ std::optional<communicator> communicator::split(int color, int key) {
 
 communicator communicator::split_by_node(int key) { return communicator(core_->split_by_node(key)); }
 
+communicator communicator::shrink() { return communicator(core_->shrink()); }
+
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
-double communicator::predicted(std::int64_t bytes) const { return core_->predicted(bytes); }
+double communicator::predicted(std::int64_t bytes) const { return core_->predicted(collective::allreduce, bytes); }
+double communicator::predicted_allgather(std::int64_t bytes) const {
+    return core_->predicted(collective::allgather, bytes);
+}
+void communicator::keep_programs(int shapes) { core_->keep_programs(shapes); }
 
 bool communicator::is_traced() const noexcept { return core_->is_traced(); }
 void communicator::trace(std::string_view track, std::string_view name, std::chrono::steady_clock::time_point begin,

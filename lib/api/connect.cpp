@@ -12,36 +12,45 @@
 #include "plan/plan_access.hpp"
 #include "plan/plan_data.hpp"
 #include "transport/agreement.hpp"
+#include "transport/liveness/job_watch.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 void expect_threads(const options& o, const network_traits& traits) {
-    if (o.progress_thread && !traits.one_thread.empty())
-        throw usage_error(fmt::format("options::progress_thread: {}, or switch the option off", traits.one_thread));
+    const bool any = o.threads == options::threading::any;
+    if ((o.progress_thread || any) && !traits.one_thread.empty())
+        throw usage_error(fmt::format("options::{}: {}, or leave the option out", any ? "threads" : "progress_thread",
+                                      traits.one_thread));
 }
 
 void agree(connection& all, const std::string& plan_id, const options& o, std::string_view also) {
-    or_tell_others(all.ranks, "no progress thread", [&] { expect_threads(o, all.net->traits()); });
+    or_tell_others(all.ranks, "one thread", [&] { expect_threads(o, all.net->traits()); });
     const bool by_node = o.place == options::placement::by_node;
     require_same(
         all.ranks,
-        fmt::format("terrace {}, plan {}, placed {}, check {}{}{}{}{}{}", version(), plan_id,
-                    by_node ? "by node" : "anywhere", to_string(o.check), o.shared_memory ? "" : ", no shared memory",
-                    o.progress_thread ? ", progress thread" : "", o.reproducible ? ", reproducible" : "",
-                    o.rounds_on_wire ? ", rounds on the wire" : "", also));
+        fmt::format("terrace {}, plan {}, placed {}, check {}, failure timeout {:g}{}{}{}{}{}", version(), plan_id,
+                    by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
+                    o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
+                    o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "", also));
+    all.watch = watch_ranks(all.ranks, all.memory.get(), o);
 }
 
 planned connect_without_plan(connection all, const options& o, std::string_view also) {
     agree(all, "of its own", o, also);
     const job found = describe_job(all.ranks);
     all.ranks = in_order(std::move(all.ranks), found.place);
-    plan made = plan_job(found, all.ranks);
+    plan made = plan_job(found, all.ranks, o);
     return {std::move(made), std::move(all)};
 }
 
 }  // namespace
+
+std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const options& o) {
+    if (o.failure_timeout.count() <= 0 || ranks.size() == 1) return nullptr;
+    return watch_job(ranks, memory, o.failure_timeout);
+}
 
 void tell_others(team& all, const std::string& why) noexcept {
     try {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,10 @@ struct planned {
 planned connect(connection all, const plan& p, const options& o, std::string_view also = {});
 /// The same by the plan in `o.plan_file`, or by one made for the job.
 planned connect(connection all, const options& o, std::string_view also = {});
+
+/// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
+/// @param memory that ranks of a node share; may be null   @throws transport_error
+std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const options& o);
 
 /// Makes connect() fail on the other ranks, since this one will not get there. @param why in words
 void tell_others(team& all, const std::string& why) noexcept;

@@ -1,25 +1,34 @@
 #include "api/core.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <limits>
-#include <new>
-#include <system_error>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "api/auto_plan.hpp"
 #include "api/log_line.hpp"
 #include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/predicted_time.hpp"
-#include "schedule/compose.hpp"
+#include "plan/wire_limit.hpp"
 #include "schedule/stage_groups.hpp"
 
 namespace terrace::detail {
 
 namespace {
+
+// By the limit, which all ranks pass alike.
+plan rounding_plan(const plan& p, const options& o) {
+    if (!(o.wire_error >= 0))
+        throw usage_error(fmt::format("options::wire_error is {}; pass 0 for no limit, or more", o.wire_error));
+    if (!o.rounds_on_wire) return p;
+    if (o.wire_error > 0) return to_plan(limited_rounding(data_of(p), o.wire_error));
+    if (requires_wire_error(data_of(p)))
+        throw usage_error(
+            "options::wire_error is 0, and the plan has stages with wire: auto, whose type it decides; set it, as by "
+            "TERRACE_WIRE=0.01, or plan with another --wire");
+    return p;
+}
 
 void expect_one_rounding(const options& o) {
     if (o.reproducible && o.rounds_on_wire)
@@ -34,7 +43,7 @@ void expect_one_rounding(const options& o) {
 // Algorithms that are unknown are refused here, not at the first message of a size that requires them.
 communicator_core::communicator_core(const plan& p, connection by, int rank, options o,
                                      std::optional<device_setting> device)
-    : plan_(p),
+    : plan_(rounding_plan(p, o)),
       rank_(rank),
       binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible, o.rounds_on_wire},
       options_(std::move(o)),
@@ -45,14 +54,20 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     const int lanes = most_lanes(data_of(plan_));
     engine_ = std::make_unique<engine>(*net_, lanes, events_);
     gather_callers_ranks();
+    messages_ = std::make_unique<point_to_point>(*net_, engine::request_slots(lanes), callers_rank_, events_);
+    engine_->serve(*messages_);
     chain_ = std::make_unique<wait_chain>(*net_, options_.timeout);
     check_ = std::make_unique<call_check>(
-        *net_, callers_rank_, *chain_, options_.check, [this] { engine_->progress(); }, [this] { monitor_->watch(); });
-    monitor_ = std::make_unique<wait_monitor>(
-        wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_, rank_}, options_);
+        *net_, callers_rank_, *chain_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); });
+    check_->serve(*messages_);
+    failures_ = std::make_unique<failure_watch>(*net_, callers_rank_, options_.failure_timeout);
+    check_->serve(*failures_);
+    monitor_ = std::make_unique<wait_monitor>(wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_,
+                                                                    rank_, messages_.get(), failures_.get(), &numbers_},
+                                              options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
-        if (options_.progress_thread) thread_ = make_thread();  // first: all ranks tell each other where they are
+        driver_ = make_driver();  // first: all ranks tell each other where they are
         if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
     });
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
@@ -60,9 +75,11 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
 
 // After a failure, or where a request was dropped, the network may still write to the programs' memory.
 communicator_core::~communicator_core() {
-    thread_.reset();
+    if (driver_) driver_->stop();  // the thread uses driver_ until then
+    drop_callbacks();
     device_calls_.reset();
-    const bool is_quiet = engine_->idle() && !chain_->is_open();
+    deliver_copies();
+    const bool is_quiet = quiet() && !chain_->is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) programs_.keep_for_ever();
     if (options_.trace_file.empty()) return;
     try {
@@ -77,80 +94,60 @@ void communicator_core::gather_callers_ranks() {
     net_->ranks().gather_all(&rank_, callers_rank_.data(), sizeof(int));
 }
 
-// The first rank of a node gets the last core for its thread, the second rank the core before it, and so on.
-std::unique_ptr<progress_thread> communicator_core::make_thread() {
-    const std::vector<int> nodes = net_->ranks().nodes();
-    const auto me = nodes.begin() + net_->rank();
-    const auto core = static_cast<int>(std::count(nodes.begin(), me, *me));
-    const auto step = [this, w = waiter()]() mutable {
-        try {
-            const bool moved = progress();
-            if (w.should_yield(moved, net_->spin_limit())) {
-                look_around();
-                net_->wire().look();
-            }
-            return moved;
-        } catch (...) {
-            return true;  // those who wait throw what failure_ holds
-        }
-    };
-    try {
-        return std::make_unique<progress_thread>(
-            core, progress_thread::work{[this] { return !engine_->idle() && !failure_.failed(); }, step});
-    } catch (const std::system_error& e) {
-        throw usage_error(
-            fmt::format("the progress thread cannot be started: {}; allow more threads (ulimit -u), or switch "
-                        "options::progress_thread off",
-                        e.what()));
-    }
-}
-
-progress_thread::lock communicator_core::hold() { return thread_ ? thread_->hold() : progress_thread::lock{}; }
-
 void communicator_core::run(const call_shape& call, const void* send, void* recv, double factor) {
+    expect_no_group(name_of(call));
     start(call, send, recv, factor).wait();
 }
 
-request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor) {
+void communicator_core::run(const uneven_blocks& b) {
+    expect_no_group(name_of(b));
+    start(b).wait();
+}
+
+request communicator_core::start(const call_shape& call, const void* send, void* recv, double factor,
+                                 void* rounding_errors) {
     const auto held = hold();
     expect_unbroken(name_of(call));
     if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
         const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream(), factor);
         return number == 0 ? request{} : request_access::make(*device_calls_, number);
     }
-    // An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
-    const bool multiplies = call.op == reduce_op::premul_sum && goes_up(call.what);
-    const bool near =
-        multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
-    programs::entry* found = find_idle(call, near);
+    open_group* group = own_group();
+    if (std::string wrong = objection_to_host(call, send, recv); !wrong.empty()) {
+        if (group != nullptr && group->number) refuse_alone(call, wrong);  // it is not this call's turn
+        check_call(call, signature_of(call), send, recv, std::move(wrong));
+    }
+    if (group != nullptr) return add_to_group(*group, call, send, recv, factor, rounding_errors);
+    programs::entry* found = find_idle(call, peers_reach(call, send, recv));
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
-    check_call(call, signature, send, recv);
-    if (call.count == 0 && call.counts.empty()) return {};
+    bool may_run = false;
+    or_fail([&] { may_run = starts_.empty() && check_->start(call, signature); });
+    if (!may_run) return start_later(call, send, recv, factor, rounding_errors);
+    const std::uint64_t number = issue(call, signature, send, recv, factor, rounding_errors, found);
+    return number == 0 ? request{} : request_access::make(*this, number);
+}
+
+// Begins a call that all ranks make alike. Returns its number, 0 where there is nothing to do.
+std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
+                                       double factor, void* rounding_errors, programs::entry* found) {
+    if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
+    const bool near = peers_reach(call, send, recv);
+    if (found == nullptr) found = find_idle(call, near);
     if (found == nullptr) found = &bind_new(call, signature, near);
-    if (multiplies) send = multiplied(*found, send, recv, factor);
+    if (call.op == reduce_op::premul_sum && goes_up(call.what)) send = multiplied(*found, send, recv, factor);
     if (call.is_barrier) {
         found->memory.resize(1);
         send = recv = found->memory.data();
     }
-    found->last_call = engine_->issue(found->run, send, recv);
+    if (call.has_own_lengths()) found->run.set_lengths(call.count, call.counts, call.received);
+    found->last_call = engine_->issue(found->run, send, recv, rounding_errors);
     if (events_.keeps_everything())
         events_.describe({found->last_call, call.what, call.type,
                           binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
-    do progress();  // the caller may do something else for a long time
+    do step();  // the caller may do something else for a long time
     while (engine_->beginning());
-    if (thread_) thread_->wake();
-    return request_access::make(*this, found->last_call);
-}
-
-// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in the program's memory.
-const void* communicator_core::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
-    const std::int64_t count = binding_.elements_of(by.shape);
-    if (by.shape.what != collective::allreduce) {
-        by.memory.resize(static_cast<std::size_t>(count) * size_of(by.shape.type));
-        recv = by.memory.data();
-    }
-    multiply(recv, send, count, by.shape.type, factor);
-    return recv;
+    if (driver_) driver_->wake();
+    return found->last_call;
 }
 
 void communicator_core::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
@@ -173,6 +170,8 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
     const std::uint64_t signature = known ? *known : signature_of(call);
     std::string objection = device_calls_->objection_to(call, stream);
+    if (const open_group* group = own_group(); group != nullptr && group->number)
+        refuse_alone(call, "buffers are on the device; groups with numbers are for buffers of the host");
     if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
     if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
     if (binding_.meets_wire_types(call)) objection = "options::rounds_on_wire is for buffers of the host";
@@ -183,112 +182,25 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     return number;
 }
 
+std::string communicator_core::objection_to_host(const call_shape& call, const void* send, const void* recv) const {
+    std::string wrong = objection_to(call, rank_, size(), send, recv);
+    return wrong.empty() ? binding_.objection_to_wire(call) : wrong;
+}
+
+// A call that is wrong in itself takes part in the comparison as such. @throws its objection
 void communicator_core::check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                                    std::string objection) {
-    if (objection.empty()) objection = objection_to(call, rank_, size(), send, recv);
-    if (objection.empty()) objection = binding_.objection_to_wire(call);
+    if (objection.empty()) objection = objection_to_host(call, send, recv);
+    drive_until([&] { return starts_.empty(); });
     or_fail([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
     });
-    if (!objection.empty()) throw usage_error(fmt::format("{}: {}", name_of(call), objection));
+    if (!objection.empty()) refuse_alone(call, objection);
 }
 
-bool communicator_core::test(std::uint64_t call) {
-    const auto held = hold();
-    if (engine_->done(call)) return true;
-    failure_.rethrow();
-    if (!progress()) look_around();
-    return engine_->done(call);
-}
-
-void communicator_core::wait(std::uint64_t call) {
-    auto held = hold();
-    if (thread_) thread_->wait(held, [&] { return failure_.failed() || engine_->done(call); });
-    finish(call);
-}
-
-void communicator_core::finish(std::uint64_t call) {
-    for (waiter w; !engine_->done(call);) {
-        failure_.rethrow();
-        if (!w.should_yield(progress(), net_->spin_limit())) continue;
-        look_around();
-        net_->idle();
-    }
-}
-
-bool communicator_core::progress() {
-    const bool moved = engine_->progress();
-    if (net_->fault()) or_fail([&] { check_fault(*net_); });
-    return moved;
-}
-
-void communicator_core::look_around() {
-    or_fail([&] { monitor_->look_around(); });
-}
-
-// Calls on the device are ended first, before the caller frees the memory that they work on.
-template <class Action>
-void communicator_core::or_fail(Action action) {
-    failure_.latch(action, [&] {
-        if (device_calls_) device_calls_->abandon();
-    });
-}
-
-// A shorter vector is copied into a slot sooner than peers have read it in the caller's memory, and the call would wait
-// for them.
-bool communicator_core::reachable(const call_shape& call, const void* send, const void* recv) const noexcept {
-    constexpr std::size_t worth_no_copy = 1024;  // [bytes], as measured: docs/performance.md
-    const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
-    return bytes >= worth_no_copy && !has_blocks(call.what) && net_->reachable(recv, bytes) &&
-           (send == recv || net_->reachable(send, bytes));
-}
-
-communicator_core::programs::entry* communicator_core::find_idle(const call_shape& call, bool near) noexcept {
-    return programs_.use(
-        call, [&](const programs::entry& e) { return e.peers_reach_it == near && engine_->done(e.last_call); });
-}
-
-// While a call of the same shape is in flight, this one gets a program of its own.
-communicator_core::programs::entry& communicator_core::bind_new(const call_shape& call, std::uint64_t signature,
-                                                                bool near) {
-    return programs_.add({call, signature, near, bind(call, near)},
-                         [&](std::uint64_t number) { return engine_->done(number); });
-}
-
-program communicator_core::bind(const call_shape& call, bool near) {
-    const rule chosen = call.received.empty() ? binding_.rule_of(call) : binding_.straight_rule();
-    auto [chunks, lanes, full, tail] = binding_.schedules_of(
-        call, chosen, net_->can(), near ? buffer::recv : buffer::scratch, {.slot_bytes = net_->can().slot_bytes});
-    const bool placed = net_->can().slots > 0 && uses_lane_slots(chosen);
-    const bool in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call);
-    if (options_.log)
-        options_.log(log_level::debug,
-                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call),
-                                 binding_.elements_of(call), to_string(call.type),
-                                 describe(data_of(plan_).machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
-    return program(std::move(full), std::move(tail),
-                   {.element = size_of(call.type),
-                    .reduce = find_reduce(call.type, call.op, widest_vectors(),
-                                          binding_.uses_tree(call) ? grouping::by_tree : grouping::in_order),
-                    .divisor = call.op == reduce_op::avg ? size() : 1,
-                    .type = call.type,
-                    .chunks = chunks,
-                    .lanes = lanes,
-                    .placed = placed,
-                    .in_slot = in_slot,
-                    .streams = streams(call)},
-                   *net_);
-}
-
-// True for buffers so long that what is written has left the cache before anybody reads it.
-bool communicator_core::streams(const call_shape& call) const {
-    static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
-    return cache > 0 && 2 * binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
-}
-
-bool communicator_core::fits_slot(std::int64_t count, const call_shape& call) const {
-    return static_cast<std::size_t>(count) * size_of(call.type) <= net_->can().slot_bytes;
+void communicator_core::refuse_alone(const call_shape& call, const std::string& objection) {
+    throw usage_error(fmt::format("{}: {}", name_of(call), objection));
 }
 
 void communicator_core::expect_unbroken(std::string_view what) const {
@@ -296,66 +208,17 @@ void communicator_core::expect_unbroken(std::string_view what) const {
     if (device_calls_) device_calls_->check();
 }
 
-// Completes all calls before a collective operation that does not move calls along: other ranks may wait for them.
-void communicator_core::end_calls_for(const std::string& what) {
-    expect_unbroken(what);
-    or_fail([&] { check_->meet(what); });
-    while (!engine_->idle()) finish(engine_->oldest());
-}
-
-std::shared_ptr<std::byte> communicator_core::allocate(std::size_t count, std::size_t element) {
-    const auto held = hold();
-    if (count > std::numeric_limits<std::ptrdiff_t>::max() / element) throw std::bad_array_new_length();
-    end_calls_for(fmt::format("allocate of {} elements of {} bytes", count, element));
-    if (count == 0) return nullptr;
-    std::shared_ptr<std::byte> memory = net_->allocate(count * element);
-    if (options_.log && net_->can().slots > 0 && !net_->reachable(memory.get(), count * element))
-        options_.log(log_level::warn,
-                     fmt::format("allocate: {} bytes for each rank cannot be shared (is /dev/shm full?); the window is "
-                                 "plain memory, which calls copy",
-                                 count * element));
-    return memory;
-}
-
-std::unique_ptr<communicator_core> communicator_core::split(int color, int key) {
-    const auto held = hold();
-    end_calls_for("split");
-    return part_of(color, key);
-}
-
-std::unique_ptr<communicator_core> communicator_core::split_by_node(int key) {
-    const auto held = hold();
-    end_calls_for("split_by_node");
-    return part_of(net_->ranks().nodes()[static_cast<std::size_t>(net_->rank())], key);
-}
-
-std::unique_ptr<communicator_core> communicator_core::part_of(int color, int key) {
-    struct choice {
-        int color, key;
-    };
-    const choice mine{color, key};
-    std::vector<choice> all(callers_rank_.size());
-    net_->ranks().gather_all(&mine, all.data(), sizeof mine);
-    std::optional<team> part = net_->ranks().split(color, 0);
-    if (!part) return nullptr;
-    std::vector<int> members;  // by rank of the plan, as in `part`
-    int new_rank = 0;          // members that the caller's numbering puts before this rank
-    for (std::size_t r = 0; r < all.size(); ++r) {
-        if (all[r].color != color) continue;
-        members.push_back(static_cast<int>(r));
-        new_rank += std::pair(all[r].key, callers_rank_[r]) < std::pair(key, rank_);
-    }
-    const plan p = plan_part(data_of(plan_), members, *part);
-    connection by{net_->by().net, net_->by().memory, std::move(*part)};
-    return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);
-}
-
 std::string communicator_core::transports() const {
     return device_calls_ ? fmt::format("{}; {}", net_->name(), device_calls_->name()) : net_->name();
 }
 
-double communicator_core::predicted(std::int64_t bytes) const {
-    return predicted_time(data_of(plan_), collective::allreduce, bytes);
+double communicator_core::predicted(collective what, std::int64_t bytes) const {
+    return predicted_time(data_of(plan_), what, bytes);
+}
+
+void communicator_core::keep_programs(int shapes) {
+    const auto held = hold();
+    programs_.keep(static_cast<std::size_t>(std::max(shapes, 0)));
 }
 
 void communicator_core::trace(traced_span span) {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,28 +16,22 @@
 
 #include "api/binding.hpp"
 #include "api/call_check.hpp"
+#include "api/call_group.hpp"
+#include "api/callbacks.hpp"
 #include "api/calls_in_flight.hpp"
 #include "api/device_calls.hpp"
+#include "api/driver.hpp"
 #include "api/failure_state.hpp"
+#include "api/failure_watch.hpp"
+#include "api/numbered_groups.hpp"
 #include "api/program_cache.hpp"
-#include "api/progress_thread.hpp"
+#include "api/tickets.hpp"
 #include "api/wait_monitor.hpp"
 #include "executor/engine.hpp"
+#include "executor/point_to_point.hpp"
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
-
-/// Buffers and counts of blocks of any lengths, by address; of gatherv what is received, of scatterv what is sent and
-/// recv.
-struct uneven_blocks {
-    const void* send = nullptr;
-    std::span<const std::int64_t> send_counts;
-    void* recv = nullptr;
-    std::int64_t capacity = 0;  ///< elements of recv
-    std::span<std::int64_t> recv_counts;
-    std::int64_t most = 0;  ///< elements of the longest block
-    element_type type = element_type::uint8;
-};
 
 /// The implementation of a communicator: its plan, its transport, and the calls in flight.
 class [[gnu::visibility("hidden")]] communicator_core final : public calls_in_flight {
@@ -47,30 +45,41 @@ public:
 
     /// Starts a call, whose buffers may be on the host or on the device.
     /// @param factor of this rank's elements, of premul_sum
+    /// @param rounding_errors communicator::allreduce_async; null: nobody asks
     /// @returns a request that is complete if the call is complete already
-    request start(const call_shape& call, const void* send, void* recv, double factor = 1);
+    request start(const call_shape& call, const void* send, void* recv, double factor = 1,
+                  void* rounding_errors = nullptr);
     /// Enqueues a call of device buffers behind the work in `stream`, and returns.
     void enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
     /// Waits for all calls that were enqueued.
     void synchronize();
     /// Makes a call and waits for it.
     void run(const call_shape& call, const void* send, void* recv, double factor = 1);
-    /// Makes an alltoallv, and waits for it.
-    void alltoallv(const uneven_blocks& b);
-    /// Makes a gatherv and waits for it. @param recv_counts on the root
-    void gatherv(const void* send, std::int64_t count, const uneven_blocks& b, int root);
-    /// Makes a scatterv and waits for it. @returns the elements that came
-    std::int64_t scatterv(const uneven_blocks& b, int root);
+    /// Makes an alltoallv, gatherv or scatterv, and waits for it.
+    void run(const uneven_blocks& b);
+    /// Starts the same.
+    request start(const uneven_blocks& b);
+    /// Starts a message. @param rank, source in the caller's numbering
+    request send(const void* from, std::int64_t count, element_type type, int rank, int tag);
+    request recv(void* to, std::int64_t count, element_type type, int source, int tag, received* result);
+    /// Collects the host's calls that this thread starts until the matching group_end(), which starts them.
+    /// @param number in the order of which groups begin
+    void group_start(std::optional<std::uint64_t> number = {});
+    void group_end();
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
+    void then(std::uint64_t call, callback f) override;
     /// Allocates memory for windows; null for a count of 0. Collective.
     std::shared_ptr<std::byte> allocate(std::size_t count, std::size_t element);
     /// Returns the communicator of the ranks with this color; null where the color is negative. Collective.
     std::unique_ptr<communicator_core> split(int color, int key);
     /// Returns the communicator of the ranks on this rank's machine node. Collective.
     std::unique_ptr<communicator_core> split_by_node(int key);
+    /// Returns the communicator of the ranks that have not failed. Collective over these, after rank_failed_error.
+    std::unique_ptr<communicator_core> shrink();
     std::string shape(std::int64_t bytes) const;
-    double predicted(std::int64_t bytes) const;
+    double predicted(collective what, std::int64_t bytes) const;
+    void keep_programs(int shapes);
     bool is_traced() const noexcept { return events_.keeps_everything(); }
     void trace(traced_span span);
     std::string transports() const;
@@ -79,34 +88,70 @@ public:
 
 private:
     using programs = program_cache<program>;
+    // Requests of calls carry the engine's numbers; those of messages and of tickets have a bit more.
+    static constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = std::uint64_t{1} << 62;
 
     void gather_callers_ranks();
-    std::unique_ptr<progress_thread> make_thread();
-    progress_thread::lock hold();
+    std::unique_ptr<driver> make_driver();
+    driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
     const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
 
     std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
                                   double factor);
+    std::string objection_to_host(const call_shape& call, const void* send, const void* recv) const;
     void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                     std::string objection = {});
-    std::string objection_to_blocks(const uneven_blocks& b) const;
-    void run_behind_lengths(const uneven_blocks& b, std::int64_t slot);
-    void run_straight(const uneven_blocks& b, std::string_view name);
-    void refuse(const call_shape& call, std::string objection);
+    [[noreturn]] static void refuse_alone(const call_shape& call, const std::string& objection);
+    std::uint64_t issue(const call_shape& call, std::uint64_t signature, const void* send, void* recv, double factor,
+                        void* rounding_errors, programs::entry* found = nullptr);
+    bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
+    request start_later(const call_shape& call, const void* send, void* recv, double factor, void* rounding_errors);
+    void start_compared();
+    bool may_begin(waiting_start & s);
+    bool begin(waiting_start & s);
+    request add_to_group(open_group & group, const call_shape& call, const void* send, void* recv, double factor,
+                         void* rounding_errors);
+    void begin_in_order(std::vector<waiting_start> calls);
+    std::uint64_t issue_joined(const waiting_start& s);
+    void end_calls();
+    open_group* own_group() noexcept;
+    std::thread::id caller() const noexcept;
+    void expect_no_group(std::string_view call);
+    void expect_begun(std::uint64_t call);
+    int plan_rank_of(int callers_rank) const noexcept;
+    request begun(std::uint64_t message);
+    void expect_message(const char* what, const void* memory, std::int64_t count, int rank, int tag, bool any) const;
+    bool done(std::uint64_t call) const noexcept;
+    void conclude(std::uint64_t call);
+    void finish(driver::lock & held, std::uint64_t call);
+    void call_back(driver::lock & held);
+    std::exception_ptr error_of(std::uint64_t call);
+    void make(const callback& f, const std::exception_ptr& error) const;
+    void drop_callbacks();
     void expect_unbroken(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);
+    void agree_on_survivors();
+    void expect_majority() const;
+    std::unique_ptr<communicator_core> of_survivors();
 
     bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool reachable) noexcept;
     programs::entry& bind_new(const call_shape& call, std::uint64_t signature, bool reachable);
     program bind(const call_shape& call, bool reachable);
+    int owners_of(const rule& r, const call_shape& call) const;
     bool streams(const call_shape& call) const;
     bool fits_slot(std::int64_t count, const call_shape& call) const;
 
     bool progress();
+    bool step();
+    bool move_along();
+    bool quiet() const noexcept;
+    void deliver_copies() noexcept;
     void look_around();
-    void finish(std::uint64_t call);
+    template <class Done>
+    void drive_until(Done done);
+    void wait_a_moment();
     template <class Action>
     void or_fail(Action action);
 
@@ -119,14 +164,40 @@ private:
     std::unique_ptr<endpoint> net_;
     recorder events_;
     std::unique_ptr<engine> engine_;
+    std::unique_ptr<point_to_point> messages_;
     std::unique_ptr<wait_chain> chain_;
+    std::unique_ptr<failure_watch> failures_;
     std::unique_ptr<call_check> check_;
     std::unique_ptr<wait_monitor> monitor_;
     std::optional<device_setting> device_;
     std::unique_ptr<device_calls> device_calls_;
-    std::unique_ptr<progress_thread> thread_;
+    // Calls that wait until ranks have compared the first of them: all ranks begin calls in one order.
+    std::deque<waiting_start> starts_;
+    tickets tickets_;
+    std::map<std::thread::id, open_group> groups_;  // by caller()
+    numbered_groups numbers_;
+    std::vector<std::pair<std::uint64_t, std::function<void()>>> ends_;  // what is left to do when a call is complete
+    callbacks callbacks_;
+    std::unique_ptr<driver> driver_;
     failure_state failure_;
 };
+
+// Holds the lock all the time, so that no other thread begins a call meanwhile.
+template <class Done>
+void communicator_core::drive_until(Done done) {
+    for (waiter w; !done();) {
+        failure_.rethrow();
+        if (w.should_yield(progress(), net_->spin_limit())) wait_a_moment();
+    }
+}
+
+// Calls on the device are ended first, before the caller frees the memory that they work on.
+template <class Action>
+void communicator_core::or_fail(Action action) {
+    failure_.latch(action, [&] {
+        if (device_calls_) device_calls_->abandon();
+    });
+}
 
 /// Lets Terrace's own parts make communicators and look into them.
 struct communicator_access {

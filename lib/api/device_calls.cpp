@@ -76,6 +76,12 @@ void device_calls::wait(std::uint64_t call) {
     }
 }
 
+void device_calls::then(std::uint64_t, callback) {
+    throw usage_error(
+        "request: a call of device buffers has no callback; put the function behind it in its stream "
+        "(cudaLaunchHostFunc), or wait for the request");
+}
+
 void device_calls::check() const {
     const std::optional<transport_fault> f = net_->fault();
     if (!f) return;

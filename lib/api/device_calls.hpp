@@ -36,6 +36,8 @@ public:
     std::string_view name() const noexcept { return net_->name(); }
     /// Whether the call's buffers are on the device. @throws usage_error if one is and the other is not
     bool holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const;
+    /// Whether this is memory of the device.
+    bool holds(const void* memory) const { return memory != nullptr && net_->holds(memory); }
     /// A stream for callers that have none.
     CUstream_st* own_stream() const noexcept { return net_->own_stream(); }
 
@@ -49,6 +51,8 @@ public:
     /// @throws transport_error, timeout_error where the device's network has failed
     bool test(std::uint64_t call) override;
     void wait(std::uint64_t call) override;
+    /// @throws usage_error: the stream says when a call is complete
+    void then(std::uint64_t call, callback f) override;
     void wait_for_all() { wait(last_); }
     /// As test(), of no call.
     void check() const;

@@ -61,6 +61,11 @@ bool set_plan(options& o, std::string_view value) {
     return true;
 }
 
+bool set_plan_cache(options& o, std::string_view value) {
+    o.plan_cache = value;
+    return true;
+}
+
 bool set_dump(options& o, std::string_view value) {
     o.dump_file = value;
     return true;
@@ -81,13 +86,16 @@ bool set_trace(options& o, std::string_view value) {
     return true;
 }
 
-bool set_timeout(options& o, std::string_view value) {
+bool set_seconds(std::chrono::duration<double>& time, std::string_view value) {
     double seconds = 0;
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), seconds);
     if (problem != std::errc{} || end != value.data() + value.size() || !(seconds >= 0) || seconds > 1e9) return false;
-    o.timeout = std::chrono::duration<double>(seconds);
+    time = std::chrono::duration<double>(seconds);
     return true;
 }
+
+bool set_timeout(options& o, std::string_view value) { return set_seconds(o.timeout, value); }
+bool set_failure_timeout(options& o, std::string_view value) { return set_seconds(o.failure_timeout, value); }
 
 bool set_bootstrap(options& o, std::string_view value) {
     o.bootstrap = value;
@@ -105,8 +113,11 @@ bool set_reproducible(options& o, std::string_view value) {
     return value == "on" || value == "off";
 }
 bool set_wire(options& o, std::string_view value) {
-    o.rounds_on_wire = value == "on";
-    return value == "on" || value == "off";
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), o.wire_error);
+    const bool is_limit = problem == std::errc{} && end == value.data() + value.size() && o.wire_error > 0;
+    if (!is_limit) o.wire_error = 0;
+    o.rounds_on_wire = is_limit || value == "on";
+    return is_limit || value == "on" || value == "off";
 }
 bool set_size(options& o, std::string_view value) { return set_number(o.size, value, 1); }
 
@@ -129,6 +140,8 @@ constexpr std::array variables{
              "when the calls of all ranks are compared: never, at the first of each shape, always", set_check},
     variable{"TERRACE_DUMP", "", "a file name, completed by .RANK.json",
              "where a rank writes what it did last, when a call times out and on SIGUSR1", set_dump},
+    variable{"TERRACE_FAILURE_TIMEOUT", "10", "seconds from 0 to 1e9; 0: nobody looks",
+             "how long a rank that waits may take to find that another has failed", set_failure_timeout},
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
              set_gpu_module},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
@@ -138,6 +151,8 @@ constexpr std::array variables{
              "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
     variable{"TERRACE_PLAN", "", "a plan file",
              "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
+    variable{"TERRACE_PLAN_CACHE", "", "a directory",
+             "where plans that jobs make are kept for the next job on such a machine", set_plan_cache},
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
              set_reproducible},
@@ -145,8 +160,8 @@ constexpr std::array variables{
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
-    variable{"TERRACE_WIRE", "off", "off or on", "whether sums of floats are rounded to the wire types of the plan",
-             set_wire},
+    variable{"TERRACE_WIRE", "off", "off, on, or the most error, above 0",
+             "whether sums of floats are rounded to the wire types of the plan", set_wire},
 };
 
 std::string unknown(std::string_view name) {

@@ -18,6 +18,8 @@ public:
     void rethrow() const {
         if (first_) std::rethrow_exception(first_);
     }
+    /// Breaks the communicator where no call of its own has failed.
+    void give_up() noexcept;
     /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
     void expect_none(std::string_view call) const;
 
@@ -36,6 +38,17 @@ public:
 private:
     std::exception_ptr first_;
 };
+
+/// Runs an action. Returns what it threw; null: nothing.
+template <class Action>
+std::exception_ptr error_in(Action action) {
+    try {
+        action();
+        return nullptr;
+    } catch (...) {
+        return std::current_exception();
+    }
+}
 
 /// Gathers from all ranks why something failed, each rank's reason being empty if it did not. Collective.
 /// @param callers_rank the caller's numbering by rank of `all`

@@ -17,8 +17,8 @@ namespace terrace::detail {
 template <class Program>
 class program_cache {
 public:
-    /// The number of programs that are kept. There are more only while that many are in use.
-    static constexpr std::size_t capacity = 32;
+    /// The number of programs that are kept at first.
+    static constexpr std::size_t usual_capacity = 32;
 
     struct entry {
         call_shape shape;
@@ -48,12 +48,15 @@ public:
     }
     entry* use(const call_shape& shape) noexcept { return use(shape, any); }
 
+    /// Keeps at least `programs` from now on. There are more than are kept only while that many are in use.
+    void keep(std::size_t programs) noexcept { capacity_ = std::max(capacity_, programs); }
+
     /// Adds a program as the most recently used one. Drops those used longest ago that exceed the capacity and whose
     /// last call is done.
     template <class Predicate>
     entry& add(entry made, Predicate done) {
         entries_.push_front(std::move(made));
-        for (auto oldest = std::prev(entries_.end()); entries_.size() > capacity && oldest != entries_.begin();) {
+        for (auto oldest = std::prev(entries_.end()); entries_.size() > capacity_ && oldest != entries_.begin();) {
             const auto candidate = oldest--;
             if (done(candidate->last_call)) entries_.erase(candidate);
         }
@@ -80,6 +83,7 @@ private:
     }
 
     std::list<entry> entries_;
+    std::size_t capacity_ = usual_capacity;
 };
 
 }  // namespace terrace::detail

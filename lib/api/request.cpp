@@ -15,9 +15,7 @@ namespace {
 
 calls_in_flight& existing(const std::shared_ptr<calls_in_flight*>& calls) {
     if (*calls != nullptr) return **calls;
-    throw usage_error(
-        "request: its communicator was destroyed before the call was complete; wait for requests before you destroy "
-        "their communicator");
+    throw usage_error(destroyed_too_soon);
 }
 
 }  // namespace
@@ -50,6 +48,11 @@ bool request::test() {
 
 void request::wait() {
     if (calls_ != nullptr) existing(std::exchange(calls_, nullptr)).wait(call_);
+}
+
+void request::then(std::function<void(std::exception_ptr)> done) {
+    if (calls_ != nullptr) existing(std::exchange(calls_, nullptr)).then(call_, std::move(done));
+    else done(nullptr);
 }
 
 void wait_all(std::span<request> requests) {

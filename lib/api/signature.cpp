@@ -40,9 +40,9 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
         return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
                                  : "";
     }
-    if (call.what == collective::alltoall) {
+    if (call.what == collective::alltoall || call.has_own_lengths()) {
         const auto sum = [&](const std::vector<std::int64_t>& counts) {
-            return counts.empty() ? call.count * ranks : std::reduce(counts.begin(), counts.end());
+            return call.has_own_lengths() ? std::reduce(counts.begin(), counts.end()) : call.count * ranks;
         };
         const extent from = extent::of(send, sum(call.counts) * element);
         const extent to = extent::of(recv, sum(call.received) * element);
@@ -74,27 +74,35 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
 }  // namespace
 
 std::uint64_t signature_of(const call_shape& call) noexcept {
-    const bool is_same_on_all = call.received.empty();
-    const std::array<std::uint64_t, 9> words{call.is_barrier,
-                                             hash_of(call.part_of.data(), call.part_of.size()),
-                                             static_cast<std::uint64_t>(call.what),
-                                             static_cast<std::uint64_t>(call.count),
-                                             is_same_on_all ? call.counts.size() : 1,
-                                             static_cast<std::uint64_t>(call.type),
-                                             static_cast<std::uint64_t>(call.op),
-                                             static_cast<std::uint64_t>(call.root),
-                                             static_cast<std::uint64_t>(call.exact)};
-    const std::uint64_t fixed = hash_of(words.data(), sizeof words);
+    const bool is_same_on_all = !call.has_own_lengths();
+    const std::array<std::uint64_t, 10> words{call.is_barrier,
+                                              static_cast<std::uint64_t>(call.known),
+                                              hash_of(call.part_of.data(), call.part_of.size()),
+                                              static_cast<std::uint64_t>(call.what),
+                                              static_cast<std::uint64_t>(call.count),
+                                              is_same_on_all ? call.counts.size() : 0,
+                                              static_cast<std::uint64_t>(call.type),
+                                              static_cast<std::uint64_t>(call.op),
+                                              static_cast<std::uint64_t>(call.root),
+                                              static_cast<std::uint64_t>(call.exact)};
+    std::uint64_t fixed = hash_of(words.data(), sizeof words);
+    if (!call.joined.empty()) fixed = hash_of(call.joined.data(), call.joined.size() * sizeof(std::int64_t), fixed);
     return call.counts.empty() || !is_same_on_all
                ? fixed
                : hash_of(call.counts.data(), call.counts.size() * sizeof(std::int64_t), fixed);
+}
+
+call_shape call_shape::of_program() const {
+    call_shape made = *this;
+    if (has_own_lengths()) made.counts = made.received = {};
+    return made;
 }
 
 std::string describe(const call_shape& call) {
     if (call.is_barrier) return "barrier";
     constexpr std::size_t shown = 8;
     std::string counts = fmt::format("{}", call.count);
-    if (!call.received.empty()) {
+    if (call.has_own_lengths()) {
         counts = "any length,";
     } else if (!call.counts.empty()) {
         counts = fmt::format("{}", fmt::join(std::span(call.counts).first(std::min(shown, call.counts.size())), " "));
@@ -107,12 +115,14 @@ std::string describe(const call_shape& call) {
     if (goes_up(call.what)) text += fmt::format(", {}{}", call.exact ? "exact " : "", to_string(call.op));
     if (has_root(call.what))
         text += fmt::format(", {} rank {}", gets_nothing(call.what, false) ? "to" : "from", call.root);
+    if (!call.joined.empty()) text += fmt::format(", for {} calls of a group", call.joined.size());
     return text;
 }
 
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
     if (call.is_barrier) return {};
     if (call.count < 0) return fmt::format("count is {}; it must not be negative", call.count);
+    if (call.has_own_lengths()) return overlap(call, rank, ranks, send, recv);
     if (!call.counts.empty() && call.counts.size() != static_cast<std::size_t>(ranks))
         return fmt::format("there are {} counts for {} ranks", call.counts.size(), ranks);
     for (std::size_t r = 0; r < call.counts.size(); ++r)
@@ -127,6 +137,30 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
     if (call.counts.empty() && ((sends && send == nullptr) || (receives && recv == nullptr)))
         return fmt::format("a buffer is null, but count is {}", call.count);
     return overlap(call, rank, ranks, send, recv);
+}
+
+// The root is checked with the call that tells ranks the lengths.
+std::string objection_to(const uneven_blocks& b, int rank, int ranks) {
+    const bool is_root = rank == b.root;
+    if (has_root(b.what) && (b.root < 0 || b.root >= ranks)) return {};
+    if (b.most < 0) return fmt::format("the longest block has {} elements; it must not be negative", b.most);
+    const std::size_t all = static_cast<std::size_t>(ranks);
+    const bool gives = !gives_nothing(b.what, is_root), gets = !gets_nothing(b.what, is_root);
+    if (gives && !gives_own_block(b.what) && b.send_counts.size() != all)
+        return fmt::format("there are {} counts for {} ranks", b.send_counts.size(), ranks);
+    if (gets && !gets_own_block(b.what) && b.recv_counts.size() != all)
+        return fmt::format("there are {} counts for {} ranks", b.recv_counts.size(), ranks);
+    std::int64_t sent = 0;
+    for (std::size_t r = 0; gives && r < b.send_counts.size(); ++r) {
+        const std::int64_t count = b.send_counts[r];
+        if (!has_root(b.what) && (count < 0 || count > b.most))
+            return fmt::format("count {} is {}; each is 0 to {}, which is the longest block", r, count, b.most);
+        if (count < 0) return fmt::format("count {} is {}; none may be negative", r, count);
+        sent += count;
+    }
+    if ((b.send == nullptr && sent > 0) || (gets && b.recv == nullptr && b.capacity > 0))
+        return "a buffer is null, but its count is not 0";
+    return {};
 }
 
 }  // namespace terrace::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,13 @@
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
+
+/// What is known of the lengths of blocks.
+enum class lengths : std::uint8_t {
+    agreed,  ///< all ranks know all of them
+    own,     ///< each rank knows those of its own blocks, of which none is longer than `count` (of an alltoall)
+    skewed,  ///< the same, and most blocks are much shorter
+};
 
 /// A call, but for its addresses: what ranks must agree on.
 struct call_shape {
@@ -21,9 +29,16 @@ struct call_shape {
     int root = 0;                   ///< the caller's numbering
     bool is_barrier = false;        ///< an allreduce of one element that the caller neither gives nor gets
     std::string_view part_of = {};  ///< the function that the caller has called, where that consists of several calls
-    std::vector<std::int64_t> received = {};  ///< of unequal blocks by rank: what this rank gets, where `counts` go out
-    bool exact = false;                       ///< reduction::is_exact()
+    lengths known = lengths::agreed;
+    std::vector<std::int64_t> received =
+        {};                                 ///< where they are not agreed: of the blocks in recv, and `counts` in send
+    bool exact = false;                     ///< reduction::is_exact()
+    std::vector<std::int64_t> joined = {};  ///< counts of the calls of a group that this one carries
     friend bool operator==(const call_shape&, const call_shape&) = default;
+
+    bool has_own_lengths() const noexcept { return known != lengths::agreed; }
+    /// Returns what its program is made for: any lengths, where ranks have not agreed on them.
+    call_shape of_program() const;
 };
 
 /// Returns the name of the function that the caller has called.
@@ -39,5 +54,22 @@ std::string describe(const call_shape& call);
 
 /// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);
+
+/// Buffers and counts of blocks whose lengths only their ranks know, by address: of alltoall, gather and scatter. A
+/// rank that gives or gets its own block alone has one count; a rank that gives or gets nothing has none that are read.
+struct uneven_blocks {
+    collective what = collective::alltoall;
+    const void* send = nullptr;
+    std::span<const std::int64_t> send_counts;
+    void* recv = nullptr;
+    std::int64_t capacity = 0;  ///< elements of recv
+    std::span<std::int64_t> recv_counts;
+    std::int64_t most = 0;  ///< elements of the longest block of an alltoall
+    element_type type = element_type::uint8;
+    int root = 0;  ///< the caller's numbering
+};
+
+/// Why they are wrong in themselves, as above.
+std::string objection_to(const uneven_blocks& b, int rank, int ranks);
 
 }  // namespace terrace::detail

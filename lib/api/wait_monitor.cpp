@@ -27,7 +27,10 @@ void wait_monitor::watch() {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
-    const std::chrono::duration<double> waited = std::max(of_.check.age(), of_.calls.age());
+    std::chrono::duration<double> waited = std::max(of_.check.age(), of_.calls.age());
+    if (of_.messages != nullptr) waited = std::max(waited, of_.messages->age());
+    if (of_.numbers != nullptr) waited = std::max(waited, of_.numbers->age());
+    if (of_.failures != nullptr && of_.failures->has_work(waited)) look_for_failures();
     if (of_.chain.has_work(waited)) {
         of_.check.take_notes();
         if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
@@ -48,15 +51,28 @@ int wait_monitor::end_of_chain() const {
 waiting wait_monitor::waits() const {
     waiting all;
     of_.check.add_waits(all);
+    if (of_.messages != nullptr) of_.messages->add_waits(all);
     of_.calls.add_waits(of_.callers_rank, all);
+    if (of_.numbers != nullptr) of_.numbers->add_waits(all);
     return all;
+}
+
+void wait_monitor::look_for_failures() const {
+    of_.check.take_notes();
+    const auto awaits = [this](int rank) {
+        return waits().ranks.contains(of_.callers_rank[static_cast<std::size_t>(rank)]);
+    };
+    if (!of_.failures->look(awaits)) return;
+    if (!options_.dump_file.empty()) dump();
+    of_.failures->raise(waits().lines);
 }
 
 void wait_monitor::time_out() const {
     if (!options_.dump_file.empty()) dump();
     const waiting all = waits();
     if (!all.ranks.empty()) of_.chain.give_up(plan_rank_of_first(all));
-    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain()));
+    const bool watched = of_.failures != nullptr && of_.failures->sees_all();
+    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), watched));
 }
 
 void wait_monitor::dump() const {
@@ -70,17 +86,19 @@ void wait_monitor::dump() const {
     }
 }
 
-std::string timeout_message(double seconds, const waiting& for_what, int end) {
+std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched) {
     constexpr std::size_t most_lines = 3;
     const auto& [lines, ranks] = for_what;
     const std::span shown = std::span(lines).first(std::min(lines.size(), most_lines));
     const std::size_t more = lines.size() - shown.size();
     const bool only = ranks == std::set{end};
-    const std::string last = end < 0 ? ""
-                             : only  ? ", which does not answer"
-                                     : fmt::format(", in the end for rank {}, which does not answer", end);
-    return fmt::format("timed out after {} s (options::timeout), waiting for {} {}{}: {}{}", seconds,
-                       ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), last, fmt::join(shown, "; "),
+    const std::string who = only ? "" : fmt::format(", in the end for rank {}", end);
+    const char* why = watched ? ", which has not made the call" : ", which does not answer";
+    const std::string last = end < 0 ? "" : who + why;
+    const std::string whom = ranks.empty() ? ""
+                                           : fmt::format(", waiting for {} {}", ranks.size() == 1 ? "rank" : "ranks",
+                                                         fmt::join(ranks, ", "));
+    return fmt::format("timed out after {} s (options::timeout){}{}: {}{}", seconds, whom, last, fmt::join(shown, "; "),
                        more > 0 ? fmt::format("; and {} more", more) : "");
 }
 

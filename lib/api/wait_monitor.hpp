@@ -6,13 +6,14 @@
 #include <terrace/options.hpp>
 
 #include "api/call_check.hpp"
+#include "api/numbered_groups.hpp"
 #include "executor/engine.hpp"
 #include "executor/recorder.hpp"
 
 namespace terrace::detail {
 
 /// Does what a rank has to do while it waits for other ranks: takes part in comparisons of calls, writes dumps that are
-/// asked for by SIGUSR1, and gives up at the deadline.
+/// asked for by SIGUSR1, looks for ranks that have failed, and gives up at the deadline.
 class wait_monitor {
 public:
     /// The parts of a communicator that a rank waits in. All must outlive the monitor.
@@ -23,6 +24,9 @@ public:
         const recorder& events;
         const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
         int rank;                              ///< of this process, in the caller's numbering
+        const point_to_point* messages = nullptr;
+        failure_watch* failures = nullptr;
+        numbered_groups* numbers = nullptr;
     };
 
     wait_monitor(const subject& of, const options& o);
@@ -30,14 +34,16 @@ public:
     /// Call this again and again while a call waits. @throws usage_error if another rank has made a different call,
     /// and as watch()
     void look_around();
-    /// Call this again and again while a call waits or calls are compared. @throws timeout_error after
-    /// options::timeout, naming the ranks and operations that this rank waits for
+    /// Call this again and again while a call waits or calls are compared. @throws rank_failed_error once ranks have
+    /// agreed on who has failed, and timeout_error after options::timeout, naming the ranks and operations that this
+    /// rank waits for
     void watch();
 
 private:
     waiting waits() const;
     int plan_rank_of_first(const waiting& all) const;
     int end_of_chain() const;
+    void look_for_failures() const;
     [[noreturn]] void time_out() const;
     void dump() const;
 
@@ -49,7 +55,7 @@ private:
 /// "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer: call 12:
 /// stage 1 up, step 4, chunk 7: recv rank 3"
 /// @param seconds options::timeout   @param end the rank that all wait for in the end, in the caller's numbering; -1:
-/// unknown
-std::string timeout_message(double seconds, const waiting& for_what, int end);
+/// unknown   @param watched that it has died or is stopped would have been noticed: it has not made the call
+std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched = false);
 
 }  // namespace terrace::detail

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,11 +14,15 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::size_t cache_line = 64;
+constexpr int other_programs = 32;
 constexpr std::int64_t marks_of_bucket = 2;  // elements
+
+// A mark is infinite: what rounds on the wire keeps it, and keeps it out of the scale of its neighbours.
 
 void store(std::byte* data, std::int64_t index, element_type type, bool set) noexcept {
     with_float_type(type, [&]<class T>(std::type_identity<T>) {
-        reinterpret_cast<T*>(data)[index] = static_cast<T>(static_cast<accumulator_t<T>>(set));
+        reinterpret_cast<T*>(data)[index] =
+            set ? static_cast<T>(std::numeric_limits<accumulator_t<T>>::infinity()) : T{};
     });
 }
 
@@ -38,12 +43,22 @@ void scale(std::byte* data, std::int64_t count, element_type type, double factor
     });
 }
 
+void add(std::byte* data, const std::byte* more, std::int64_t count, element_type type) noexcept {
+    with_float_type(type, [&]<class T>(std::type_identity<T>) {
+        using wide = accumulator_t<T>;
+        T* to = reinterpret_cast<T*>(data);
+        const T* from = reinterpret_cast<const T*>(more);
+        for (std::int64_t i = 0; i < count; ++i)
+            to[i] = static_cast<T>(static_cast<wide>(static_cast<wide>(to[i]) + static_cast<wide>(from[i])));
+    });
+}
+
 }  // namespace
 
 bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
                        std::span<const std::unique_ptr<row_exchange>> sparse, iteration_clock& clock,
-                       std::vector<bucket_layout> layout)
-    : clock_(&clock), comms_(std::move(comms)), places_(parameters.size()) {
+                       std::vector<bucket_layout> layout, const gradient_options& o)
+    : clock_(&clock), exact_(!o.rounds_on_wire), comms_(std::move(comms)), places_(parameters.size()) {
     std::vector<std::size_t> bytes(comms_.size());
     for (std::size_t b = 0; b < layout.size(); ++b) bytes[b % bytes.size()] += room_for(layout[b]);
     for (std::size_t c = 0; c < comms_.size(); ++c) memory_.push_back(comms_[c]->allocate<std::byte>(bytes[c]));
@@ -63,8 +78,11 @@ bucket_set::bucket_set(std::vector<communicator*> comms, std::span<const gradien
         b.comm = comms_[c];
         next[c] += room_for(what);
         b.sparse = what.parameters.empty() ? nullptr : sparse[at(what.parameters.front())].get();
+        if (o.error_feedback && b.sparse == nullptr) b.errors.resize(room_for(what));
         b.what = std::move(what);
     }
+    // Each bucket may have a shape of its own, and calls that are none of a bucket find room beside them.
+    for (communicator* comm : comms_) comm->keep_programs(other_programs + size());
 }
 
 std::size_t bucket_set::room_for(const bucket_layout& what) noexcept {
@@ -76,6 +94,20 @@ std::byte* bucket_set::memory_of(int parameter) const noexcept {
     const place& p = places_[at(parameter)];
     const bucket& b = buckets_[at(p.bucket)];
     return b.data + static_cast<std::size_t>(p.offset) * size_of(b.what.type);
+}
+
+std::byte* bucket_set::errors_of(int parameter) noexcept {
+    const place& p = places_[at(parameter)];
+    bucket& b = buckets_[at(p.bucket)];
+    return b.errors.empty() ? nullptr : &b.errors[static_cast<std::size_t>(p.offset) * size_of(b.what.type)];
+}
+
+void bucket_set::copy_from(bucket_set& other, int parameter) noexcept {
+    const place& p = places_[at(parameter)];
+    const std::size_t bytes = static_cast<std::size_t>(p.count) * size_of(buckets_[at(p.bucket)].what.type);
+    if (bytes == 0) return;
+    std::memcpy(memory_of(parameter), other.memory_of(parameter), bytes);
+    if (std::byte* to = errors_of(parameter)) std::memcpy(to, other.errors_of(parameter), bytes);
 }
 
 bool bucket_set::is_dropped(int bucket, std::span<const char> dropped) const noexcept {
@@ -92,12 +124,22 @@ void bucket_set::start(int index, reduce_op op, const bucket_marks& marks, std::
         b.sparse->start(*b.comm, marks, factor);
         return;
     }
+    // Errors are those of a sum.
+    if (!b.errors.empty() && op == reduce_op::avg) {
+        op = reduce_op::sum;
+        factor /= b.comm->size();
+    }
+    if (factor != 1) scale(b.data, b.what.count, b.what.type, factor);
+    if (!b.errors.empty()) add_errors(b, dropped);
     close_up(b, dropped);
-    if (factor != 1) scale(b.data, b.travelling, b.what.type, factor);
     store(b.data, b.travelling, b.what.type, marks.lacks_gradient);
     store(b.data, b.travelling + 1, b.what.type, marks.asks_for_order);
     started_ = index + 1;
-    b.call = b.comm->allreduce_async(b.data, b.data, b.travelling + marks_of_bucket, b.what.type, op);
+    const std::int64_t count = b.travelling + marks_of_bucket;
+    // Where gradients close up, errors would not be at their places.
+    if (!b.errors.empty() && b.travelling == b.what.count)
+        b.call = b.comm->allreduce_async(b.data, b.data, count, b.what.type, b.errors.data());
+    else b.call = b.comm->allreduce_async(b.data, b.data, count, b.what.type, exact_ ? exact(op) : reduction(op));
 }
 
 void bucket_set::skip(int index) noexcept {
@@ -105,6 +147,18 @@ void bucket_set::skip(int index) noexcept {
     b.complete = b.skipped = true;
     std::memset(b.data, 0, static_cast<std::size_t>(b.what.bytes()));
     started_ = index + 1;
+}
+
+// What was rounded away last time travels this time.
+void bucket_set::add_errors(bucket& b, std::span<const char> dropped) noexcept {
+    for (int p : b.what.parameters) {
+        if (dropped[at(p)] != 0) continue;
+        const std::int64_t count = places_[at(p)].count;
+        if (count == 0) continue;
+        std::byte* errors = errors_of(p);
+        add(memory_of(p), errors, count, b.what.type);
+        std::memset(errors, 0, static_cast<std::size_t>(count) * size_of(b.what.type));
+    }
 }
 
 // Gradients move towards the front, in the order in which they lie: none is overwritten that is to travel.

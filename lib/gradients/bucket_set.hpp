@@ -22,15 +22,18 @@ public:
     /// Allocates memory. Collective over all communicators, which must outlive this.
     /// @param clock that is told of calls; must outlive this
     /// @param sparse by parameter; null if it is dense; must outlive this
+    /// @param o rounds_on_wire, error_feedback
     bucket_set(std::vector<communicator*> comms, std::span<const gradient_parameter> parameters,
                std::span<const std::unique_ptr<row_exchange>> sparse, iteration_clock& clock,
-               std::vector<bucket_layout> layout);
+               std::vector<bucket_layout> layout, const gradient_options& o);
 
     int size() const noexcept { return static_cast<int>(buckets_.size()); }
     const bucket_layout& layout(int bucket) const noexcept { return buckets_[at(bucket)].what; }
     int bucket_of(int parameter) const noexcept { return places_[at(parameter)].bucket; }
     /// Returns where the gradient of a parameter lies in its bucket.
     std::byte* memory_of(int parameter) const noexcept;
+    /// Copies a gradient, and what it lacks from rounding, from other buckets of the same parameters.
+    void copy_from(bucket_set& other, int parameter) noexcept;
 
     /// Whether all gradients of a bucket are dropped.
     bool is_dropped(int bucket, std::span<const char> dropped) const noexcept;
@@ -64,6 +67,7 @@ private:
         std::byte* data = nullptr;
         communicator* comm = nullptr;
         row_exchange* sparse = nullptr;  // null: a dense bucket
+        std::vector<std::byte> errors;   // what was rounded away, as data; empty: it is not kept
         std::int64_t travelling = 0;     // elements, without marks
         iteration_clock::time began;
         std::size_t track = 0;  // of the trace
@@ -83,6 +87,8 @@ private:
         const bucket& b = buckets_[at(index)];
         return b.skipped ? nullptr : b.sparse;
     }
+    std::byte* errors_of(int parameter) noexcept;
+    void add_errors(bucket& b, std::span<const char> dropped) noexcept;
     void close_up(bucket& b, std::span<const char> dropped) noexcept;
     void spread_out(bucket& b) noexcept;
     bool poll(const communicator& comm);
@@ -90,6 +96,7 @@ private:
     void set_complete(int index);
 
     iteration_clock* clock_;
+    bool exact_;
     std::vector<communicator*> comms_;
     std::vector<window<std::byte>> memory_;  // by communicator; before buckets_, which wait for calls on it
     std::vector<place> places_;              // by parameter

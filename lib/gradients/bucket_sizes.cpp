@@ -1,6 +1,7 @@
 #include "gradients/bucket_sizes.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/index.hpp"
@@ -8,42 +9,58 @@
 
 namespace terrace::detail {
 
+namespace {
+
+struct choice {
+    gradient_options sizes;
+    std::size_t buckets = 0;
+    double end = 0;  // predicted_end
+};
+
+choice choice_of(std::span<const gradient_parameter> parameters, std::span<const int> order,
+                 std::span<const double> ready, const gradient_options& sizes,
+                 const std::function<double(std::int64_t)>& predicted) {
+    std::vector<double> ready_at(parameters.size(), ready.empty() ? 0 : ready.back());
+    for (std::size_t place = 0; place < ready.size(); ++place) ready_at[at(order[place])] = ready[place];
+    const std::vector<bucket_layout> layout = lay_out(parameters, order, sizes);
+    choice made{sizes, layout.size()};
+    for (const bucket_layout& b : layout) {
+        for (int p : b.parameters) made.end = std::max(made.end, ready_at[at(p)]);
+        made.end += predicted(b.bytes());
+    }
+    return made;
+}
+
+}  // namespace
+
 double predicted_end(std::span<const gradient_parameter> parameters, std::span<const int> order,
                      std::span<const double> ready, const gradient_options& sizes,
                      const std::function<double(std::int64_t)>& predicted) {
-    std::vector<double> ready_at(parameters.size(), ready.empty() ? 0 : ready.back());
-    for (std::size_t place = 0; place < ready.size(); ++place) ready_at[at(order[place])] = ready[place];
-    double end = 0;
-    for (const bucket_layout& b : lay_out(parameters, order, sizes)) {
-        for (int p : b.parameters) end = std::max(end, ready_at[at(p)]);
-        end += predicted(b.bytes());
-    }
-    return end;
+    return choice_of(parameters, order, ready, sizes, predicted).end;
 }
 
 gradient_options sizes_that_end_first(std::span<const gradient_parameter> parameters, std::span<const int> order,
                                       std::span<const double> ready, const gradient_options& present,
                                       const std::function<double(std::int64_t)>& predicted) {
-    constexpr double worth_it = 0.99;  // predictions of times closer than that mean nothing
+    constexpr double alike = 1.005;  // ends closer than that are equal: predictions are no more exact
     constexpr std::int64_t smallest = 64 << 10;
     std::int64_t all = 0;
     for (const gradient_parameter& p : parameters) all += static_cast<std::int64_t>(bytes_of(p));
     std::vector<std::int64_t> sizes{0};
     for (std::int64_t size = smallest; size / 2 < all; size *= 2) sizes.push_back(size);
-    gradient_options best = present;
-    double best_end = predicted_end(parameters, order, ready, present, predicted);
+    std::vector<choice> choices{choice_of(parameters, order, ready, present, predicted)};
     for (std::int64_t size : sizes)
         for (std::int64_t first : sizes) {
             if (first > size) break;
             gradient_options o = present;
             o.bucket_bytes = size;
             o.first_bucket_bytes = first;
-            const double end = predicted_end(parameters, order, ready, o, predicted);
-            if (end >= best_end * worth_it) continue;
-            best = o;
-            best_end = end;
+            choices.push_back(choice_of(parameters, order, ready, o, predicted));
         }
-    return best;
+    const double least = std::ranges::min_element(choices, {}, &choice::end)->end;
+    std::erase_if(choices, [&](const choice& c) { return c.end > least * alike; });
+    const auto calls = [](const choice& c) { return std::pair(c.buckets, c.end); };  // each keeps a rank's core busy
+    return std::ranges::min_element(choices, {}, calls)->sizes;
 }
 
 }  // namespace terrace::detail

@@ -16,7 +16,8 @@ double predicted_end(std::span<const gradient_parameter> parameters, std::span<c
                      std::span<const double> ready, const gradient_options& sizes,
                      const std::function<double(std::int64_t)>& predicted);
 
-/// Returns options whose bucket sizes are predicted to end first; those of `present` if nothing is gained.
+/// Returns options whose bucket sizes are predicted to end first; of those that end at about the same time, the ones
+/// that make the fewest buckets; those of `present` if nothing is gained.
 gradient_options sizes_that_end_first(std::span<const gradient_parameter> parameters, std::span<const int> order,
                                       std::span<const double> ready, const gradient_options& present,
                                       const std::function<double(std::int64_t)>& predicted);

@@ -20,6 +20,8 @@ std::string objection_to(const gradient_options& o) {
         return fmt::format("dense_above is {}; pass 0 to 1", o.dense_above);
     if (o.op != reduce_op::avg && o.op != reduce_op::sum)
         return fmt::format("op is {}; gradients are reduced by avg or sum", to_string(o.op));
+    if (o.error_feedback && !o.rounds_on_wire)
+        return "error_feedback is set, and rounds_on_wire is not; nothing is rounded then";
     if (o.weighted && o.op != reduce_op::avg) return "op is sum, and weighted is set; weights are for avg";
     return {};
 }
@@ -48,10 +50,12 @@ std::string objection_to(const state_tensor& t) {
 
 described describe(std::span<const gradient_parameter> parameters, const gradient_options& o) {
     constexpr const char* unused[] = {"error", "find", "fixed"};
-    described all{{fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}, unused {}, weighted {}, dense_above {}",
-                               o.bucket_bytes, o.first_bucket_bytes, to_string(o.op),
-                               unused[static_cast<int>(o.unused)], o.weighted, o.dense_above)},
-                  objection_to(o)};
+    described all{
+        {fmt::format("bucket_bytes {}, first_bucket_bytes {}, op {}, unused {}, weighted {}, dense_above {}, "
+                     "rounds_on_wire {}, error_feedback {}",
+                     o.bucket_bytes, o.first_bucket_bytes, to_string(o.op), unused[static_cast<int>(o.unused)],
+                     o.weighted, o.dense_above, o.rounds_on_wire, o.error_feedback)},
+        objection_to(o)};
     for (const gradient_parameter& p : parameters) {
         all.lines.push_back(line_of(p.name, p.count, p.type) + (p.row > 0 ? fmt::format(" in rows of {}", p.row) : ""));
         if (all.objection.empty()) all.objection = objection_to(p);

@@ -44,7 +44,8 @@ reducer_core::reducer_core(std::vector<communicator*> comms, std::vector<gradien
       trace_(
           (expect_same_lines(comm(), "gradient_reducer", describe(parameters_, o)), reverse_order(parameters_.size()))),
       sparse_(sparse_of(parameters_, o)),
-      buckets_(comms_, parameters_, sparse_, clock_, lay_out(parameters_, reverse_order(parameters_.size()), sizes_)),
+      buckets_(comms_, parameters_, sparse_, clock_, lay_out(parameters_, reverse_order(parameters_.size()), sizes_),
+               options_),
       used_(parameters_.size(), o.unused),
       states_(parameters_.size()),
       declared_(parameters_.size()),
@@ -178,10 +179,8 @@ void reducer_core::rebuild() {
         sizes_.first_bucket_bytes = sizes[1];
     }
     comm().broadcast(order, 0);
-    bucket_set made(comms_, parameters_, sparse_, clock_, lay_out(parameters_, order, sizes_));
-    for (int p = 0; p < parameters(); ++p)
-        if (const gradient_parameter& each = parameters_[at(p)]; each.gradient == nullptr && bytes_of(each) > 0)
-            std::memcpy(made.memory_of(p), buckets_.memory_of(p), bytes_of(each));
+    bucket_set made(comms_, parameters_, sparse_, clock_, lay_out(parameters_, order, sizes_), options_);
+    for (int p = 0; p < parameters(); ++p) made.copy_from(buckets_, p);
     buckets_ = std::move(made);
     trace_.follow(order);
     ++rebuilds_;

@@ -33,6 +33,7 @@ row_exchange::row_exchange(const gradient_parameter& p, const gradient_options& 
       type_(p.type),
       op_(o.op),
       weighted_(o.weighted),
+      exact_(!o.rounds_on_wire),
       dense_above_(o.dense_above),
       sum_(size_from(p.row)) {}
 
@@ -67,9 +68,9 @@ bool row_exchange::follow_up() {
     followed_up_ = true;
     std::int64_t most = 0;
     for (std::size_t r = 0; r < all_.size(); r += words) most = std::max(most, all_[r]);
-    // A ring gathers P - 1 parts of `most` rows, and reduces in 2 (P - 1) / P parts of all rows.
-    const double limit = dense_above_ > 0 ? dense_above_ : 2.0 / comm_->size();
-    dense_ = static_cast<double>(most) > limit * static_cast<double>(rows_of_parameter_);
+    // Powers of two, so that calls have few shapes.
+    const std::size_t padded = most == 0 ? 0 : std::bit_ceil(size_from(most));
+    dense_ = is_faster_dense(most, padded);
     if (factor_ != 1)
         with_float_type(type_, [&]<class T>(std::type_identity<T>) {
             using wide = accumulator_t<T>;
@@ -77,14 +78,25 @@ bool row_exchange::follow_up() {
             for (std::size_t i = 0; i < rows_.size() * size_from(row_); ++i)
                 each[i] = static_cast<T>(static_cast<wide>(static_cast<wide>(each[i]) * static_cast<wide>(factor_)));
         });
-    // Powers of two, so that calls have few shapes.
-    const std::size_t padded = most == 0 ? 0 : std::bit_ceil(size_from(most));
     if (dense_) send_dense();
     rows_.resize(padded, -1);
     all_rows_.resize(padded * size_from(comm_->size()));
     if (padded > 0) rows_call_ = comm_->allgather_async(std::as_const(rows_), all_rows_);
     if (!dense_ && padded > 0) send_rows();
     return true;
+}
+
+// All ranks know `most`, and have the same plan. Which rows there are travels either way.
+bool row_exchange::is_faster_dense(std::int64_t most, std::size_t padded) const {
+    const auto bytes = [&](std::size_t rows) { return static_cast<std::int64_t>(rows * row_bytes()); };
+    if (dense_above_ == 0 && most > 0) {
+        const double dense = comm_->predicted(bytes(size_from(rows_of_parameter_)));
+        const double sparse = comm_->predicted_allgather(bytes(padded * size_from(comm_->size())));
+        if (dense > 0 && sparse > 0) return dense < sparse;
+    }
+    // A ring gathers P - 1 parts of `most` rows, and reduces in 2 (P - 1) / P parts of all rows.
+    const double limit = dense_above_ > 0 ? dense_above_ : 2.0 / comm_->size();
+    return static_cast<double>(most) > limit * static_cast<double>(rows_of_parameter_);
 }
 
 void row_exchange::send_rows() {
@@ -98,8 +110,9 @@ void row_exchange::send_dense() {
     dense_values_.assign(size_from(rows_of_parameter_) * row_bytes(), std::byte{});
     for (std::size_t i = 0; i < rows_.size(); ++i)
         add_row(&dense_values_[size_from(rows_[i]) * row_bytes()], &values_[i * row_bytes()], row_, type_);
+    const reduction op = weighted_ ? reduce_op::sum : op_;
     values_call_ = comm_->allreduce_async(dense_values_.data(), dense_values_.data(), rows_of_parameter_ * row_, type_,
-                                          weighted_ ? reduce_op::sum : op_);
+                                          exact_ ? exact(op) : op);
 }
 
 bool row_exchange::test() { return follow_up() && rows_call_.test() && values_call_.test(); }

@@ -52,6 +52,7 @@ private:
     static constexpr std::size_t words = 3;  // of a rank: its rows, and its marks
 
     std::size_t row_bytes() const noexcept { return static_cast<std::size_t>(row_) * size_of(type_); }
+    bool is_faster_dense(std::int64_t most, std::size_t padded) const;
     void send_rows();
     void send_dense();
     template <class T>
@@ -60,7 +61,7 @@ private:
     std::int64_t row_, rows_of_parameter_;
     element_type type_;
     reduce_op op_;
-    bool weighted_;
+    bool weighted_, exact_;
     double dense_above_;
 
     communicator* comm_ = nullptr;

@@ -1,0 +1,79 @@
+#include "api/driver.hpp"
+
+#include <sched.h>
+
+#include "topology/bind.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// Tries before a thread sleeps until it gets the lock: a step takes less than that as a rule.
+constexpr int tries = 16;
+
+}  // namespace
+
+driver::driver(std::optional<int> core, work w)
+    : core_(core), work_(std::move(w)), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+driver::~driver() = default;
+
+void driver::stop() {
+    thread_.request_stop();
+    thread_.join();
+}
+
+driver::lock driver::hold() {
+    lock held(guard_, std::defer_lock);
+    if (wanted_ == 0 && held.try_lock()) return held;
+    ++wanted_;
+    for (int i = 0; i < tries && !held.try_lock(); ++i) sched_yield();
+    if (!held) held.lock();
+    --wanted_;
+    return held;
+}
+
+void driver::wake() {
+    if (!drives_ && is_needed()) there_.notify_one();
+}
+
+bool driver::sleep_until(lock& held, const std::function<bool()>& holds) {
+    const bool alone = !core_ && !drives_ && wanted_ == 0;
+    if (alone || self_ == std::this_thread::get_id()) return false;
+    sleeper me{holds};
+    sleepers_.push_back(&me);
+    wake();
+    held.unlock();
+    me.up.wait(0);
+    held = hold();
+    return true;
+}
+
+void driver::wake_sleepers() {
+    std::erase_if(sleepers_, [](sleeper* s) {
+        if (!s->holds()) return false;
+        s->up = 1;
+        s->up.notify_one();
+        return true;
+    });
+}
+
+bool driver::is_needed() { return drives_ = !sleepers_.empty() || work_.there(); }
+
+void driver::run(const std::stop_token& stop) {
+    if (core_) bind_thread_to_core_from_end(*core_);
+    lock held(guard_);
+    self_ = std::this_thread::get_id();
+    while (!stop.stop_requested() && there_.wait(held, stop, [this] { return is_needed(); })) {
+        const bool moved = work_.step(held);
+        wake_sleepers();
+        held.unlock();
+        // A lock is not fair: who has just let it go would have it again.
+        do {
+            if (!moved || wanted_ > 0) sched_yield();
+        } while (wanted_ > 0);
+        held.lock();
+    }
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,164 @@
+#include "api/failure_agreement.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/hash.hpp"
+
+namespace terrace::detail {
+
+// The words of a note: kind, round, testimony, hash of all that the sender knows, and how much that is. The kinds are
+// far above the number of any comparison, and above those of a wait_chain.
+enum class failure_agreement::kind : std::uint64_t { knows = (std::uint64_t{1} << 63) + 64, decided };
+
+namespace {
+
+constexpr int rank_bits = 28;
+constexpr std::uint64_t rank_mask = (std::uint64_t{1} << rank_bits) - 1;
+
+std::uint64_t packed_word(const testimony_of_failure& t) noexcept {
+    return static_cast<std::uint64_t>(t.shows) << 2 * rank_bits | static_cast<std::uint64_t>(t.by) << rank_bits |
+           static_cast<std::uint64_t>(t.rank);
+}
+
+testimony_of_failure unpacked(std::uint64_t word) noexcept {
+    return {.rank = static_cast<int>(word & rank_mask),
+            .by = static_cast<int>(word >> rank_bits & rank_mask),
+            .shows = static_cast<evidence>(word >> 2 * rank_bits)};
+}
+
+// Of a set, whatever the order.
+std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noexcept {
+    const std::uint64_t word = packed_word(t);
+    return hash ^ hash_of(&word, sizeof word);
+}
+
+}  // namespace
+
+failed_ranks judge(const std::set<testimony_of_failure>& known) {
+    failed_ranks failed;
+    std::vector<testimony_of_failure> pairs;
+    std::map<int, std::set<int>> in_reach;
+    for (const testimony_of_failure& t : known) {
+        if (t.shows == evidence::acknowledged) {
+            in_reach[t.rank].insert(t.by);
+            in_reach[t.by].insert(t.rank);
+            continue;
+        }
+        if (is_of_a_pair(t.shows)) {
+            pairs.push_back(t);
+            continue;
+        }
+        const auto [found, is_new] = failed.emplace(t.rank, t.shows);
+        if (!is_new) found->second = std::min(found->second, t.shows);
+    }
+    while (true) {
+        std::erase_if(pairs, [&](const auto& t) { return failed.contains(t.rank) || failed.contains(t.by); });
+        if (pairs.empty()) return failed;
+        std::map<int, std::set<int>> out_of_reach;
+        std::map<int, evidence> surest;
+        for (const testimony_of_failure& t : pairs)
+            for (const auto& [one, other] : {std::pair(t.rank, t.by), std::pair(t.by, t.rank)}) {
+                out_of_reach[one].insert(other);
+                const auto [found, is_new] = surest.emplace(one, t.shows);
+                if (!is_new) found->second = std::min(found->second, t.shows);
+            }
+        const auto blame = [&](const auto& one) {
+            return std::tuple(one.second.size(), -static_cast<int>(in_reach[one.first].size()), one.first);
+        };
+        const auto worst = std::max_element(out_of_reach.begin(), out_of_reach.end(),
+                                            [&](const auto& a, const auto& b) { return blame(a) < blame(b); });
+        failed.emplace(worst->first, surest[worst->first]);
+    }
+}
+
+failure_agreement::failure_agreement(endpoint& net, std::chrono::duration<double> patience)
+    : net_(net), patience_(patience) {}
+
+void failure_agreement::add(const testimony_of_failure& t) {
+    testimony_of_failure own = t;
+    if (!is_of_a_pair(t.shows) && t.shows != evidence::acknowledged) own.by = t.rank;
+    if (!known_.insert(own).second) return;
+    hash_ = add_to_hash(hash_, own);
+    news_.push_back(own);
+    pairs_ = pairs_ || is_of_a_pair(own.shows);
+    failed_ = judge(known_);
+    changed_ = clock::now();
+}
+
+bool failure_agreement::take(const note& n) {
+    const auto& [what, round, word, hash, all] = n.words;
+    const bool is_verdict = what == static_cast<std::uint64_t>(kind::decided);
+    if (!is_verdict && what != static_cast<std::uint64_t>(kind::knows)) return false;
+    const testimony_of_failure t = unpacked(word);
+    add(t);
+    round_state& r = rounds_[round];
+    r.heard[n.from] = hash;
+    if (is_verdict) {
+        testimonies& coming = r.verdicts[hash];
+        coming.insert(t);
+        if (coming.size() == all && !r.decided) r.decided = hash;
+    }
+    return true;
+}
+
+// To a rank that is dead nothing is sent; one that is given up for another reason may hear it and give up, too.
+void failure_agreement::tell_all(kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash,
+                                 std::size_t all) {
+    for (int peer = 0; peer < net_.size(); ++peer) {
+        const auto failed = failed_.find(peer);
+        if (peer == net_.rank() || (failed != failed_.end() && failure_of(failed->second) == failure::died)) continue;
+        for (const testimony_of_failure& t : which)
+            net_.wire().send_note(peer, {0, {static_cast<std::uint64_t>(what), round_, packed_word(t), hash, all}});
+    }
+}
+
+bool failure_agreement::advance(bool all_come) {
+    if (!verdict_.empty()) return true;
+    if (known_.empty()) return false;
+    if (!news_.empty()) {
+        tell_all(kind::knows, news_, hash_, known_.size());
+        news_.clear();
+    }
+    if (const std::optional<std::uint64_t> decided = now().decided) decide(now().verdicts[*decided]);
+    else if (is_agreed(all_come)) decide(known_);
+    return !verdict_.empty();
+}
+
+bool failure_agreement::is_agreed(bool all_come) const {
+    if (!all_come && clock::now() - changed_ > patience_) return true;
+    const auto state = rounds_.find(round_);
+    for (int peer = 0; peer < net_.size(); ++peer) {
+        if (peer == net_.rank() || failed_.contains(peer)) continue;
+        if (state == rounds_.end()) return false;
+        const auto heard = state->second.heard.find(peer);
+        if (heard == state->second.heard.end() || heard->second != hash_) return false;
+    }
+    return true;
+}
+
+void failure_agreement::decide(const testimonies& final) {
+    std::uint64_t hash = 0;
+    for (const testimony_of_failure& t : final) hash = add_to_hash(hash, t);
+    verdict_ = judge(final);
+    tell_all(kind::decided, {final.begin(), final.end()}, hash, final.size());
+}
+
+void failure_agreement::next_round() {
+    rounds_.erase(round_++);
+    verdict_.clear();
+    if (news_.empty() && !known_.empty()) news_.push_back(*known_.begin());  // to be heard at all
+    changed_ = clock::now();
+}
+
+std::vector<int> failure_agreement::silent() const {
+    const auto state = rounds_.find(round_);
+    std::vector<int> ranks;
+    for (int peer = 0; peer < net_.size(); ++peer)
+        if (peer != net_.rank() && !failed_.contains(peer) &&
+            (state == rounds_.end() || !state->second.heard.contains(peer)))
+            ranks.push_back(peer);
+    return ranks;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "executor/endpoint.hpp"
+#include "transport/liveness.hpp"
+
+namespace terrace::detail {
+
+/// Something that a rank has found out about another one. Ranks are the plan's.
+struct testimony_of_failure {
+    int rank = 0;  ///< of which it is
+    int by = 0;    ///< who has found it; `rank` itself where any rank would find the same
+    evidence shows = evidence::process_ended;
+
+    friend auto operator<=>(const testimony_of_failure&, const testimony_of_failure&) = default;
+};
+
+/// Ranks that have failed, and what shows it.
+using failed_ranks = std::map<int, evidence>;
+
+/// Returns who has failed by what is known. If two ranks cannot reach each other it is the one that is in most such
+/// pairs; of two with equally many the one that fewer ranks reach, then the higher one. So both sides of a cut say the
+/// same.
+failed_ranks judge(const std::set<testimony_of_failure>& known);
+
+/// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile.
+///
+/// Each rank tells all others what it knows, and passes on what it hears, in notes. When all ranks that are not known
+/// to have failed know the same, that is the verdict; who has it first sends it to all before it goes on, and who gets
+/// it adopts it, and passes it on. A rank that makes no call says nothing: after `patience` without news the others go
+/// on without it. It adopts their verdict when it makes its next call.
+///
+/// There may be several rounds, one after the other, each with a verdict of its own.
+class failure_agreement {
+public:
+    using clock = std::chrono::steady_clock;
+
+    /// @param net must outlive this
+    failure_agreement(endpoint& net, std::chrono::duration<double> patience);
+
+    /// Takes a note of these. Returns false for any other.
+    bool take(const note& n);
+    /// Adds what this rank has found out.
+    void add(const testimony_of_failure& t);
+    /// Whether it is in question who is out of reach: then it counts who is not.
+    bool asks_who_is_in_reach() const noexcept { return pairs_; }
+    /// Moves the round along. Returns true once there is a verdict.
+    /// @param all_come all ranks that have not failed take part in the round, however late
+    bool advance(bool all_come = false);
+    /// Returns the verdict of the round; empty where there is none yet.
+    const failed_ranks& verdict() const noexcept { return verdict_; }
+    /// Returns who has failed by what this rank knows.
+    const failed_ranks& failed() const noexcept { return failed_; }
+    /// Begins the next round, in which all is known that was before.
+    void next_round();
+    /// Returns the ranks that have not spoken in this round, of those not known to have failed.
+    std::vector<int> silent() const;
+
+private:
+    using testimonies = std::set<testimony_of_failure>;
+    struct round_state {
+        std::map<int, std::uint64_t> heard;             // hash of what each rank knows
+        std::map<std::uint64_t, testimonies> verdicts;  // that are coming in, by hash
+        std::optional<std::uint64_t> decided;           // hash of the one that is complete
+    };
+    enum class kind : std::uint64_t;
+
+    bool is_agreed(bool all_come) const;
+    void tell_all(kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash, std::size_t all);
+    void decide(const testimonies& final);
+    round_state& now() { return rounds_[round_]; }
+
+    endpoint& net_;
+    std::chrono::duration<double> patience_;
+    std::uint64_t round_ = 0;
+    testimonies known_;
+    bool pairs_ = false;                      // there are some in known_
+    std::uint64_t hash_ = 0;                  // of known_
+    std::vector<testimony_of_failure> news_;  // that others have not been told
+    failed_ranks failed_;                     // judge(known_)
+    clock::time_point changed_{};             // known_
+    std::map<std::uint64_t, round_state> rounds_;
+    failed_ranks verdict_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,110 @@
+#include "api/failure_watch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds short_wait(2);  // shorter ones are usual
+constexpr milliseconds between_looks(5);
+// Parts of the timeout: until others are heard, and until it is clear why a connection was lost.
+constexpr double for_answers = 0.25, for_better_evidence = 0.25;
+
+std::string_view words_for(evidence by) {
+    switch (by) {
+        case evidence::process_ended: return "its process has ended";
+        case evidence::process_left: return "its process has ended without making the call";
+        case evidence::connection_closed: return "its process has ended, or its node has started anew";
+        case evidence::stopped_by_signal: return "by a signal, as SIGSTOP; SIGCONT continues it";
+        case evidence::unacknowledged: return "its node does not acknowledge what is sent to it";
+        case evidence::connection_lost:
+        case evidence::acknowledged: break;
+    }
+    return "the transport has lost the connection";
+}
+
+}  // namespace
+
+failure_watch::failure_watch(endpoint& net, const std::vector<int>& callers_rank,
+                             std::chrono::duration<double> failure_timeout)
+    : net_(net),
+      callers_rank_(callers_rank),
+      timeout_(failure_timeout),
+      agreement_(net, failure_timeout * for_answers) {
+    const std::vector<int>& members = net_.ranks().members();
+    for (int r = 0; r < net_.size(); ++r) rank_of_member_.emplace(members[at(r)], r);
+}
+
+bool failure_watch::has_work(std::chrono::duration<double> waited) noexcept {
+    if (waited < short_wait) return false;
+    const auto now = clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + between_looks;
+    return true;
+}
+
+bool failure_watch::look(const std::function<bool(int)>& awaits) {
+    look_around(awaits);
+    return agreement_.advance();
+}
+
+bool failure_watch::look_anew() {
+    look_around([this](int rank) {
+        const std::vector<int> silent = agreement_.silent();
+        return std::find(silent.begin(), silent.end(), rank) != silent.end();
+    });
+    return agreement_.advance(true);
+}
+
+void failure_watch::look_around(const std::function<bool(int)>& awaits) {
+    if (!net_.wire().lost().empty()) look_for_lost();
+    if (net_.by().watch) ask_liveness(awaits);
+}
+
+void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
+    found_.clear();
+    net_.by().watch->look(found_);
+    for (const sighting& s : found_) {
+        if (s.by == evidence::acknowledged && !agreement_.asks_who_is_in_reach()) continue;
+        const auto found = rank_of_member_.find(s.rank);
+        if (found == rank_of_member_.end()) continue;
+        if (s.by == evidence::process_left && !awaits(found->second)) continue;
+        agreement_.add({.rank = found->second, .by = net_.rank(), .shows = s.by});
+    }
+}
+
+// As a rule something better shows at once why.
+void failure_watch::look_for_lost() {
+    for (const lost_peer& l : net_.wire().lost()) {
+        if (timeout_.count() <= 0) throw transport_error(l.why.library, l.why.call, l.why.code, l.why.message);
+        const auto now = clock::now();
+        if (now - lost_since_.try_emplace(l.peer, now).first->second > timeout_ * for_better_evidence)
+            agreement_.add({.rank = l.peer, .by = net_.rank(), .shows = evidence::connection_lost});
+    }
+}
+
+std::vector<failed_rank> failure_watch::failed() const {
+    std::vector<failed_rank> failed;
+    for (const auto& [rank, by] : agreement_.verdict()) {
+        const std::string host = net_.by().watch ? net_.by().watch->host(net_.by().ranks.members()[at(rank)]) : "";
+        failed.push_back(
+            {.rank = callers_rank_[at(rank)],
+             .host = host,
+             .how = failure_of(by),
+             .noticed = std::string(rank == net_.rank() ? "so other ranks say of this one" : words_for(by))});
+    }
+    std::sort(failed.begin(), failed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+    return failed;
+}
+
+void failure_watch::raise(std::vector<std::string> waits) const { throw rank_failed_error(failed(), std::move(waits)); }
+
+}  // namespace terrace::detail

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <terrace/options.hpp>
+
+#include "api/failure_agreement.hpp"
+
+namespace terrace::detail {
+
+/// Finds ranks that have failed while this one waits, and lets all ranks agree on them: docs/reference/failures.md. It
+/// asks the job's liveness, and the transport for connections that it has lost.
+class failure_watch {
+public:
+    /// @param callers_rank the caller's numbering by rank of `net`. Both must outlive this.
+    failure_watch(endpoint& net, const std::vector<int>& callers_rank, std::chrono::duration<double> failure_timeout);
+
+    /// Takes a note that is of failures. Returns false for any other.
+    bool take(const note& n) { return agreement_.take(n); }
+    /// Whether somebody looks at the processes of the job.
+    bool sees_all() const noexcept { return net_.by().watch != nullptr; }
+    /// Whether it is time for look(), for a rank that has waited so long.
+    bool has_work(std::chrono::duration<double> waited) noexcept;
+    /// Looks around. Notes must have been taken. Returns true once ranks have agreed on who has failed.
+    /// @param awaits whether this rank itself waits for a rank of `net`
+    /// @throws transport_error where a connection is lost and nobody looks for failures
+    bool look(const std::function<bool(int)>& awaits);
+    /// Who has failed, as all ranks that reach one another say; empty until they agree.
+    const failed_ranks& verdict() const noexcept { return agreement_.verdict(); }
+    /// Whether more ranks than those of the verdict are known to have failed.
+    bool knows_more() const { return agreement_.failed().size() > verdict().size(); }
+    /// Begins to agree anew, with all ranks that have not failed. Then call look_anew() until it is true.
+    void agree_anew() { agreement_.next_round(); }
+    bool look_anew();
+    /// failure_agreement::silent
+    std::vector<int> silent() const { return agreement_.silent(); }
+    /// The ranks of the verdict, by ascending rank, in the caller's numbering.
+    std::vector<failed_rank> failed() const;
+    /// @param waits what this rank is waiting for   @throws rank_failed_error
+    [[noreturn]] void raise(std::vector<std::string> waits) const;
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    void look_around(const std::function<bool(int)>& awaits);
+    void ask_liveness(const std::function<bool(int)>& awaits);
+    void look_for_lost();
+
+    endpoint& net_;
+    const std::vector<int>& callers_rank_;
+    std::chrono::duration<double> timeout_;
+    failure_agreement agreement_;
+    std::map<int, int> rank_of_member_;            // rank of `net`, by rank of the bootstrap
+    std::vector<sighting> found_;                  // by the last look
+    std::map<int, clock::time_point> lost_since_;  // by peer
+    clock::time_point next_look_{};
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,119 @@
+// Communicators of the ranks that have not failed.
+
+#include <exception>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/auto_plan.hpp"
+#include "api/connect.hpp"
+#include "api/core.hpp"
+#include "plan/plan_access.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// A rank has failed while survivors create a communicator.
+struct interrupted {};
+
+// Looks for that while ranks wait for one another.
+class interruptible {
+public:
+    interruptible(const team& ranks, std::function<void()> look) : ranks_(ranks) {
+        ranks.while_waiting(std::move(look));
+    }
+    interruptible(const interruptible&) = delete;
+    interruptible& operator=(const interruptible&) = delete;
+    ~interruptible() { ranks_.while_waiting(nullptr); }
+
+private:
+    const team& ranks_;
+};
+
+}  // namespace
+
+// If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A
+// rank that has its communicator waits until all have theirs.
+std::unique_ptr<communicator_core> communicator_core::shrink() {
+    const auto held = hold();
+    if (!net_->by().net->traits().no_survivors.empty())
+        throw usage_error("shrink: " + net_->by().net->traits().no_survivors);
+    if (failures_->verdict().empty())
+        throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
+    expect_majority();
+    agree_on_survivors();
+    while (true) {
+        expect_majority();
+        const failed_ranks without = failures_->verdict();
+        std::unique_ptr<communicator_core> made;
+        std::exception_ptr trouble;
+        try {
+            made = of_survivors();
+        } catch (const interrupted&) {
+        } catch (...) {
+            trouble = std::current_exception();
+        }
+        agree_on_survivors();
+        if (failures_->verdict() == without && trouble) std::rethrow_exception(trouble);
+        if (failures_->verdict() == without && made) return made;
+        if (made) made->failure_.give_up();  // so that destroying it waits for nobody
+    }
+}
+
+void communicator_core::agree_on_survivors() {
+    const auto begin = std::chrono::steady_clock::now();
+    failures_->agree_anew();
+    for (check_->take_notes(); !failures_->look_anew(); check_->take_notes()) {
+        net_->wire().idle();
+        if (options_.timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < options_.timeout) continue;
+        std::set<int> missing;
+        for (const int r : failures_->silent()) missing.insert(callers_rank_[static_cast<std::size_t>(r)]);
+        throw timeout_error(
+            fmt::format("shrink: timed out after {} s (options::timeout), waiting for rank {}, which "
+                        "has not called it; all ranks that have not failed must",
+                        options_.timeout.count(), fmt::join(missing, ", ")));
+    }
+}
+
+// More than half of the ranks, or half of them with the lowest: at most one part of a job that is cut in two.
+void communicator_core::expect_majority() const {
+    const failed_ranks& failed = failures_->verdict();
+    const int left = size() - static_cast<int>(failed.size());
+    const bool may = 2 * left > size() || (2 * left == size() && !failed.contains(0));
+    if (may && !failed.contains(net_->rank())) return;
+    std::vector<int> ranks;
+    for (const failed_rank& f : failures_->failed()) ranks.push_back(f.rank);
+    throw partitioned_error(fmt::format(
+        "shrink: {} of {} ranks are left without {} {}, and another part of the job may go on: end this process", left,
+        size(), ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
+}
+
+std::unique_ptr<communicator_core> communicator_core::of_survivors() {
+    std::vector<int> members;  // by rank of the plan
+    int new_rank = 0;          // survivors that the caller's numbering puts before this rank
+    std::string name = "without";
+    for (int r = 0; r < size(); ++r) {
+        if (failures_->verdict().contains(r)) {
+            name += fmt::format("-{}", r);
+            continue;
+        }
+        members.push_back(r);
+        new_rank += callers_rank_[static_cast<std::size_t>(r)] < rank_;
+    }
+    team survivors = net_->ranks().part(members, name);
+    const interruptible creation(survivors, [this] {
+        check_->take_notes();
+        failures_->look_anew();
+        if (failures_->knows_more()) throw interrupted();
+    });
+    const plan p = plan_part(data_of(plan_), members, survivors);
+    std::shared_ptr<liveness> watch = watch_ranks(survivors, net_->by().memory.get(), options_);
+    connection by{net_->by().net, net_->by().memory, survivors, std::move(watch)};
+    return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,145 @@
+#include "api/uneven_call.hpp"
+
+#include <cstring>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/element_types.hpp"
+#include "base/index.hpp"
+#include "base/partition.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::int64_t length_bytes = sizeof(std::int64_t);
+// Blocks are skewed where the longest one is so many times the mean. Most chunks of most blocks would be empty.
+constexpr double most_skew = 4;
+
+std::int64_t sum_of(std::span<const std::int64_t> counts) { return std::reduce(counts.begin(), counts.end()); }
+
+void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity) {
+    if (all > capacity)
+        throw usage_error(
+            fmt::format("{}: {} elements have come for recv, which holds {}; other ranks have what is theirs", name,
+                        all, capacity));
+}
+
+}  // namespace
+
+std::string_view name_of(const uneven_blocks& b) noexcept {
+    return b.what == collective::gather ? "gatherv" : b.what == collective::scatter ? "scatterv" : "alltoallv";
+}
+
+std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
+    return round_up(length_bytes + b.most * static_cast<std::int64_t>(size_of(b.type)), length_bytes);
+}
+
+uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, bool in_one)
+    : blocks_(b), is_root_(rank == b.root), ranks_(ranks), in_one_(in_one), has_more_(!in_one) {
+    if (!gives_nothing(b.what, is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
+}
+
+// What ranks tell one another first: the length of a block, and of an alltoall that of all blocks of the rank.
+uneven_call::part uneven_call::first() {
+    if (in_one_) {
+        pack();
+        return {{.what = collective::alltoall,
+                 .count = slot_of(blocks_),
+                 .counts = {},
+                 .type = element_type::uint8,
+                 .part_of = name_of(blocks_)},
+                out_.data(),
+                in_.data()};
+    }
+    const bool rooted = has_root(blocks_.what);
+    const call_shape call{.what = blocks_.what,
+                          .count = rooted ? 1 : 2,
+                          .counts = {},
+                          .type = element_type::int64,
+                          .root = blocks_.root,
+                          .part_of = name_of(blocks_)};
+    if (rooted) return {call, send_counts_.data(), blocks_.recv_counts.data()};
+    const std::int64_t mine = sum_of(send_counts_);
+    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, mine});
+    heard_.resize(told_.size());
+    return {call, told_.data(), heard_.data()};
+}
+
+// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To or from a root no
+// longest length is agreed on, and a program for blocks of one element moves them in one piece.
+uneven_call::part uneven_call::second() {
+    const uneven_blocks& b = blocks_;
+    has_more_ = false;
+    const lengths known = take_lengths();
+    std::vector<std::int64_t> received;
+    if (!gets_nothing(b.what, is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
+    came_ = sum_of(received);
+    if (came_ > b.capacity) in_.resize(static_cast<std::size_t>(came_) * size_of(b.type));
+    return {{.what = b.what,
+             .count = has_root(b.what) ? 1 : b.most,
+             .counts = send_counts_,
+             .type = b.type,
+             .root = b.root,
+             .part_of = name_of(b),
+             .known = known,
+             .received = received},
+            b.send,
+            in_.empty() ? b.recv : in_.data()};
+}
+
+// In an alltoall all ranks learn how long all blocks are together, and come to one answer.
+lengths uneven_call::take_lengths() {
+    if (has_root(blocks_.what)) return lengths::own;
+    double all = 0;
+    for (int r = 0; r < ranks_; ++r) {
+        blocks_.recv_counts[at(r)] = heard_[2 * at(r)];
+        all += static_cast<double>(heard_[2 * at(r) + 1]);
+    }
+    const double mean = all / ranks_ / ranks_;
+    return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;
+}
+
+void uneven_call::finish() {
+    if (in_one_) unpack();
+    else expect_room(name_of(blocks_), came_, blocks_.capacity);
+}
+
+void uneven_call::pack() {
+    const auto slot = static_cast<std::size_t>(slot_of(blocks_));
+    out_.resize(at(ranks_) * slot);
+    in_.resize(out_.size());
+    const auto* from = static_cast<const std::byte*>(blocks_.send);
+    std::byte* to = out_.data();
+    for (const std::int64_t count : send_counts_) {
+        const std::size_t bytes = static_cast<std::size_t>(count) * size_of(blocks_.type);
+        std::memcpy(to, &count, length_bytes);
+        if (bytes > 0) std::memcpy(to + length_bytes, from, bytes);
+        from += bytes;
+        to += slot;
+    }
+}
+
+void uneven_call::unpack() {
+    const uneven_blocks& b = blocks_;
+    const std::int64_t slot = slot_of(b);
+    for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.data() + r * slot, length_bytes);
+    for (const std::int64_t count : b.recv_counts)
+        if (count < 0 || count > b.most)
+            throw usage_error(
+                fmt::format("alltoallv: a block of {} elements has come where {} was said to be the most; "
+                            "pass the same on every rank",
+                            count, b.most));
+    expect_room(name_of(b), sum_of(b.recv_counts), b.capacity);
+    auto* room = static_cast<std::byte*>(b.recv);
+    for (int r = 0; r < ranks_; ++r) {
+        const std::size_t bytes = static_cast<std::size_t>(b.recv_counts[at(r)]) * size_of(b.type);
+        if (bytes > 0) std::memcpy(room, in_.data() + r * slot + length_bytes, bytes);
+        room += bytes;
+    }
+}
+
+}  // namespace terrace::detail

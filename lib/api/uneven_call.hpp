@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "api/signature.hpp"
+
+namespace terrace::detail {
+
+/// "alltoallv", "gatherv" or "scatterv".
+std::string_view name_of(const uneven_blocks& b) noexcept;
+
+/// An alltoallv, gatherv or scatterv: one or two calls, of which the second needs what has come of the first.
+///
+///     short blocks    [length|data......|length|data..    |...]    one alltoall of blocks that hold the longest
+///     long blocks     [length|length|...]                          an exchange of lengths, then each block straight
+///                     [data......|data..|...]                      to its rank, as long as it is
+///
+/// Of short ones start-ups are what counts, and the plan saves them. To or from a root blocks go as long ones do. Both
+/// run programs that are made, kept and proved for blocks of the longest length; those of long blocks move of each what
+/// there is (program::set_lengths).
+class uneven_call {
+public:
+    /// A call that it makes.
+    struct part {
+        call_shape call;
+        const void* send = nullptr;
+        void* recv = nullptr;
+    };
+
+    /// Returns the elements of a block, as bytes, that holds the longest one behind its length.
+    static std::int64_t slot_of(const uneven_blocks& b) noexcept;
+
+    /// @param b right in itself; send_counts are read here, the buffers and recv_counts belong to the call
+    /// @param in_one the blocks go behind their lengths: of alltoall alone
+    uneven_call(const uneven_blocks& b, int rank, int ranks, bool in_one);
+
+    /// Returns the part to make first.
+    part first();
+    /// True until second() is called, where there is a second part.
+    bool has_more() const noexcept { return has_more_; }
+    /// Returns the part to make once the first is complete.
+    part second();
+    /// Says that the last part is complete: what came is where it belongs then.
+    /// @throws usage_error where recv has no room for it
+    void finish();
+
+private:
+    void pack();
+    void unpack();
+    lengths take_lengths();
+
+    uneven_blocks blocks_;
+    std::vector<std::int64_t> send_counts_;
+    bool is_root_;
+    int ranks_;
+    bool in_one_, has_more_;
+    std::int64_t came_ = 0;                   // elements
+    std::vector<std::int64_t> told_, heard_;  // of lengths, in an alltoall
+    std::vector<std::byte> out_, in_;         // blocks behind their lengths; in_ of long ones: where recv has no room
+};
+
+}  // namespace terrace::detail

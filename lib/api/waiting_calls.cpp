@@ -1,0 +1,214 @@
+// Calls that do not begin when they are made: until ranks have compared them, until their group ends, or until it is
+// known how long their blocks are.
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/core.hpp"
+#include "plan/plan_access.hpp"
+
+namespace terrace::detail {
+
+// ---- compared first
+
+// @param call ranks compare it already, unless others wait before it
+request communicator_core::start_later(const call_shape& call, const void* send, void* recv, double factor,
+                                       void* rounding_errors) {
+    const std::uint64_t ticket = tickets_.take();
+    const bool compared = starts_.empty();
+    starts_.push_back({.call = call,
+                       .factor = factor,
+                       .parts = {{ticket, call.count, send, recv, rounding_errors}},
+                       .compared = compared});
+    if (driver_) driver_->wake();
+    return request_access::make(*this, ticket | ticket_bit);
+}
+
+// Begins calls in their order, each once ranks have compared it.
+void communicator_core::start_compared() {
+    while (!starts_.empty() && may_begin(starts_.front())) {
+        waiting_start next = std::move(starts_.front());
+        starts_.pop_front();
+        if (begin(next)) starts_.push_front(std::move(next));
+    }
+}
+
+// The second part of a call is compared when the first is complete; calls behind it wait, in one order on all ranks.
+bool communicator_core::may_begin(waiting_start& s) {
+    if (s.first_part) {
+        if (!engine_->done(*s.first_part)) return false;
+        const uneven_call::part second = s.uneven->second();
+        s.call = second.call;
+        s.parts.front().send = second.send;
+        s.parts.front().recv = second.recv;
+        s.compared = false;
+        s.first_part.reset();
+        if (const std::string wrong = objection_to_host(s.call, second.send, second.recv); !wrong.empty()) {
+            or_fail([&] { check_->meet(describe(s.call) + ", refused", ": " + wrong); });
+            s.error = error_in([&] { refuse_alone(s.call, wrong); });
+            return true;
+        }
+    }
+    bool may_run = false;
+    or_fail([&] {
+        may_run = std::exchange(s.compared, true) ? check_->advance() : check_->start(s.call, signature_of(s.call));
+    });
+    return may_run;
+}
+
+// Returns true if the call has another part. Where a call cannot begin, as for lack of a rule, its callers are told.
+bool communicator_core::begin(waiting_start& s) {
+    const given_call& first = s.parts.front();
+    std::uint64_t number = 0;
+    if (!s.error)
+        s.error = error_in([&] {
+            number = s.parts.size() > 1
+                         ? issue_joined(s)
+                         : issue(s.call, signature_of(s.call), first.send, first.recv, s.factor, first.rounding_errors);
+        });
+    if (!s.uneven || s.error) {
+        for (const given_call& each : s.parts) tickets_.begin(each.ticket, number, s.error);
+        return false;
+    }
+    if (s.uneven->has_more()) {
+        s.first_part = number;
+        return true;
+    }
+    ends_.emplace_back(number, [this, ticket = first.ticket, call = s.uneven] {
+        tickets_.begin(ticket, 0, error_in([&] { call->finish(); }));
+    });
+    end_calls();
+    return false;
+}
+
+void communicator_core::end_calls() {
+    std::erase_if(ends_, [&](const auto& each) {
+        if (!engine_->done(each.first)) return false;
+        each.second();
+        return true;
+    });
+}
+
+// ---- blocks whose lengths few know
+
+request communicator_core::start(const uneven_blocks& b) {
+    const auto held = hold();
+    expect_unbroken(name_of(b));
+    // What ranks that make it see, where one refuses it.
+    call_shape named{.what = b.what,
+                     .count = has_root(b.what) ? 1 : b.most,
+                     .counts = {},
+                     .type = has_root(b.what) ? element_type::int64 : b.type,
+                     .root = b.root,
+                     .part_of = name_of(b)};
+    open_group* group = own_group();
+    const auto refuse = [&](std::string why) {
+        if (group != nullptr && group->number) refuse_alone(named, why);
+        check_call(named, signature_of(named), nullptr, nullptr, std::move(why));
+    };
+    if (std::string why = objection_to(b, rank_, size()); !why.empty()) refuse(std::move(why));
+    if (device_calls_ && device_calls_->holds(named, rank_, b.send, b.recv))
+        refuse("buffers are on the device; pass buffers of the host");
+    const bool in_one = !has_root(b.what) &&
+                        data_of(plan_).choose(collective::alltoall, uneven_call::slot_of(b) * size()).stages.size() > 1;
+    auto call = std::make_shared<uneven_call>(b, rank_, size(), in_one);
+    const uneven_call::part first = call->first();
+    if (std::string why = objection_to_host(first.call, first.send, first.recv); !why.empty()) refuse(std::move(why));
+    const std::uint64_t ticket = tickets_.take();
+    waiting_start s{.call = first.call,
+                    .factor = 1,
+                    .parts = {{ticket, first.call.count, first.send, first.recv}},
+                    .uneven = std::move(call)};
+    if (group != nullptr) group->calls.push_back(std::move(s));
+    else begin_in_order({std::move(s)});
+    return request_access::make(*this, ticket | ticket_bit);
+}
+
+// ---- groups
+
+// A group is the thread's that opened it.
+std::thread::id communicator_core::caller() const noexcept {
+    return options_.threads == options::threading::any ? std::this_thread::get_id() : std::thread::id();
+}
+
+open_group* communicator_core::own_group() noexcept {
+    if (groups_.empty()) return nullptr;
+    const auto found = groups_.find(caller());
+    return found == groups_.end() ? nullptr : &found->second;
+}
+
+void communicator_core::group_start(std::optional<std::uint64_t> number) {
+    const auto held = hold();
+    expect_unbroken("group_start");
+    if (number) {
+        if (own_group() != nullptr)
+            throw usage_error("group_start: a group is open already; the outermost one alone has a number");
+        numbers_.open(*number);
+    }
+    open_group& mine = groups_[caller()];
+    if (mine.depth++ == 0) mine.number = number;
+}
+
+request communicator_core::add_to_group(open_group& group, const call_shape& call, const void* send, void* recv,
+                                        double factor, void* rounding_errors) {
+    const std::uint64_t ticket = tickets_.take();
+    group.calls.push_back(
+        {.call = call, .factor = factor, .parts = {{ticket, call.count, send, recv, rounding_errors}}});
+    return request_access::make(*this, ticket | ticket_bit);
+}
+
+void communicator_core::group_end() {
+    const auto held = hold();
+    open_group* mine = own_group();
+    if (mine == nullptr) throw usage_error("group_end: there is no group; call group_start first");
+    if (--mine->depth > 0) return;
+    const std::optional<std::uint64_t> number = mine->number;
+    std::vector<waiting_start> calls = join_small_calls(std::move(mine->calls), size());
+    groups_.erase(caller());
+    expect_unbroken("group_end");
+    if (!number) return begin_in_order(std::move(calls));
+    numbers_.end(*number, std::move(calls));
+    while (auto next = numbers_.next()) begin_in_order(std::move(*next));
+}
+
+void communicator_core::begin_in_order(std::vector<waiting_start> calls) {
+    std::ranges::move(calls, std::back_inserter(starts_));
+    start_compared();
+    if (driver_) driver_->wake();
+}
+
+// A call that carries others works on memory of its program.
+std::uint64_t communicator_core::issue_joined(const waiting_start& s) {
+    const std::uint64_t signature = signature_of(s.call);
+    programs::entry* by = find_idle(s.call, false);
+    if (by == nullptr) by = &bind_new(s.call, signature, false);
+    joined_call joined(s, rank_, size(), by->memory);
+    joined.collect();
+    const std::uint64_t number = issue(s.call, signature, joined.send(), joined.recv(), 1, nullptr, by);
+    ends_.emplace_back(number, [joined = std::move(joined)] { joined.hand_out(); });
+    end_calls();
+    return number;
+}
+
+void communicator_core::expect_no_group(std::string_view call) {
+    const auto held = hold();
+    if (own_group() != nullptr)
+        throw usage_error(fmt::format(
+            "{}: a group is open; call group_end first, or make an _async call and wait for it then", call));
+}
+
+// What is waited for would begin with group_end alone.
+void communicator_core::expect_begun(std::uint64_t call) {
+    const open_group* mine = own_group();
+    if (mine == nullptr || (call & ticket_bit) == 0) return;
+    const std::uint64_t ticket = call & ~ticket_bit;
+    if (std::ranges::none_of(mine->calls, [&](const waiting_start& s) { return s.parts.front().ticket == ticket; }))
+        return;
+    tickets_.close(ticket);
+    throw usage_error("request: its call is in a group that is open; call group_end before you wait for it");
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,103 @@
+#include <exception>
+#include <iterator>
+#include <new>
+
+#include <terrace/version.hpp>
+
+#include "c_api/handles.hpp"
+
+namespace {
+
+struct kept_error {
+    std::exception_ptr what;
+    std::string text, file, library, call;
+    terrace_error_source source{};
+};
+thread_local kept_error last;
+
+terrace_status keep(terrace_status status, const char* text) {
+    last.text = text;
+    return status;
+}
+
+terrace_status keep(const terrace::input_error& e) {
+    last.file = e.file();
+    last.source.file = last.file.c_str();
+    last.source.line = e.line();
+    last.source.column = e.column();
+    return keep(terrace_input_error, e.what());
+}
+
+terrace_status keep(const terrace::transport_error& e) {
+    last.library = e.library();
+    last.call = e.call();
+    last.source.library = last.library.c_str();
+    last.source.call = last.call.c_str();
+    last.source.code = e.code();
+    return keep(terrace_transport_error, e.what());
+}
+
+terrace_status keep_current() {
+    try {
+        throw;
+    } catch (const terrace::input_error& e) {
+        return keep(e);
+    } catch (const terrace::plan_error& e) {
+        return keep(terrace_plan_error, e.what());
+    } catch (const terrace::usage_error& e) {
+        return keep(terrace_usage_error, e.what());
+    } catch (const terrace::rank_failed_error& e) {
+        return keep(terrace_rank_failed_error, e.what());
+    } catch (const terrace::partitioned_error& e) {
+        return keep(terrace_partitioned_error, e.what());
+    } catch (const terrace::timeout_error& e) {
+        return keep(terrace_timeout_error, e.what());
+    } catch (const terrace::transport_error& e) {
+        return keep(e);
+    } catch (const std::bad_alloc&) {
+        return keep(terrace_no_memory, "out of memory");
+    } catch (const std::exception& e) {
+        return keep(terrace_other_error, e.what());
+    } catch (...) {
+        return keep(terrace_other_error, "an exception of unknown type");
+    }
+}
+
+}  // namespace
+
+namespace terrace::detail {
+
+terrace_status keep_error() noexcept {
+    try {
+        last = {};
+        last.what = std::current_exception();
+        return keep_current();
+    } catch (...) {
+        return terrace_no_memory;  // to keep the text
+    }
+}
+
+void rethrow_error(const std::string& who) {
+    if (last.what) std::rethrow_exception(last.what);
+    throw std::runtime_error(who + " has failed");
+}
+
+}  // namespace terrace::detail
+
+const char* terrace_last_error(void) { return last.text.c_str(); }
+terrace_error_source terrace_last_error_source(void) { return last.source; }
+const char* terrace_version(void) { return terrace::version(); }
+
+const char* terrace_status_name(int status) {
+    constexpr const char* names[] = {"terrace_ok",
+                                     "terrace_input_error",
+                                     "terrace_plan_error",
+                                     "terrace_usage_error",
+                                     "terrace_timeout_error",
+                                     "terrace_transport_error",
+                                     "terrace_no_memory",
+                                     "terrace_other_error",
+                                     "terrace_rank_failed_error",
+                                     "terrace_partitioned_error"};
+    return status >= 0 && status < static_cast<int>(std::size(names)) ? names[status] : nullptr;
+}

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "api/environment.hpp"
+#include "c_api/handles.hpp"
+
+using namespace terrace::detail;
+
+namespace {
+
+std::string variable_of(std::string_view name) {
+    std::string made = "TERRACE_";
+    for (const char c : name) made += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return made;
+}
+
+// What no variable of the environment sets, since the program knows it.
+bool set_threads(terrace::options& o, std::string_view value) {
+    o.threads = value == "any" ? terrace::options::threading::any : terrace::options::threading::serialized;
+    return value == "any" || value == "serialized";
+}
+constexpr variable threads{"TERRACE_THREADS", "serialized", "serialized, any", "which threads may call", set_threads};
+
+const variable* find_option(std::string_view name) {
+    const std::string wanted = variable_of(name);
+    if (wanted == threads.name) return &threads;
+    const std::span<const variable> all = environment_variables();
+    const auto found = std::ranges::find(all, wanted, &variable::name);
+    return found == all.end() ? nullptr : &*found;
+}
+
+void set_option(terrace::options& o, std::string_view name, const char* value) {
+    const variable* found = find_option(name);
+    if (found == nullptr)
+        throw terrace::usage_error(fmt::format(
+            "there is no option \"{}\"; options are named as the variables that `terrace info` lists, in small letters "
+            "without TERRACE_",
+            name));
+    if (!found->apply(o, value))
+        throw terrace::input_error("options", 0, 0,
+                                   fmt::format("{} is \"{}\"; allowed: {}", name, value, found->allowed));
+}
+
+}  // namespace
+
+terrace_status terrace_options_create(terrace_options** made) {
+    return guarded([&] { existing(made, "made") = std::make_unique<terrace_options>().release(); });
+}
+
+terrace_status terrace_options_from_environment(terrace_options** made) {
+    return guarded([&] {
+        terrace_options*& out = existing(made, "made");
+        out = std::make_unique<terrace_options>(terrace_options{terrace::options::from_environment()}).release();
+    });
+}
+
+terrace_status terrace_options_set(terrace_options* options, const char* name, const char* value) {
+    return guarded(
+        [&] { set_option(existing(options, "options").of, &existing(name, "name"), &existing(value, "value")); });
+}
+
+terrace_status terrace_options_set_log(terrace_options* options,
+                                       void (*log)(void* user, int level, const char* line, size_t length),
+                                       void* user) {
+    return guarded([&] {
+        terrace::options& o = existing(options, "options").of;
+        if (log == nullptr) o.log = nullptr;
+        else
+            o.log = [=](terrace::log_level level, std::string_view line) {
+                log(user, static_cast<int>(level), line.data(), line.size());
+            };
+    });
+}
+
+void terrace_options_destroy(terrace_options* options) { delete options; }

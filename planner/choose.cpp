@@ -11,8 +11,9 @@ namespace {
 
 class rule_maker {
 public:
-    rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor)
-        : screen_(machine, list, std::move(floor)), trials_(machine) {}
+    rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
+               bool reproducible)
+        : screen_(machine, list, std::move(floor)), trials_(machine, reproducible), reproducible_(reproducible) {}
 
     std::vector<rule> run() {
         for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2) {
@@ -29,7 +30,9 @@ private:
         const std::vector<std::size_t> fast_enough = screen_.fast_enough(bytes / 2, bytes);
         chosen_ = pick(screen_, fast_enough, chosen_, bytes);
         choice chosen{chosen_, screen_.how(chosen_)};
-        if (worth_simulating(screen_, chosen, bytes))
+        if (reproducible_) {
+            if (bytes > policy.largest_uncut) chosen = choose_reproducible(trials_, screen_, chosen, bytes);
+        } else if (worth_simulating(screen_, chosen, bytes))
             chosen = choose_by_simulation(trials_, screen_, chosen, fast_enough, bytes / 2, bytes);
         if (fast_enough.empty() && chosen.how.simulated == 0) return divide(bytes / 2, bytes, policy.finest_parts);
         chosen_ = chosen.candidate;
@@ -61,6 +64,7 @@ private:
 
     screen screen_;
     trials trials_;
+    bool reproducible_;
     std::size_t chosen_ = no_candidate;  // for the size below
     std::vector<rule> rules_;
 };
@@ -68,8 +72,8 @@ private:
 }  // namespace
 
 std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list,
-                             std::vector<std::size_t> floor) {
-    return rule_maker(machine, list, std::move(floor)).run();
+                             std::vector<std::size_t> floor, bool reproducible) {
+    return rule_maker(machine, list, std::move(floor), reproducible).run();
 }
 
 }  // namespace terrace::detail

@@ -89,7 +89,7 @@ double load_tally::owners_of(const sample_place& p) const {
 
 void load_tally::count(std::vector<message_load>& messages, const message_load& more) const {
     for (message_load& m : messages)
-        if (m.part == more.part && m.overhead == more.overhead && m.whole == more.whole) {
+        if (m.part == more.part && m.overhead == more.overhead && m.segment == more.segment) {
             m.count += more.count;
             return;
         }

@@ -49,7 +49,8 @@ int phase_setting::outermost_joining() const {
 message_load phase_setting::messages(double part, int level, double count) const {
     const terrace::detail::level& met = machine.levels[at(level)];
     const bool by_nccl = provider != provider::mpi && on_gpus(machine);
-    return {static_cast<float>(part), static_cast<float>(met.overhead), by_nccl, count};
+    const auto segment = static_cast<float>(by_nccl ? 0 : machine.processors.segment);
+    return {static_cast<float>(part), static_cast<float>(met.overhead), segment, count};
 }
 
 double phase_setting::copy_time(int level) const {

@@ -39,7 +39,16 @@ candidate baseline(const hierarchy& machine, std::string_view name, collective w
 }
 
 rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what) {
-    return rule_of(machine, c, tune(machine, {c, pricer(machine).price_stages(c.stages, what)}, bytes), bytes, what);
+    return tuned(machine, c, std::span(&bytes, 1), what).front();
+}
+
+std::vector<rule> tuned(const hierarchy& machine, const candidate& c, std::span<const std::int64_t> sizes,
+                        collective what) {
+    const priced_candidate priced{c, pricer(machine).price_stages(c.stages, what)};
+    std::vector<rule> rules;
+    for (const std::int64_t bytes : sizes)
+        rules.push_back(rule_of(machine, c, tune(machine, priced, bytes), bytes, what));
+    return rules;
 }
 
 std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
@@ -70,7 +79,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     return make_rules(exact, list, {});
 }
 
-plan_data make_plan(const std::string& name, const hierarchy& machine) {
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible) {
     plan_data r;
     r.name = name;
     r.made_by = fmt::format("terrace {}", version());
@@ -78,7 +87,7 @@ plan_data make_plan(const std::string& name, const hierarchy& machine) {
     pricer prices(machine);
     for (const collective what : all_collectives) {
         const std::vector<priced_candidate> list = search(prices, what);
-        r.rules[what] = make_rules(machine, list, floor_of(list));
+        r.rules[what] = make_rules(machine, list, floor_of(list), reproducible && goes_up(what));
     }
     return finished(std::move(r));
 }

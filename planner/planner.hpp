@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,6 +65,9 @@ prediction predict(const hierarchy& machine, const std::vector<stage>& stages, s
 
 /// The rule that runs `c` for messages around `bytes`: lanes and chunk by the one rule that all algorithms share.
 rule tuned(const hierarchy& machine, const candidate& c, std::int64_t bytes, collective what = collective::allreduce);
+/// The same for several sizes, which are priced together.
+std::vector<rule> tuned(const hierarchy& machine, const candidate& c, std::span<const std::int64_t> sizes,
+                        collective what = collective::allreduce);
 
 /// The candidates with their tuned rules, fastest first.
 struct ranked {
@@ -78,6 +82,7 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
 std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, collective what = collective::allreduce);
 
 /// A whole plan, with rules for every collective. Deterministic: same machine, same bytes out.
-plan_data make_plan(const std::string& name, const hierarchy& machine);
+/// @param reproducible it is for communicators with options::reproducible: reductions have the rules that suit those
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible = false);
 
 }  // namespace terrace::detail

@@ -127,6 +127,8 @@ struct planner_policy {
     /// plans of 12 ranks then cost 0.2 s in all, and machines of more than some 50 ranks are not simulated.
     double most_messages = 8'000;
     std::int64_t simulated_shares = 6'000'000, shares_of_message = 16;
+    /// Times that work for a plan for options::reproducible, which somebody asks for: prices say little there.
+    std::int64_t reproducible_trials = 16;
     /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
     int simulated_rounds = 6;
 

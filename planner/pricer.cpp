@@ -65,11 +65,12 @@ std::string key_of(std::span<const stage> stages) {
     return key;
 }
 
-pricer::pricer(const hierarchy& machine, sampler samples)
+pricer::pricer(const hierarchy& machine, sampler samples, std::shared_ptr<pattern_book> patterns)
     : machine_(machine),
       samples_(std::move(samples)),
       block_copies_(copies(machine, samples_, [&](int) { return block_accesses(machine.ranks()); })),
-      root_copy_(copies(machine, samples_, root_accesses)) {}
+      root_copy_(copies(machine, samples_, root_accesses)),
+      patterns_(std::move(patterns)) {}
 
 std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a,
                                                        provider by) {
@@ -78,7 +79,7 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
         const auto phase = [&](bool down) {
             return load_of(
                 {machine_, samples_, l, a, by, down, root_part::none, in_scratch, blocks, false, up_to_it.back().wire},
-                patterns_);
+                *patterns_);
         };
         return stage_price{phase(false), phase(true), nullptr};
     };
@@ -105,7 +106,7 @@ std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage>
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::replicate;
     const layout& l = samples_.lay_out(stages);
     const std::vector<int> blocks = samples_.unequal_positions(l);
-    phase_load load = load_of({machine_, samples_, l, a, by, false, root_part::none, true, blocks, true}, patterns_);
+    phase_load load = load_of({machine_, samples_, l, a, by, false, root_part::none, true, blocks, true}, *patterns_);
     return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
 }
 
@@ -114,7 +115,7 @@ root_price pricer::price_at_root(const layout& l, const algorithm& a, provider b
     if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down, of_all.up};
     const std::vector<int> equal;
     const auto phase = [&](bool down, root_part part) {
-        return load_of({machine_, samples_, l, a, by, down, part, false, equal}, patterns_);
+        return load_of({machine_, samples_, l, a, by, down, part, false, equal}, *patterns_);
     };
     // Collectives of providers are among all members.
     const root_part at_root = a.sends() ? root_part::relieved : root_part::moves;
@@ -130,7 +131,7 @@ std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const
     for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::root;
     const layout& l = samples_.lay_out(stages);
     const std::vector<int> blocks = samples_.unequal_positions(l);
-    phase_load load = load_of({machine_, samples_, l, a, by, true, root_part::moves, true, blocks}, patterns_);
+    phase_load load = load_of({machine_, samples_, l, a, by, true, root_part::moves, true, blocks}, *patterns_);
     return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), part_of_domain(l)), {}, nullptr});
 }
 
@@ -213,7 +214,7 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
     };
     const auto is_worth_it = [&](const algorithm& a) {
         if (exchanges(what) && a.exchange == nullptr) return false;
-        return available(machine_, s, a) && patterns_.worth_a_look(a, s.how, size);
+        return available(machine_, s, a) && patterns_->worth_a_look(a, s.how, size);
     };
     for (const algorithm& a : algorithms()) {
         if (!is_worth_it(a)) continue;

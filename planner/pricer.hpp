@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/layout.hpp"
@@ -31,8 +32,11 @@ struct stage_option {
 /// it and whatever algorithms are inside it, so that each is priced once.
 class pricer {
 public:
-    explicit pricer(const hierarchy& machine) : pricer(machine, sampler(machine)) {}
-    pricer(const hierarchy& machine, sampler samples);
+    /// @param patterns may be those of another pricer, of whatever machine
+    explicit pricer(const hierarchy& machine, std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>())
+        : pricer(machine, sampler(machine), std::move(patterns)) {}
+    pricer(const hierarchy& machine, sampler samples,
+           std::shared_ptr<pattern_book> patterns = std::make_shared<pattern_book>());
 
     const hierarchy& machine() const noexcept { return machine_; }
 
@@ -60,7 +64,7 @@ private:
     sampler samples_;
     std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
     std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
-    pattern_book patterns_;
+    std::shared_ptr<pattern_book> patterns_;
     // By the layout of the stages up to the priced one; those of exchanges.
     std::map<std::string, std::vector<stage_option>> options_, exchange_options_, rooted_exchange_options_;
 };

@@ -24,6 +24,8 @@ public:
 
     /// Tunes for `bytes` all candidates that can be near the best, and the floor in any case.
     void tune_for(std::int64_t bytes);
+    /// The candidates that were tuned.
+    const std::vector<std::size_t>& tuned() const noexcept { return tuned_; }
     /// Lanes and chunk that tune_for() chose.
     const tuning& how(std::size_t i) const noexcept { return how_[i]; }
 

@@ -122,4 +122,18 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     return pick_simulated(s, std::move(tried), high);
 }
 
+choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {
+    choice best = predicted;
+    if (!simulate(t, s, best, bytes)) return predicted;
+    std::vector<choice> open;
+    for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes)))
+        open.push_back({i, s.how(i)});
+    std::stable_sort(open.begin(), open.end(),
+                     [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
+    open.resize(std::min(open.size(), policy.most_trials));
+    for (choice& c : open)
+        if (simulate(t, s, c, bytes) && c.how.simulated * policy.worth_a_lane < best.how.simulated) best = c;
+    return best;
+}
+
 }  // namespace terrace::detail

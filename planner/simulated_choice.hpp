@@ -19,4 +19,9 @@ bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes);
 choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
                             const std::vector<std::size_t>& fast_enough, std::int64_t low, std::int64_t high);
 
+/// Returns the choice for calls of `bytes` with options::reproducible: the fastest in simulations, which know what
+/// moves there, of those that are not far from the best by their prices, which do not. `predicted` where simulations
+/// would be too long.
+choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes);
+
 }  // namespace terrace::detail

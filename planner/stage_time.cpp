@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/index.hpp"
-#include "base/wire.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail {
@@ -48,9 +47,7 @@ void set_times(phase_load& p) {
 
 }  // namespace
 
-double message_load::segments(double bytes) const {
-    return whole ? 1 : std::ceil(part * bytes / static_cast<double>(wire_segment));
-}
+double message_load::segments(double bytes) const { return segment > 0 ? std::ceil(part * bytes / segment) : 1; }
 
 double processor_load::time(double bytes) const {
     return std::max(time_of(sent, bytes), time_of(received, bytes)) + memory * bytes;

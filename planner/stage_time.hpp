@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/wire.hpp"
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
@@ -16,12 +17,12 @@ namespace terrace::detail {
 
 /// Messages of one size that a rank sends or receives in one phase.
 struct message_load {
-    float part = 0;      ///< size of one message; single precision, so that equal sizes compare equal
-    float overhead = 0;  ///< o: processor time of one segment at one end [s]
-    bool whole = false;  ///< not cut into segments
+    float part = 0;                ///< size of one message; single precision, so that equal sizes compare equal
+    float overhead = 0;            ///< o: processor time of one segment at one end [s]
+    float segment = wire_segment;  ///< bytes of its longest piece; 0: it is not cut
     double count = 0;
 
-    /// Segments of one message: ceil(part N / wire_segment).
+    /// Segments of one message: ceil(part N / segment).
     double segments(double bytes) const;
     /// Processor time of one end of all these messages: count o segments [s].
     double time(double bytes) const { return count * overhead * segments(bytes); }

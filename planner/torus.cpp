@@ -96,7 +96,8 @@ void add_in_turn(load_tally& tally, const pattern& p) {
             if (m.from == 0) parts += m.part * e.times, messages += e.times;
     tally.now().in_turn = parts * any.below.back() * per_vector;
     const double ranks = any.below.back() / any.share;
-    tally.now().overlap = (messages - 1) * slots_each_way * static_cast<double>(wire_segment) * ranks * per_vector;
+    tally.now().overlap =
+        (messages - 1) * slots_each_way * static_cast<double>(s.machine.processors.segment) * ranks * per_vector;
 }
 
 double growth_in_order(std::span<const stage> stages, const std::vector<int>& order, int number) {

@@ -18,7 +18,8 @@ bool moves_by_links(const hierarchy& machine) noexcept;
 /// simulated, in which that costs next to nothing (planner_policy::most_messages, simulated_shares).
 class trials {
 public:
-    explicit trials(const hierarchy& machine);
+    /// @param reproducible the calls' reductions are those of options::reproducible
+    explicit trials(const hierarchy& machine, bool reproducible = false);
 
     /// Returns the time of a call [s], or nothing where a simulation would be too long. Of many chunks the first ones
     /// are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later of
@@ -29,6 +30,7 @@ private:
     std::optional<double> run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
     const hierarchy& machine_;
+    bool reproducible_;
     std::int64_t left_;  // of planner_policy::simulated_shares
     std::map<std::string, std::optional<double>> known_;
 };

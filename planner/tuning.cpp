@@ -12,19 +12,31 @@ namespace terrace::detail {
 
 namespace {
 
-// Returns the chunks that a vector of `bytes` may be cut into: so that the largest message between nodes, or the
-// largest part in memory, has one of the preferred lengths.
+// Returns the lengths of the largest message between nodes, or of the largest part in memory, that chunks aim at: those
+// that are preferred first.
+std::span<const std::int64_t> lengths_for(const price& cost) {
+    if (cost.crosses_network()) return policy.message_lengths;
+    return policy.shard_lengths;
+}
+
+std::int64_t chunk_for(const price& cost, std::int64_t length) {
+    const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
+    return round_up(std::max<std::int64_t>(wanted, 1), policy.chunk_unit);
+}
+
 std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
     std::vector<std::int64_t> chunks;
     if (bytes <= policy.largest_uncut) return chunks;
-    const std::span<const std::int64_t> lengths =
-        cost.crosses_network() ? std::span<const std::int64_t>(policy.message_lengths) : policy.shard_lengths;
-    for (const std::int64_t length : lengths) {
-        const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
-        const std::int64_t chunk = round_up(std::max<std::int64_t>(wanted, 1), policy.chunk_unit);
-        if (chunk < bytes) chunks.push_back(chunk);
-    }
+    for (const std::int64_t length : lengths_for(cost))
+        if (const std::int64_t chunk = chunk_for(cost, length); chunk < bytes) chunks.push_back(chunk);
     return chunks;
+}
+
+// Parts in memory must fit caches. A rank that exchanges blocks sends to all others at once, and must not fill the
+// queues before slow links (docs/measurements/other-collectives.md).
+bool must_be_cut(const price& cost, std::int64_t bytes) {
+    const bool must_be_short = !cost.crosses_network() || cost.what() == collective::alltoall;
+    return must_be_short && bytes > policy.largest_uncut && 2 * chunk_for(cost, lengths_for(cost).front()) <= bytes;
 }
 
 }  // namespace
@@ -47,8 +59,7 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
     for (const std::int64_t chunk : chunks_for(c.cost, bytes))
         chunked.emplace_back(chunk, c.cost.in_chunks(size, chunk));
     std::vector<tuning> options;
-    const bool must_fit_cache = !c.cost.crosses_network() && !chunked.empty() && 2 * chunked.front().first <= bytes;
-    if (!must_fit_cache) options.push_back({1, 0, c.cost.time(size, 1, 0)});
+    if (!must_be_cut(c.cost, bytes)) options.push_back({1, 0, c.cost.time(size, 1, 0)});
     for (int lanes = 2; lanes <= max_lanes(machine, c); ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     return options;

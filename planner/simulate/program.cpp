@@ -9,7 +9,6 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "base/wire.hpp"
 #include "planner/devices.hpp"
 #include "schedule/stage_work.hpp"
 
@@ -72,7 +71,7 @@ private:
 
     // As far as a simulation can have them.
     std::uint32_t segments_of(const sim_instr& i) const {
-        const double pieces = std::ceil(i.bytes / static_cast<double>(wire_segment));
+        const double pieces = std::ceil(i.bytes / static_cast<double>(machine_.processors.segment));
         if (pieces <= 1 || on_gpus(machine_)) return 1;
         return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
     }

@@ -15,52 +15,20 @@
 
 #include "base/element_types.hpp"
 #include "base/units.hpp"
+#include "bench/chaos/settings.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/measure/detect.hpp"
 #include "bench/measure/links.hpp"
+#include "bench/option_words.hpp"
 #include "bench/report/figures.hpp"
+#include "bench/training/settings.hpp"
 #include "tools/common/pages.hpp"
-#include "tools/common/spelling.hpp"
 
 // What command lines say. CLI11 takes seconds to compile, so it is here alone.
 
 namespace terrace::detail::bench {
 
 namespace {
-
-// "a, b, c"
-template <class Value>
-std::string words_of(const std::map<std::string, Value>& choices) {
-    std::vector<std::string> words;
-    for (const auto& [word, value] : choices) words.push_back(word);
-    return fmt::format("{}", fmt::join(words, ", "));
-}
-
-template <class Value>
-CLI::Validator one_of(const std::map<std::string, Value>& choices) {
-    return CLI::Validator(
-        [choices](std::string& text) -> std::string {
-            for (const auto& [name, value] : choices)
-                if (plain_letters(name) == plain_letters(text)) {
-                    text = name;
-                    return {};
-                }
-            return fmt::format("{} is none of: {}", text, words_of(choices));
-        },
-        "");
-}
-
-// An option whose value is one of a few words.
-template <class Value>
-CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
-                        const std::map<std::string, Value>& choices) {
-    return app
-        .add_option_function<std::string>(
-            names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
-        ->transform(one_of(choices))
-        ->type_name("NAME")
-        ->default_str(usual);
-}
 
 constexpr int max_sizes = 10'000;
 
@@ -94,25 +62,6 @@ Examples:
       buffers on GPUs through pinned memory of the host, shared memory and MPI, beside the bus's own rate and NCCL
 
 Exit status: 0 fine, 1 wrong results or a failure, 2 bad usage or input.)";
-}
-
-// Turns text into a value on the way to CLI11's own conversion, so that a mistake names its option.
-CLI::Validator bytes_of(std::int64_t low) {
-    return CLI::Validator(
-        [low](std::string& text) -> std::string {
-            const auto bytes = parse_bytes(text, true);
-            if (!bytes || *bytes < low)
-                return fmt::format("{} is no number of bytes of at least {}; write 4096, 4K, 64M, 1G", text, low);
-            text = std::to_string(*bytes);
-            return {};
-        },
-        "");
-}
-
-CLI::Validator number_of(int low) {
-    CLI::Validator range = CLI::Range(low, 1'000'000'000);
-    range.description("");
-    return range;
 }
 
 CLI::Validator known_algorithm() {
@@ -194,6 +143,10 @@ void check_together(const settings& s) {
     if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
     if (s.graph && s.warmup == 0) bad("--graph needs -w: what a graph replays is captured while warming up");
     if (s.device && s.ucx) bad("--transport ucx: carries buffers of the host; leave it out, or --device");
+    if (s.own_lengths && !std::all_of(s.collectives.begin(), s.collectives.end(), exchanges))
+        bad("--lengths own: is for alltoall, gather and scatter: --collective alltoall");
+    if (s.own_lengths && s.device) bad("--lengths own: takes buffers of the host; leave it out, or --device");
+    if (s.own_lengths && s.async > 1) bad("--lengths own: makes one call at a time; leave it out, or --async");
     if (s.device && s.windows) bad("--buffers window: is memory of the host; leave it out, or --device");
     if (!s.reference.empty() && !takes_part(s, s.reference))
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
@@ -288,10 +241,12 @@ struct suite_line {
     }
 };
 
+constexpr const char* mode_group = "Also, each with a --help of its own";
+
 template <class Line>
 void add_mode(CLI::App& app) {
     const auto mode = std::make_shared<Line>();
-    app.add_subcommand(CLI::App_p(mode, &mode->app))->group("Also, each with a --help of its own");
+    app.add_subcommand(CLI::App_p(mode, &mode->app))->group(mode_group);
 }
 
 // What there is to say to a mode's command line, if anything.
@@ -301,6 +256,10 @@ std::optional<answer> answer_to_mode(CLI::App& app, int argc, const char* const*
 }
 
 }  // namespace
+
+std::string settings::function_of(collective what) const {
+    return std::string(to_string(what)) + (own_lengths ? "v" : "");
+}
 
 std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
     std::vector<std::int64_t> all;
@@ -388,6 +347,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->description("cuda: buffers are on GPUs, one for each rank, and times are of CUDA's events");
     app.add_flag("--staging", s.staging, "buffers on GPUs go through pinned memory of the host (terrace::staging)");
     app.add_flag("--graph", s.graph, "calls of buffers on GPUs are captured as CUDA graphs, and replayed");
+    add_choice<bool>(app, "--lengths", s.own_lengths, "agreed", {{"agreed", false}, {"own", true}})
+        ->description("own: alltoallv, gatherv and scatterv: each rank tells the lengths of its own blocks");
     app.add_option("--async", s.async,
                    "make so many calls at once, each with buffers of its own; times are of all, divided by as many")
         ->check(number_of(1))
@@ -415,6 +376,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     add_mode<detect_line>(app);
     add_mode<links_line>(app);
     add_mode<suite_line>(app);
+    app.add_subcommand(training_page())->group(mode_group);
+    app.add_subcommand(chaos_page())->group(mode_group);
 
     if (const auto said = answer_to(app, argc, argv)) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();

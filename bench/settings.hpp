@@ -42,15 +42,18 @@ struct settings {
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
     options::placement place = options::placement::by_node;
-    bool ucx = false;        ///< Terrace's messages go over UCX, not MPI
-    bool device = false;     ///< buffers are on a GPU
-    bool staging = false;    ///< and go through memory of the host
-    bool graph = false;      ///< calls on them are captured, and replayed
-    bool windows = false;    ///< backends may use memory of their own (backend::allocate)
-    int async = 1;           ///< calls of an iteration, at once where a backend can
-    std::int64_t burst = 0;  ///< bytes that pass each link free of charge
-    bool progress = false;   ///< also where stderr is no terminal
+    bool ucx = false;          ///< Terrace's messages go over UCX, not MPI
+    bool device = false;       ///< buffers are on a GPU
+    bool staging = false;      ///< and go through memory of the host
+    bool graph = false;        ///< calls on them are captured, and replayed
+    bool windows = false;      ///< backends may use memory of their own (backend::allocate)
+    bool own_lengths = false;  ///< of blocks that are exchanged each rank knows those of its own alone
+    int async = 1;             ///< calls of an iteration, at once where a backend can
+    std::int64_t burst = 0;    ///< bytes that pass each link free of charge
+    bool progress = false;     ///< also where stderr is no terminal
 
+    /// Returns the name of the function that is measured: of `what`, or of its twin for lengths of blocks.
+    std::string function_of(collective what) const;
     /// Elements of each call to measure, ascending and positive (count_of).
     std::vector<std::int64_t> counts(collective what, int ranks) const;
 };

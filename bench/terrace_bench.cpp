@@ -15,6 +15,7 @@
 #include <terrace/version.hpp>
 
 #include "api/environment.hpp"
+#include "bench/chaos/command.hpp"
 #include "bench/command.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/measure/backend.hpp"
@@ -24,6 +25,7 @@
 #include "bench/report/report.hpp"
 #include "bench/settings.hpp"
 #include "bench/suite/suite.hpp"
+#include "bench/training/command.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/plan_data.hpp"
 #include "schedule/compose.hpp"
@@ -78,8 +80,9 @@ std::vector<runner::named_backend> make_backends(const conditions& under, collec
     const settings& s = under.asked;
     options how = options::from_environment();
     how.place = s.place;
-    const setting in{w,         under.chosen, how, {what, s.type, s.op, s.root}, s.ucx, s.windows, under.device,
-                     s.staging, s.graph};
+    const setting in{w,      under.chosen, how,          {what, s.type, s.op, s.root, s.own_lengths},
+                     s.ucx,  s.windows,    under.device, s.staging,
+                     s.graph};
     std::vector<runner::named_backend> all;
     for (const std::string& name : s.algorithms) {
         if (s.all_that_suit && !suits(name, data_of(under.chosen).machine, what)) continue;
@@ -167,6 +170,11 @@ int run(const world& w, int argc, char** argv) {
         throw refusal("--detect and --links take MPI: start them by mpirun, without TERRACE_BOOTSTRAP");
     if (asks_for("--detect")) return answer_or(w, parse_detect_settings(argc, argv), describe_cluster);
     if (asks_for("--links")) return answer_or(w, parse_links_settings(argc, argv), measure_links);
+    const auto has_mode = [&](std::string_view mode) {
+        return std::any_of(argv, argv + argc, [&](std::string_view word) { return word.starts_with(mode); });
+    };
+    if (has_mode("--chaos")) return answer_or(w, parse_chaos_settings(argc, argv), make_chaos);
+    if (has_mode("--training")) return answer_or(w, parse_training_settings(argc, argv), measure_training);
     return answer_or(w, parse_settings(argc, argv),
                      [](const world& all, const settings& s) { return compare(all, s); });
 }

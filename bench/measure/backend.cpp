@@ -28,13 +28,19 @@ public:
 
     bool in_place() const noexcept override { return !exchanges(of_.what); }
 
-    bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
+    bench::description describe(std::int64_t bytes) const override {
+        bench::description made = bench::describe(plan_, of_.what, bytes);
+        const bool goes_straight = has_root(of_.what) || data_of(plan_).choose(of_.what, bytes).stages.size() == 1;
+        if (of_.own_lengths) made.shape = goes_straight ? "lengths, then direct" : "lengths in " + made.shape;
+        return made;
+    }
 
     double rounding(std::int64_t bytes) const override {
         return rounds_ ? rounding_error(data_of(plan_).choose(of_.what, bytes).stages) : 0;
     }
 
     void run(std::span<const call> calls) override {
+        if (of_.own_lengths) return tell_lengths(calls.front());
         if (calls.size() == 1) return start(calls.front()).wait();
         for (const call& c : calls) started_.push_back(start(c));
         wait_all(started_);
@@ -64,10 +70,21 @@ private:
         return comm_.reduce_async(c.send, c.recv, c.count, of_.type, of_.root, of_.op);
     }
 
+    // Blocks that are all as long as `count` says, of which ranks know nothing.
+    void tell_lengths(const call& c) {
+        sent_.assign(static_cast<std::size_t>(comm_.size()), c.count);
+        received_.resize(sent_.size());
+        const std::int64_t all = c.count * comm_.size();
+        if (of_.what == collective::gather) comm_.gatherv(c.send, c.count, c.recv, all, received_, of_.type, of_.root);
+        else if (of_.what == collective::scatter) comm_.scatterv(c.send, sent_, c.recv, c.count, of_.type, of_.root);
+        else comm_.alltoallv(c.send, sent_, c.recv, all, received_, c.count, of_.type);
+    }
+
     plan plan_;
     communicator comm_;
     subject of_;
     bool windows_, rounds_;
+    std::vector<std::int64_t> sent_, received_;  // of blocks
     std::vector<request> started_;
 };
 

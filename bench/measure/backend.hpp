@@ -23,6 +23,7 @@ struct subject {
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;
     int root = 0;
+    bool own_lengths = false;  ///< settings::own_lengths
 };
 
 /// The buffers of one call. `count` elements: of each rank's block, where there are blocks. A broadcast uses `recv`.

@@ -1,5 +1,8 @@
 #include "bench/measure/mpi_backend.hpp"
 
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
@@ -43,10 +46,13 @@ public:
     // Some of Open MPI's components (HAN without adapt) crash in place above 64 KiB.
     bool in_place() const noexcept override { return of_.what == collective::broadcast; }
 
-    bench::description describe(std::int64_t) const override { return {row_of(of_.what).mpi}; }
+    bench::description describe(std::int64_t) const override { return {name()}; }
 
     void run(std::span<const call> calls) override {
-        for (const call& c : calls) check(start(c, static_cast<int>(c.count)), row_of(of_.what).mpi);
+        for (const call& c : calls) {
+            const int count = static_cast<int>(c.count);
+            check(of_.own_lengths ? start_v(c, count) : start(c, count), name().c_str());
+        }
     }
 
 private:
@@ -64,7 +70,25 @@ private:
         return MPI_Reduce(c.send, c.recv, count, type_, op_, of_.root, comm_);
     }
 
+    std::string name() const { return std::string(row_of(of_.what).mpi) + (of_.own_lengths ? "v" : ""); }
+
+    // MPI takes the lengths of what arrives as known: to tell them is no part of it.
+    int start_v(const call& c, int count) {
+        int ranks = 0;
+        MPI_Comm_size(comm_, &ranks);
+        counts_.assign(static_cast<std::size_t>(ranks), count);
+        begins_.resize(counts_.size());
+        for (int r = 0; r < ranks; ++r) begins_[static_cast<std::size_t>(r)] = r * count;
+        const int *counts = counts_.data(), *begins = begins_.data();
+        if (of_.what == collective::gather)
+            return MPI_Gatherv(c.send, count, type_, c.recv, counts, begins, type_, of_.root, comm_);
+        if (of_.what == collective::scatter)
+            return MPI_Scatterv(c.send, counts, begins, type_, c.recv, count, type_, of_.root, comm_);
+        return MPI_Alltoallv(c.send, counts, begins, type_, c.recv, counts, begins, type_, comm_);
+    }
+
     subject of_;
+    std::vector<int> counts_, begins_;  // of blocks
     MPI_Datatype type_;
     MPI_Op op_;
     MPI_Comm comm_ = MPI_COMM_NULL;

@@ -27,6 +27,12 @@ plan plan_of(std::string_view name, const plan& chosen, collective what) {
     return finished_plan(std::move(r));
 }
 
+plan plan_with(std::string_view name, const plan& chosen, collective what) {
+    plan_data r = data_of(chosen);
+    r.rules[what] = data_of(plan_of(name, chosen, what)).rules.at(what);
+    return finished_plan(std::move(r));
+}
+
 plan rule_alone(const plan& p, collective what, std::int64_t bytes) {
     plan_data r = data_of(p);
     rule only = r.choose(what, bytes);

@@ -16,6 +16,9 @@ namespace terrace::detail::bench {
 /// @throws usage_error if the collective has none of that name
 plan plan_of(std::string_view name, const plan& chosen, collective what);
 
+/// The same for `what`; all other collectives run as `chosen` says.
+plan plan_with(std::string_view name, const plan& chosen, collective what);
+
 /// The plan with the rule for a message of `bytes` alone, for messages of any size.
 /// @throws plan_error if it has none for the collective
 plan rule_alone(const plan& p, collective what, std::int64_t bytes);

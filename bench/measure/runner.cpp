@@ -1,8 +1,10 @@
 #include "bench/measure/runner.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/units.hpp"
+#include "bench/measure/own_time.hpp"
 #include "bench/measure/steal_time.hpp"
 
 namespace terrace::detail::bench {
@@ -82,7 +84,9 @@ double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wr
     int number = 0;
     for (call& c : calls_) c = prepare(which, number++, count, wrong != nullptr);
     world_.barrier();
+    const double before = own_processor_seconds();
     const double seconds = where_.time(*backends_[which].what, calls_);
+    in_last_call_ = own_processor_seconds() - before;
     world_.barrier();  // what comes next takes cores from ranks that are not through yet
 
     if (wrong)
@@ -105,15 +109,17 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
                         .times = {},
                         .ratios = {},
                         .wrong = {},
-                        .percent_steal_time = {}});
+                        .percent_steal_time = {},
+                        .cores = 0});
     std::vector<std::int64_t> wrong(backends_.size());
+    std::vector<double> processor(backends_.size());
 
     // One call of each.
     const auto round = [&](bool checked, std::string_view stage, int number, int of, auto&& take) {
         for (const std::size_t i : order_of_round(backends_.size(), number)) {
             shown.show([&] {
-                return fmt::format("{} of {}: {} {} of {}, {}", to_string(what_), format_bytes(bytes), stage,
-                                   number + 1, of, backends_[i].name);
+                return fmt::format("{} of {}: {} {} of {}, {}", settings_.function_of(what_), format_bytes(bytes),
+                                   stage, number + 1, of, backends_[i].name);
             });
             take(i, time_call(i, count, checked && settings_.check ? &wrong[i] : nullptr));
         }
@@ -129,13 +135,19 @@ std::vector<row> runner::measure(std::int64_t count, progress& shown) {
     const auto before = processor_time_now();
     for (int i = 0; i < iterations; ++i) {
         const bool checked = i == iterations - 1 || (i == 0 && settings_.warmup == 0);
-        round(checked, "iteration", i, iterations, [&](std::size_t e, double t) { rows[e].times.push_back(t); });
+        round(checked, "iteration", i, iterations, [&](std::size_t e, double t) {
+            rows[e].times.push_back(t);
+            processor[e] += in_last_call_;
+        });
     }
     const double steal = world_.maximum(steal_time_part(before, processor_time_now()).value_or(-1));
 
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (steal >= 0) rows[i].percent_steal_time = 100 * steal;
         world_.maximum(rows[i].times);
+        double all = 0;
+        for (const double t : rows[i].times) all += t * static_cast<double>(calls_.size());
+        rows[i].cores = static_cast<double>(world_.sum(std::llround(processor[i] * 1e6))) / 1e6 / all;
         if (settings_.check) rows[i].wrong = world_.sum(wrong[i]);
     }
     const auto reference =

@@ -29,6 +29,9 @@ struct row {
     /// Of a host's processor time, that its hypervisor took while this size was measured; of the host that lost most.
     /// Nothing if none says.
     std::optional<double> percent_steal_time;
+    /// Processor time of all ranks in the timed calls, over the time that these took: cores that were busy. Ranks that
+    /// wait without sleeping count.
+    double cores = 0;
 
     double median() const { return quantile(times, 0.5); }
 };
@@ -67,6 +70,7 @@ private:
     };
     std::vector<buffers> memory_;  // by backend; most share it
     std::vector<call> calls_;      // of an iteration
+    double in_last_call_ = 0;      // of the processor, on this rank [s]
 };
 
 }  // namespace terrace::detail::bench

@@ -33,7 +33,7 @@ std::string to_csv(const conditions& c, std::span<const row> rows) {
         version(), c.date);
     for (const row& r : rows) {
         const figures f = figures_of(c, r);
-        std::vector<std::string> fields{std::string(to_string(r.what)),
+        std::vector<std::string> fields{c.asked.function_of(r.what),
                                         r.algorithm,
                                         std::to_string(r.bytes),
                                         std::to_string(r.count),

@@ -47,7 +47,7 @@ json times_json(const row& r) {
 json row_json(const conditions& c, const row& r) {
     const figures f = figures_of(c, r);
     return {{"algorithm", r.algorithm},
-            {"collective", to_string(r.what)},
+            {"collective", c.asked.function_of(r.what)},
             {"bytes", r.bytes},
             {"count", r.count},
             {"type", to_string(c.asked.type)},
@@ -75,6 +75,7 @@ json row_json(const conditions& c, const row& r) {
             {"percent_of_limit", or_null(f.percent_of_limit)},
             {"percent_of_goodput", or_null(f.percent_of_goodput)},
             {"percent_of_bus", or_null(f.percent_of_bus)},
+            {"cores", r.cores},
             {"percent_steal_time", or_null(r.percent_steal_time)}};
 }
 
@@ -106,7 +107,8 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"skipped", json::array()},
              {"results", json::array()}};
     for (const absence& a : absent)
-        all["skipped"].push_back({{"collective", to_string(a.what)}, {"algorithm", a.algorithm}, {"why", a.why}});
+        all["skipped"].push_back(
+            {{"collective", c.asked.function_of(a.what)}, {"algorithm", a.algorithm}, {"why", a.why}});
     for (const row& r : rows) all["results"].push_back(row_json(c, r));
     return all.dump(2) + '\n';
 }

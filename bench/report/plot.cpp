@@ -47,7 +47,7 @@ std::string to_svg(const conditions& c, std::span<const row> rows) {
         most_time = std::max(most_time, r.median());
         least_size = std::min(least_size, r.bytes);
         most_size = std::max(most_size, r.bytes);
-        lines[{std::string(to_string(r.what)), r.algorithm}].push_back(&r);
+        lines[{c.asked.function_of(r.what), r.algorithm}].push_back(&r);
     }
     const log_axis x = axis_of(static_cast<double>(least_size), static_cast<double>(most_size), 2, width);
     const log_axis y = axis_of(std::max(least_time, 1e-9), std::max(most_time, 1e-9), 10, height);

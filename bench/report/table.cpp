@@ -15,7 +15,7 @@ namespace {
 // All columns, and those that fit a terminal of 80.
 constexpr std::string_view wide_format =
     "{:1}{:>11} {:>11} {:>8} {:>4}  {:<13} {:>11} {:>11} {:>11} {:>11} {:>11} {:>9} {:>9} "
-    "{:>7} {:>8} {}{:>7} {:>11} {:>7}  {}\n";
+    "{:>7} {:>8} {}{:>7} {:>11} {:>7} {:>5}  {}\n";
 constexpr std::string_view narrow_format = "{:1}{:>11}  {:<13} {:>11} {:>9} {:>7} {:>8} {}{:>7} {:>6}\n";
 
 constexpr double worth_saying = 1;  // [%]
@@ -136,14 +136,14 @@ std::string header_text(const conditions& c) {
 }
 
 std::string heading_text(const conditions& c, collective what, std::span<const absence> absent) {
-    std::string text =
-        fmt::format("#\n# {}{}\n", to_string(what), has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
+    std::string text = fmt::format("#\n# {}{}\n", c.asked.function_of(what),
+                                   has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
     for (const absence& a : absent)
         if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
     if (c.asked.wide)
         return text + fmt::format(fmt::runtime(wide_format), "", "bytes", "count", "type", "op", "algorithm", "time_us",
                                   "p25", "p75", "p95", "p99", "algbw", "busbw", "%limit", "%goodput",
-                                  bus_column(c, "%bus"), "ratio", "middle half", "#wrong", "shape");
+                                  bus_column(c, "%bus"), "ratio", "middle half", "#wrong", "cores", "shape");
     return text + fmt::format(fmt::runtime(narrow_format), "", "bytes", "algorithm", "time_us", "busbw", "%limit",
                               "%goodput", bus_column(c, "%bus"), "ratio", "#wrong");
 }
@@ -158,7 +158,7 @@ std::string wide_row(const conditions& c, const row& r, const figures& f, std::s
         fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
         bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r),
         r.ratios.empty() ? "-" : fmt::format("{:.3f}-{:.3f}", quantile(r.ratios, 0.25), quantile(r.ratios, 0.75)),
-        r.wrong ? std::to_string(*r.wrong) : "-", shape_column(r.how));
+        r.wrong ? std::to_string(*r.wrong) : "-", fmt::format("{:.2f}", r.cores), shape_column(r.how));
 }
 
 std::string narrow_row(const conditions& c, const row& r, const figures& f, std::string_view mark) {
@@ -214,9 +214,10 @@ std::string verdict_text(const conditions& c, collective what, std::span<const r
     std::int64_t wrong = 0;
     for (const row& r : rows) wrong += r.wrong.value_or(0);
     std::string text;
-    if (!c.asked.check) text += fmt::format("# {}: results were not checked.\n", to_string(what));
-    else if (wrong > 0) text += fmt::format("# {}: {} WRONG ELEMENTS, see #wrong.\n", to_string(what), wrong);
-    else text += fmt::format("# {}: all results are exact.\n", to_string(what));
+    const std::string name = c.asked.function_of(what);
+    if (!c.asked.check) text += fmt::format("# {}: results were not checked.\n", name);
+    else if (wrong > 0) text += fmt::format("# {}: {} WRONG ELEMENTS, see #wrong.\n", name, wrong);
+    else text += fmt::format("# {}: all results are exact.\n", name);
 
     const std::int64_t largest = rows.empty() ? 0 : rows.back().bytes;
     const row* ours = find(rows, largest, "hierarchical");

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include "base/units.hpp"
+#include "tools/common/answer.hpp"
+#include "tools/common/spelling.hpp"
+
+// What options of all modes have in common. CLI11 takes seconds to compile: for files that parse alone.
+
+namespace terrace::detail::bench {
+
+/// Returns "a, b, c".
+template <class Value>
+std::string words_of(const std::map<std::string, Value>& choices) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : choices) words.push_back(word);
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+/// One of a few words, spelled with any case and hyphens.
+template <class Value>
+CLI::Validator one_of(const std::map<std::string, Value>& choices) {
+    return CLI::Validator(
+        [choices](std::string& text) -> std::string {
+            for (const auto& [name, value] : choices)
+                if (plain_letters(name) == plain_letters(text)) {
+                    text = name;
+                    return {};
+                }
+            return fmt::format("{} is none of: {}", text, words_of(choices));
+        },
+        "");
+}
+
+/// Adds an option whose value is one of a few words.
+template <class Value>
+CLI::Option* add_choice(CLI::App& app, const std::string& names, Value& target, const std::string& usual,
+                        const std::map<std::string, Value>& choices) {
+    return app
+        .add_option_function<std::string>(
+            names, [&target, choices](const std::string& word) { target = choices.at(word); }, words_of(choices))
+        ->transform(one_of(choices))
+        ->type_name("NAME")
+        ->default_str(usual);
+}
+
+/// Turns text into a number of bytes on the way to CLI11's own conversion, so that a mistake names its option.
+inline CLI::Validator bytes_of(std::int64_t low) {
+    return CLI::Validator(
+        [low](std::string& text) -> std::string {
+            const auto bytes = parse_bytes(text, true);
+            if (!bytes || *bytes < low)
+                return fmt::format("{} is no number of bytes of at least {}; write 4096, 4K, 64M, 1G", text, low);
+            text = std::to_string(*bytes);
+            return {};
+        },
+        "");
+}
+
+/// An integer from `low` on.
+inline CLI::Validator number_of(int low) {
+    CLI::Validator range = CLI::Range(low, 1'000'000'000);
+    range.description("");
+    return range;
+}
+
+/// What the command line of a mode asks for, which a Line parses into its `s`; or what there is to say to it. A mode's
+/// own value may be missing where help is asked for.
+template <class Settings, class Line>
+std::variant<Settings, answer> parse_mode(const char* name, int argc, const char* const* argv) {
+    Line line;
+    line.app.name(name);
+    const auto asks = [](std::string_view word) { return word == "--help" || word == "-h"; };
+    if (const auto help = std::find_if(argv + 1, argv + argc, asks); help != argv + argc) {
+        const char* const alone[] = {argv[0], *help};
+        return *answer_to(line.app, 2, alone);
+    }
+    if (const auto said = answer_to(line.app, argc, argv)) return *said;
+    return line.s;
+}
+
+/// The same command line as a mode of another one's page.
+template <class Line>
+std::shared_ptr<CLI::App> page_of() {
+    const auto line = std::make_shared<Line>();
+    return {line, &line->app};
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace terrace::detail::bench {
+
+/// A parameter of a network, and the time that its layer computes.
+struct model_layer {
+    std::string name;
+    std::int64_t parameters = 0;
+    double forward = 0;   ///< [s]
+    double backward = 0;  ///< [s]; the gradient is ready at its end
+};
+
+/// A network to train: its layers in the order of the forward pass.
+struct training_model {
+    std::string name;
+    std::vector<model_layer> layers;
+
+    std::int64_t parameters() const;
+    /// Of one forward and one backward pass [s].
+    double compute() const;
+};
+
+/// Names that built_in_model() takes.
+std::span<const std::string_view> built_in_models() noexcept;
+/// A network as its authors published it. A layer computes as long as its multiplications and additions take at
+/// 10 TFLOP/s: forward once, backward twice. Normalisations and biases take no time.
+training_model built_in_model(std::string_view name);
+/// A line of the file is a layer: name, parameters, forward [ms], backward [ms], with commas between them. What follows
+/// a # is a comment. @throws input_error
+training_model read_model(const std::filesystem::path& file);
+
+/// The model with so much of its parameters and of its time; a layer keeps one parameter at least.
+/// @param slower the time is multiplied by this as well
+training_model scaled(training_model m, double scale, double slower);
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,99 @@
+"""Builds libterrace and the program `terrace`, and puts them into the wheel with the libraries that they need.
+
+The build directory is TERRACE_BUILD if that is set (one that is built already: tests), else one that Meson sets up
+here.
+MPI, UCX, PMIx and NCCL are found when a program runs: their modules are in the wheel, they themselves are not.
+"""
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # asked for the version alone
+    BuildHookInterface = object  # type: ignore[misc, assignment]
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+# What every Linux of this age has (PEP 600); libstdc++ 12 is in manylinux_2_36.
+PLATFORM = "manylinux_2_36"
+# What is found when a program runs.
+OPTIONAL = re.compile(r"lib(mpi|mpich|open-|uc[pst]|ucm|pmix|nccl|cuda)")
+# In every Linux, by the same document.
+EVERYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|util|resolv|z)|ld-linux[\w-]*)\.so")
+
+
+def project_version() -> str:
+    """The one in meson.build."""
+    found = re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text())
+    assert found is not None
+    return found[1]
+
+
+def output_of(*command: str | os.PathLike[str]) -> str:
+    done = subprocess.run([os.fspath(c) for c in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+def build() -> pathlib.Path:
+    """Returns a directory in which everything is built."""
+    if named := os.environ.get("TERRACE_BUILD"):
+        return pathlib.Path(named).resolve()
+    directory = HERE / "build"
+    if not (directory / "build.ninja").exists():
+        output_of("meson", "setup", directory, ROOT, "--buildtype=release", "-Dcuda=auto")
+    output_of("ninja", "-C", directory)
+    return directory
+
+
+def needed_by(file: pathlib.Path) -> dict[str, pathlib.Path]:
+    """The libraries that a file needs, by name; what is optional or everywhere is left out, with what it needs."""
+    direct = re.findall(r"NEEDED.*\[(.*)\]", output_of("readelf", "-d", file))
+    places = dict(re.findall(r"(\S+) => (/\S+)", output_of("ldd", file)))
+    found: dict[str, pathlib.Path] = {}
+    for name in direct:
+        if name in places and not OPTIONAL.match(name) and not EVERYWHERE.match(name):
+            found[name] = pathlib.Path(places[name])
+            found |= needed_by(found[name])
+    return found
+
+
+def gather(directory: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
+    """Copies library, modules, program, and what they need; each then looks for the others beside itself."""
+    own = [next(directory.glob("lib/api/libterrace.so.?.?.?")), directory / "tools/terrace",
+           *sorted(directory.glob("lib/transport/*/terrace-*.so"))]
+    files = {file.name: file for file in own}
+    for file in own:
+        files |= needed_by(file)
+    files.pop("libterrace.so", None)
+    made = []
+    for name, file in files.items():
+        target = into / re.sub(r"^(libterrace\.so)\..*", r"\1", name)
+        shutil.copy(file.resolve(), target)
+        target.chmod(0o755)
+        output_of("patchelf", "--force-rpath", "--set-rpath", "$ORIGIN", target)
+        output_of("strip", "--strip-unneeded", target)
+        made.append(target)
+    return made
+
+
+class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]
+    """What hatchling calls."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":
+            return
+        self._directory = tempfile.TemporaryDirectory()
+        files = gather(build(), pathlib.Path(self._directory.name))
+        build_data["force_include"] |= {str(f): f"terrace/lib/{f.name}" for f in files}
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{PLATFORM}_{os.uname().machine}"

@@ -1,0 +1,28 @@
+"""Terrace: collectives by a plan, for clusters whose network is not flat.
+
+A communicator comes from the environment (UCX, without MPI), from a store, from mpi4py, or from this process alone:
+
+>>> import array, terrace
+>>> plan = terrace.plan("package:2 core:2")
+>>> def body(comm):
+...     data = array.array("f", [comm.rank, 1])
+...     comm.allreduce(data)
+...     return list(data)
+>>> terrace.loopback.run(plan, body)
+[[6.0, 4.0], [6.0, 4.0], [6.0, 4.0], [6.0, 4.0]]
+"""
+from terrace import loopback, mpi
+from terrace._errors import error, input_error, plan_error, timeout_error, transport_error, usage_error
+from terrace._library import version
+from terrace._planning import explain, plan, simulate
+from terrace.communicator import Communicator, Received, Request, Store, Window, create
+from terrace.reductions import ELEMENT_TYPES, REDUCE_OPS, Reduction, exact, is_defined, premul_sum
+from terrace.settings import Options, Plan
+
+__version__ = version()
+
+__all__ = [
+    "ELEMENT_TYPES", "REDUCE_OPS", "Communicator", "Options", "Plan", "Received", "Reduction", "Request", "Store",
+    "Window", "create", "error", "exact", "explain", "input_error", "is_defined", "loopback", "mpi", "plan",
+    "plan_error", "premul_sum", "simulate", "timeout_error", "transport_error", "usage_error", "version",
+]

@@ -1,0 +1,198 @@
+"""libterrace, by ctypes: loading, the functions of terrace.h, statuses as exceptions."""
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import pathlib
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from typing import Any
+
+from terrace import _errors
+
+HERE = pathlib.Path(__file__).parent / "lib"
+
+
+class ErrorSource(ctypes.Structure):
+    _fields_ = [("file", c_char_p), ("line", c_int), ("column", c_int), ("library", c_char_p), ("call", c_char_p),
+                ("code", c_int)]
+
+
+class CReduction(ctypes.Structure):
+    _fields_ = [("op", c_int), ("factor", c_double), ("exact", c_int)]
+
+
+class CReceived(ctypes.Structure):
+    _fields_ = [("source", c_int), ("count", c_int64)]
+
+
+PUT = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p, c_void_p, c_size_t)
+GET = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p, POINTER(c_void_p), POINTER(c_size_t))
+REMOVE = ctypes.CFUNCTYPE(c_int, c_void_p, c_char_p)
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_void_p, c_size_t)
+BODY = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
+DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int)
+PROCESSES = ctypes.CFUNCTYPE(c_int)
+ON_ALL = ctypes.CFUNCTYPE(c_int, c_void_p, c_int)
+
+
+class CStore(ctypes.Structure):
+    _fields_ = [("rank", c_int), ("size", c_int), ("user", c_void_p), ("put", PUT), ("get", GET), ("remove", REMOVE)]
+
+
+class CMpiWorld(ctypes.Structure):
+    _fields_ = [("library", c_char_p), ("comm", c_void_p), ("version", c_char_p), ("processes", PROCESSES),
+                ("on_all", ON_ALL), ("function", c_void_p)]
+
+
+_OUT = POINTER(c_void_p)  # of a handle
+_TYPE, _ROOT, _COUNT, _COUNTS = c_int, c_int, c_int64, POINTER(c_int64)
+_REQUEST = POINTER(c_void_p)
+
+# What returns a status. A handle comes first, but where something is made.
+_CALLS: dict[str, list[Any]] = {
+    "options_create": [_OUT],
+    "options_from_environment": [_OUT],
+    "options_set": [c_void_p, c_char_p, c_char_p],
+    "options_set_log": [c_void_p, LOG, c_void_p],
+    "plan_load": [c_char_p, _OUT],
+    "ucx_create": [c_void_p, c_void_p, _OUT],
+    "ucx_create_in_store": [POINTER(CStore), c_void_p, c_void_p, _OUT],
+    "mpi_create_in": [POINTER(CMpiWorld), c_int, c_void_p, c_void_p, _OUT],
+    "loopback_run": [c_void_p, c_void_p, BODY, c_void_p],
+    "split": [c_void_p, c_int, c_int, _OUT],
+    "split_by_node": [c_void_p, c_int, _OUT],
+    "shape": [c_void_p, c_int64, POINTER(c_char_p)],
+    "predicted": [c_void_p, c_int64, POINTER(c_double)],
+    "test": [c_void_p, POINTER(c_int)],
+    "wait": [c_void_p],
+    "then": [c_void_p, DONE, c_void_p],
+    "allreduce": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, CReduction, _REQUEST],
+    "reduce_scatter": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, CReduction, _REQUEST],
+    "reduce_scatter_blocks": [c_void_p, c_void_p, c_void_p, _COUNTS, _TYPE, CReduction, _REQUEST],
+    "allgather": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, _REQUEST],
+    "allgather_blocks": [c_void_p, c_void_p, c_void_p, _COUNTS, _TYPE, _REQUEST],
+    "alltoall": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, _REQUEST],
+    "gather": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, _ROOT, _REQUEST],
+    "gather_blocks": [c_void_p, c_void_p, c_void_p, _COUNTS, _TYPE, _ROOT, _REQUEST],
+    "scatter": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, _ROOT, _REQUEST],
+    "scatter_blocks": [c_void_p, c_void_p, c_void_p, _COUNTS, _TYPE, _ROOT, _REQUEST],
+    "broadcast": [c_void_p, c_void_p, _COUNT, _TYPE, _ROOT, _REQUEST],
+    "reduce": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, _ROOT, CReduction, _REQUEST],
+    "barrier": [c_void_p, _REQUEST],
+    "alltoallv": [c_void_p, c_void_p, _COUNTS, c_void_p, _COUNT, _COUNTS, _COUNT, _TYPE],
+    "gatherv": [c_void_p, c_void_p, _COUNT, c_void_p, _COUNT, _COUNTS, _TYPE, _ROOT],
+    "scatterv": [c_void_p, c_void_p, _COUNTS, c_void_p, _COUNT, _TYPE, _ROOT, POINTER(c_int64)],
+    "group_start": [c_void_p],
+    "group_end": [c_void_p],
+    "send": [c_void_p, c_void_p, _COUNT, _TYPE, c_int, c_int, _REQUEST],
+    "recv": [c_void_p, c_void_p, _COUNT, _TYPE, c_int, c_int, POINTER(CReceived), _REQUEST],
+    "allocate": [c_void_p, c_size_t, _TYPE, _OUT],
+}
+# What cannot fail.
+_VALUES: dict[str, tuple[Any, list[Any]]] = {
+    "last_error": (c_char_p, []),
+    "last_error_source": (ErrorSource, []),
+    "status_name": (c_char_p, [c_int]),
+    "version": (c_char_p, []),
+    "element_type_name": (c_char_p, [c_int]),
+    "size_of": (c_size_t, [c_int]),
+    "reduce_op_name": (c_char_p, [c_int]),
+    "is_defined": (c_int, [c_int, c_int]),
+    "plan_name": (c_char_p, [c_void_p]),
+    "plan_ranks": (c_int, [c_void_p]),
+    "plan_id": (c_char_p, [c_void_p]),
+    "rank": (c_int, [c_void_p]),
+    "size": (c_int, [c_void_p]),
+    "window_data": (c_void_p, [c_void_p]),
+    **{f"{handle}_destroy": (None, [c_void_p]) for handle in ("options", "plan", "communicator", "request", "window")},
+}
+
+
+def _load() -> ctypes.CDLL:
+    """The library beside this file, the one that LIBTERRACE names, or the system's."""
+    named = os.environ.get("LIBTERRACE")
+    inside = sorted(HERE.glob("libterrace.so*"))
+    found = named or (str(inside[0]) if inside else ctypes.util.find_library("terrace"))
+    if not found:
+        raise ImportError("libterrace.so is missing: install the wheel that `pip wheel ./python` builds, or set "
+                          "LIBTERRACE to the library's file")
+    try:
+        return ctypes.CDLL(found)
+    except OSError as e:
+        raise ImportError(f"{found} cannot be loaded: {e}") from e
+
+
+def _text(value: bytes | None) -> str:
+    return (value or b"").decode(errors="replace")
+
+
+def failure(status: int) -> Exception:
+    """The exception for what the last call on this thread returned."""
+    text, source = _text(lib.last_error()), lib.last_error_source()
+    name = _text(lib.status_name(status)).removeprefix("terrace_")
+    if name == "no_memory":
+        return MemoryError(text)
+    made: _errors.error = getattr(_errors, name, _errors.error)(text)
+    if isinstance(made, _errors.input_error):
+        made.file, made.line, made.column = _text(source.file), source.line, source.column
+    if isinstance(made, _errors.transport_error):
+        made.library, made.call, made.code = _text(source.library), _text(source.call), source.code
+    return made
+
+
+def _raise_failure(status: Any, function: Any, arguments: Any) -> Any:
+    if status != 0:
+        raise failure(status)
+    return status
+
+
+class _Functions:
+    """lib.allreduce is terrace_allreduce. What returns a status raises."""
+
+    def __init__(self) -> None:
+        library = _load()
+        for name, arguments in _CALLS.items():
+            function = library[f"terrace_{name}"]
+            function.argtypes, function.restype, function.errcheck = arguments, c_int, _raise_failure
+            setattr(self, name, function)
+        for name, (result, arguments) in _VALUES.items():
+            function = library[f"terrace_{name}"]
+            function.argtypes, function.restype = arguments, result
+            setattr(self, name, function)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"terrace_{name} is no function of libterrace")
+
+
+lib = _Functions()
+
+
+def version() -> str:
+    """The version of the library."""
+    return _text(lib.version())
+
+
+class Handle:
+    """Something of the library's, destroyed with this object unless it is borrowed."""
+
+    _kind = ""
+
+    def __init__(self, address: int | None, borrowed: bool = False) -> None:
+        self._address, self._borrowed = address, borrowed
+
+    def _destroy(self) -> None:
+        address, self._address = self._address, None
+        if address and not self._borrowed:
+            getattr(lib, f"{self._kind}_destroy")(address)
+
+    def __del__(self) -> None:
+        if getattr(self, "_address", None):
+            self._destroy()
+
+
+def made_by(function: Any, *arguments: Any) -> int | None:
+    """Calls what hands out a handle as its last argument."""
+    out = c_void_p()
+    function(*arguments, ctypes.byref(out))
+    return out.value

@@ -1,0 +1,44 @@
+"""Communicators over MPI, by mpi4py."""
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from terrace._library import ON_ALL, PROCESSES, CMpiWorld, lib, made_by
+from terrace.communicator import Communicator
+from terrace.settings import AnyPlan, Options, plan_of
+
+if TYPE_CHECKING:
+    Comm = Any  # mpi4py.MPI.Comm
+
+#: Buffers are the host's.
+NO_DEVICE = -2
+#: The device with the rank's number on its node.
+DEVICE_BY_RANK = -1
+
+
+def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None = None,
+           device: int = NO_DEVICE) -> Communicator:
+    """Makes a communicator of all ranks of an mpi4py communicator, which is duplicated. Collective. Without a plan, and
+    without TERRACE_PLAN, one is made for the job. With a device, buffers may be in its memory."""
+    from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
+
+    version: str = MPI.Get_library_version()
+    handle_bytes: int = MPI._sizeof(MPI.Comm)
+
+    def processes() -> int:
+        return int(MPI.COMM_WORLD.Get_size()) if MPI.Is_initialized() and not MPI.Is_finalized() else 0
+
+    def on_all(_: object, mine: int) -> int:
+        return int(comm.allreduce(mine, op=MPI.MIN))
+
+    functions = (PROCESSES(processes), ON_ALL(on_all))
+    # Open MPI's handles are pointers, MPICH's are integers.
+    world = CMpiWorld(b"openmpi" if handle_bytes == ctypes.sizeof(ctypes.c_void_p) else b"mpich",
+                      MPI._addressof(comm), version.encode(), *functions,
+                      ctypes.cast(ctypes.CDLL(MPI.__file__).MPI_Comm_rank, ctypes.c_void_p))
+    with_options = options or Options(from_environment=True)
+    planned = plan_of(plan) if plan is not None else None
+    address = made_by(lib.mpi_create_in, ctypes.byref(world), device, with_options._address,
+                      planned._address if planned else None)
+    return Communicator(address, (with_options, functions))

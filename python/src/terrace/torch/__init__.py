@@ -1,0 +1,20 @@
+"""PyTorch's collectives by a plan: `torch.distributed.init_process_group("terrace")`.
+
+Importing this module registers the back end. From torch 2.14 on torch finds it by itself when the package is installed.
+"""
+from __future__ import annotations
+
+import torch.distributed as dist
+
+from terrace.torch.groups import create_group
+
+__all__ = ["register"]
+
+
+def register() -> None:
+    """Makes "terrace" a back end of torch.distributed. May be called again."""
+    if not hasattr(dist.Backend, "TERRACE"):
+        dist.Backend.register_backend("terrace", create_group, extended_api=True, devices=["cpu"])
+
+
+register()

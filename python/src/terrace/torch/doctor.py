@@ -1,0 +1,91 @@
+"""What would trip a run: `python -m terrace.torch.doctor`."""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Iterator, NamedTuple
+
+import terrace
+
+
+class Finding(NamedTuple):
+    """One line: whether it is fine, what was looked at, what to do."""
+
+    fine: bool
+    text: str
+
+
+def _torch() -> Iterator[Finding]:
+    try:
+        import torch
+        import torch.distributed as dist
+    except Exception as e:
+        yield Finding(False, f"torch cannot be imported ({e}): pip install torch")
+        return
+    yield Finding(dist.is_available(), f"torch {torch.__version__}" + ("" if dist.is_available() else
+                  " has no torch.distributed: install a build that has"))
+    from terrace.torch.groups import TerraceBackend
+    kind = "a Backend" if TerraceBackend is not None else "a ProcessGroup, as before torch 2.14"
+    yield Finding(True, f"the back end is {kind}")
+
+
+def _library() -> Iterator[Finding]:
+    yield Finding(True, f"libterrace {terrace.version()}")
+    group = [terrace.Options(timeout=20)]
+    try:
+        class Alone:
+            def __init__(self) -> None:
+                self.values: dict[str, bytes] = {}
+
+            def put(self, key: str, value: bytes) -> None:
+                self.values[key] = value
+
+            def get(self, key: str) -> bytes | None:
+                return self.values.get(key)
+
+            def remove(self, key: str) -> None:
+                self.values.pop(key, None)
+
+        terrace.create(Alone(), 0, 1, options=group[0]).close()
+        yield Finding(True, "UCX connects")
+    except terrace.error as e:
+        yield Finding(False, f"UCX does not work: {e}")
+
+
+def _memory() -> Iterator[Finding]:
+    shared = os.statvfs("/dev/shm")
+    free = shared.f_bavail * shared.f_frsize >> 20
+    yield Finding(free >= 256, f"/dev/shm has {free} MiB free" + ("" if free >= 256 else
+                  ": ranks of a node share memory there; docker run --shm-size=1g"))
+
+
+def _plan() -> Iterator[Finding]:
+    file = os.environ.get("TERRACE_PLAN")
+    if not file:
+        yield Finding(True, "no TERRACE_PLAN: each group gets a plan made for it when it is created")
+        return
+    try:
+        plan = terrace.Plan(file)
+    except terrace.error as e:
+        yield Finding(False, str(e))
+        return
+    world = int(os.environ.get("WORLD_SIZE", plan.ranks))
+    yield Finding(world == plan.ranks, f"TERRACE_PLAN is for {plan.ranks} ranks" + ("" if world == plan.ranks else
+                  f", WORLD_SIZE is {world}: plan for the ranks of the job"))
+
+
+def findings() -> list[Finding]:
+    """Everything that was looked at."""
+    return [found for look in (_library, _torch, _memory, _plan) for found in look()]
+
+
+def main() -> int:
+    """Prints the findings; 1 if one is bad."""
+    found = findings()
+    for one in found:
+        print(f"{'ok  ' if one.fine else 'BAD '} {one.text}")
+    return 0 if all(one.fine for one in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -44,10 +44,21 @@ std::vector<job_host> wanted_hosts(const machine_options& o) {
     }
 }
 
+std::optional<gpu_fabric> wanted_gpu_fabric(const std::string& text) {
+    const std::optional<gpu_fabric> by = parse_gpu_fabric(text);
+    if (!by)
+        throw usage_error(
+            fmt::format("--gpu-fabric: \"{}\" is none of nvlink:RATE, xgmi:RATE, xelink:RATE (a rate as in "
+                        "300GB/s) and none",
+                        text));
+    return by;
+}
+
 read_options options_of(const machine_options& o, const std::vector<std::string>& hosts) {
     return {.read_node = read_node_in_child,
             .hosts = hosts,
             .unit = parse_link_unit(o.link_unit),
+            .gpus = o.gpu_fabric.empty() ? std::nullopt : wanted_gpu_fabric(o.gpu_fabric),
             .network_name = o.network_name};
 }
 

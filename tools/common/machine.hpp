@@ -14,6 +14,7 @@ struct machine_options {
     std::string network = {};               ///< a file that says how such nodes are connected
     std::string network_name = {};          ///< which of the networks in that file; empty: its default
     std::string link_unit = {};             ///< of LinkSpeed in such a file: gbit, mbit; empty: assumed
+    std::string gpu_fabric = {};            ///< what links a node's GPUs, "nvlink:300GB/s"; empty: what the file says
     std::optional<std::string> hosts = {};  ///< a host file or list: the job's part of the machine
     bool slurm_job = false;                 ///< the part that SLURM_JOB_NODELIST names
 };

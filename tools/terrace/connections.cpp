@@ -53,6 +53,8 @@ rank_lists partners_of_comparisons(int ranks, const std::vector<int>& some) {
     return found;
 }
 
+int node_of(const hierarchy& machine, int rank) { return machine.shape.domain_of(machine.node_levels() - 1, rank); }
+
 void add_row(table& rows, const std::string& name, rank_lists& partners) {
     std::vector<std::size_t> counts;
     for (std::vector<int>& of : partners) {
@@ -81,6 +83,10 @@ std::string connections_text(const plan_data& plan) {
     for (const auto& [what, rules] : plan.rules) add(std::string(to_string(what)), partners_by(plan, what, some));
     add("comparing calls", partners_of_comparisons(ranks, some));
     add_row(rows, "all of them", everything);
+    for (std::size_t r = 0; r < some.size(); ++r)
+        std::erase_if(everything[r],
+                      [&](int other) { return node_of(plan.machine, other) == node_of(plan.machine, some[r]); });
+    add_row(rows, "all on other nodes", everything);
     const std::string sample =
         some.size() < at(ranks) ? fmt::format(", seen from {} of them", some.size()) : std::string();
     return fmt::format(

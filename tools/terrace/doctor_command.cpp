@@ -30,6 +30,7 @@
 #include "plan/plan_yaml.hpp"
 #include "tools/build_config.hpp"
 #include "tools/common/output.hpp"
+#include "tools/terrace/dumps.hpp"
 #include "tools/terrace/running_ranks.hpp"
 #include "transport/module.hpp"
 
@@ -271,6 +272,10 @@ finding nics_of_ranks(const fs::path& plan_file) {
 }  // namespace
 
 int doctor_command::run() const {
+    if (!dumps.empty()) {
+        say("{}", verdict_of(read_dumps(dumps)));
+        return 0;
+    }
     int status = 0;
     std::vector<finding> all{shared_memory(), open_files(),   locked_memory(), networks(),
                              host_address(),  launcher(),     started_by(),    without_mpi(),

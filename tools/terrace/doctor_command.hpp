@@ -8,6 +8,8 @@ namespace terrace::detail {
 struct doctor_command {
     std::filesystem::path plan_file;  ///< whose NICs the ranks of jobs here should use; empty: not looked at
 
+    std::filesystem::path dumps;  ///< a directory of dumps, to read instead; empty: none
+
     /// @returns the exit code: 1 where something would
     int run() const;
 };

@@ -19,15 +19,16 @@
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/proof.hpp"
+#include "tools/terrace/sensitivity_text.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-// What a plan may spend on proofs, in instructions of all ranks: a few seconds. Counted, not timed, so that the same
-// cluster gives the same file everywhere.
-constexpr std::int64_t proof_budget = 1'000'000;
+// What a plan may spend on proofs, in instructions of all ranks: a tenth of a second or two. Counted, not timed, so
+// that the same cluster gives the same file everywhere.
+constexpr std::int64_t proof_budget = 250'000;
 
 // A cluster's name as the name of a file in this directory.
 std::string file_name(std::string name) {
@@ -71,22 +72,24 @@ void print_allreduce(const plan_data& plan) {
     const bool nics = plan.machine.nics.rail_count() > 1;
     const std::string_view flat_name = nics ? "flat-rings" : "flat-ring",
                            two_name = nics ? "two-level-nics" : "two-level";
-    const candidate ring = baseline(plan.machine, flat_name), two = baseline(plan.machine, two_name);
+    const std::vector<rule>& rules = plan.rules.at(collective::allreduce);
+    std::vector<std::int64_t> sizes;
+    for (const rule& r : rules) sizes.push_back(r.at);
+    const std::vector<rule> ring = tuned(plan.machine, baseline(plan.machine, flat_name), sizes),
+                            two = tuned(plan.machine, baseline(plan.machine, two_name), sizes);
     table rows(">>>>>><<");
     rows.add({"up to", "predicted", "limit", "of limit", nics ? "flat rings" : "flat ring", std::string(two_name),
               "lanes", "stages"});
-    for (const rule& r : plan.rules.at(collective::allreduce)) {
-        const auto gain = [&](const candidate& c) {
-            return ratio_text(tuned(plan.machine, c, r.at).predicted, r.predicted);
-        };
+    for (std::size_t i = 0; i < rules.size(); ++i) {
+        const rule& r = rules[i];
+        const auto gain = [&](const std::vector<rule>& of) { return ratio_text(of[i].predicted, r.predicted); };
         rows.add({bound_text(r.up_to), predicted_text(r), format_duration(r.limit),
                   percent_of_limit(r.limit, r.predicted), gain(ring), gain(two), lanes_text(r),
                   describe(plan.machine, r.stages)});
     }
     say("allreduce, times at the upper bound (the last at {}); beside {} and {}: how many times as long they "
         "take\n{}\n",
-        format_bytes(plan.rules.at(collective::allreduce).back().at), nics ? "flat rings" : "flat ring", two_name,
-        rows.text());
+        format_bytes(rules.back().at), nics ? "flat rings" : "flat ring", two_name, rows.text());
 }
 
 void print_others(const plan_data& plan) {
@@ -150,7 +153,7 @@ int plan_command::run() const {
     expect_replaceable(output, {machine.source, machine.network, machine.hosts.value_or("")}, force);
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
-    plan_data plan = make_plan(t.name, t.machine);
+    plan_data plan = make_plan(t.name, t.machine, reproducible);
     if (const auto fault = verify(plan)) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
@@ -164,6 +167,8 @@ int plan_command::run() const {
     }
     write_atomically(file, plan.text);
     print_summary(plan);
+    say_text(sensitivity ? sensitivity_text(plan) : most_sensitive_text(plan));
+    for (const std::string& warning : t.warnings) say("warning: {}\n", warning);
     for (const std::string& note : t.notes) say("note: {}\n", note);
     say("plan: {}\n", file);
     return 0;

@@ -106,6 +106,9 @@ void add_machine_options(CLI::App& command, machine_options& o) {
                     "what a rank is, where one node is described: " + rank_unit_names() +
                         " (default: gpus if there are any, else cores)")
         ->check(no_rank_unit);
+    command.add_option("--gpu-fabric", o.gpu_fabric,
+                       "what links all GPUs of a node directly, where its file does not say: nvlink:300GB/s (xgmi, "
+                       "xelink), all links of one GPU per direction; or none");
     command.add_option("--network,--slurm", o.network, "how such nodes are connected: " + network_descriptions());
     command.add_option("--network-name", o.network_name,
                        "which network of a file that has several (default: the one that it calls its default)");
@@ -147,6 +150,10 @@ void command_line::add_plan() {
     command.add_option("--wire", a.wire,
                        "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
                        "fewer bits, where options::rounds_on_wire asks for it");
+    command.add_flag("--sensitivity", a.sensitivity,
+                     "print what half and twice the value of each assumed figure would change");
+    command.add_flag("--reproducible", a.reproducible,
+                     "for programs with options::reproducible: choose what is fastest with it");
     add_force(command, a.force);
     const auto listed = [](std::span<const algorithm> rows) {
         std::string text;
@@ -160,6 +167,8 @@ void command_line::add_plan() {
                    "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
                    "  terrace plan cluster.yaml -o -\n"
                    "  terrace plan cluster.yaml --wire core=bfloat16\n"
+                   "  terrace plan cluster.yaml --sensitivity\n"
+                   "  terrace plan cluster.yaml --reproducible\n"
                    "  terrace plan node.xml --network topology.conf --hosts 'tux[0-7]'");
 }
 
@@ -280,11 +289,16 @@ void command_line::add_doctor() {
     auto [command, a] = add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it");
     command.add_option("--plan", a.plan_file,
                        "while a job runs here: whether its ranks use the NICs that this plan gives them");
+    command
+        .add_option("--dumps", a.dumps,
+                    "read the dumps of a stuck job in this directory (TERRACE_DUMP), and say who waits for whom")
+        ->check(CLI::ExistingDirectory);
     command.footer(
         "Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
         "Examples:\n"
         "  terrace doctor\n"
         "  terrace doctor --plan PLAN                        (while a job of that plan runs)\n"
+        "  terrace doctor --dumps /tmp/stuck                 (after TERRACE_DUMP=/tmp/stuck/job)\n"
         "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }
 

@@ -127,6 +127,35 @@ class Bench(Scratch):
         wide = self.bench(*sizes, "-n", "1", "-w", "1", "--wide")
         self.assertIn("middle half", wide)
 
+    def test_training(self):
+        self.write("tiny.model", "first, 5000, 0.5, 0.5\nsecond, 3000, 0.5, 1\nthird, 70000, 1, 1\n")
+        text = self.bench("--training", "tiny.model", "--buckets", "0,16K,all,automatic", "--overlap", "on,off",
+                          "--every", "2", "--slower", "2", "-n", "2", "-w", "5", "--json", "out.json", "--svg",
+                          "out.svg")
+        self.assertIn("training tiny, 3 gradients of float32, 0.3 MB", text)
+        self.assertIn("# Computing is emulated: 9.00 ms an iteration, in which ranks wait and take no core.\n", text)
+        self.assertIn("# all rows: algorithm hierarchical, every 2, communicators 1\n", text)
+        self.assertIn("# all gradients are right\n", text)
+        found = json.loads(self.read("out.json"))
+        self.assertEqual([(row["bucket"], row["overlap"]) for row in found["results"]],
+                         [(size, overlap) for overlap in (True, False) for size in ("0", "16 KiB", "all", "automatic")])
+        self.assertEqual([row["buckets"] for row in found["results"]][:3], [3, 3, 1])
+        for row in found["results"]:
+            self.assertEqual(row["wrong"], 0)
+            self.assertEqual(len(row["times_us"]), 2)
+            self.assertGreaterEqual(row["time_us_min"], found["compute_us"])
+            self.assertGreaterEqual(row["bound_us"], found["compute_us"])
+        drawn = xml.etree.ElementTree.parse(self.directory / "out.svg").getroot()
+        titles = [t.text for t in drawn.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(sum(t.startswith("median ") for t in titles), 8)
+        text = self.bench("--training", "tiny.model", "--buckets", "all", "-n", "1", "-w", "1", "--algorithms",
+                          "hierarchical,sequential,staged,flat-ring,two-level,central")
+        self.assertIn("# all gradients are right\n", text)
+        text = self.bench("--training", "tiny.model", "--buckets", "all", "-n", "1", "-w", "1", "--error-feedback")
+        self.assertNotIn("wire types", text)
+        self.write("bad.model", "first, 5000\n")
+        self.assertIn("bad.model:1:1: no layer; write: name", self.bench("--training", "bad.model", status=2))
+
     def test_files_are_replaced_by_force_alone(self):
         self.write("mine.txt", "notes of my own")
         for option in ("--json", "--csv", "--svg"):

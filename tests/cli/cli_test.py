@@ -164,6 +164,7 @@ class Usage(Command):
         rows = dict(re.findall(r"^  (\w[\w ]*?) +(\d+) +[\d.]+$", text, re.M))
         self.assertTrue({"allreduce", "comparing calls", "all of them"} <= set(rows), text)
         self.assertGreaterEqual(int(rows["all of them"]), max(int(most) for most in rows.values()))
+        self.assertLess(int(rows["all on other nodes"]), int(rows["all of them"]))
         self.assertIn("excludes", self.terrace("explain", "cluster.plan.yaml", "--connections", "--svg", status=2))
 
     def test_one_rank_is_not_ranks(self):
@@ -245,6 +246,9 @@ class Plan(Command):
         self.assertIn("scatter direct wire int8", text)
         self.assertIn("wire: int8", self.read("cluster.plan.yaml"))
         self.assertIn("proved", self.terrace("verify", "cluster.plan.yaml"))
+        self.terrace("plan", "cluster.yaml", "--wire", f"{level}=auto")
+        self.assertIn("wire: auto", self.read("cluster.plan.yaml"))
+        self.terrace("verify", "cluster.plan.yaml")
         for wrong, why in [("nowhere=int8", "there is no level"), (f"{level}=int4", "the wire types are bfloat16"),
                            (level, "write LEVEL=TYPE")]:
             self.assertIn(why, self.terrace("plan", "cluster.yaml", "--wire", wrong, status=2))
@@ -263,6 +267,18 @@ class Plan(Command):
         self.write("topology.conf", conf + "SwitchName=s Switches=a,b LinkSpeed=400\n")
         self.assertIn('links into level "spine" (50 GB/s) are slower than those into level "leaf" below it (100 GB/s)',
                       self.terrace("plan", "topology.conf"))
+
+    def test_links_between_gpus(self):
+        gpu = '<pci busid="%s" class="0x030200" link_speed="16 GT/s" link_width="16"/>'
+        self.write("gpus.xml", '<system version="1"><cpu numaid="0">' + gpu % "a" + gpu % "b" + "</cpu></system>")
+        self.assertIn("warning: the file says nothing of NVLink", self.terrace("plan", "gpus.xml"))
+        text = self.terrace("plan", "gpus.xml", "--gpu-fabric", "nvlink:300GB/s")
+        self.assertRegex(text, r"nvlink +300 GB/s ")
+        self.assertNotIn("warning", text)
+        self.assertIn("--gpu-fabric: \"nvlink\" is none of nvlink:RATE",
+                      self.terrace("plan", "gpus.xml", "--gpu-fabric", "nvlink", status=2))
+        self.assertIn("--gpu-fabric is for the description of one node",
+                      self.terrace("plan", "cluster.yaml", "--gpu-fabric", "none", status=2))
 
     def test_names_for_fabrics_and_rates(self):
         for fabric, bandwidth in [("RoCE", "1 Gbps"), ("Ethernet", "1 Gbit/s"), ("eth", "125 MB/s")]:
@@ -292,6 +308,13 @@ class Plan(Command):
         for part in ["8 ranks (4 x 2)", "predicted", "limit", "flat ring", "two-level", "scatter", "300 ns *",
                      "assumed", "reduce_scatter", "allgather", "broadcast", "reduce ", "verified: all rules"]:
             self.assertIn(part, text)
+
+    def test_a_plan_names_the_assumption_that_matters_most(self):
+        planned = self.terrace("plan", "package:2 core:4")
+        first = re.search(r"^assumed, and decisive: (.*), .*; with (.*) allreduce, ", planned,
+                          re.MULTILINE)
+        rows = self.terrace("plan", "package:2 core:4", "--sensitivity").partition("sensitivity: ")[2].splitlines()[2:]
+        self.assertRegex(rows[0], rf"^  {first[1]} .* {re.escape(first[2])} ")
 
     def test_a_failure_leaves_the_old_plan(self):
         self.terrace("plan", "cluster.yaml", "-o", "old.yaml")
@@ -636,6 +659,35 @@ class Doctor(Command):
                 resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         environment = {**os.environ, **({"PATH": path} if path else {})}
         return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, preexec_fn=limit, env=environment)
+
+    def dump(self, rank, waits, last="send"):
+        event = {"time_us": 5e6 + rank, "call": 12, "what": last, "ends": False, "stage": 1, "down": False, "step": 3,
+                 "lane": 0, "chunk": 7, "peer": 2}
+        text = json.dumps({"rank": rank, "host": f"n{rank}", "pid": 100 + rank, "communicator": 0, "time_us": 6e6,
+                           "waits_for": waits, "events": [event]})
+        (pathlib.Path(self.directory) / f"stuck.{rank}.json").write_text(text)
+
+    def verdict(self, status=0):
+        done = subprocess.run([TERRACE, "doctor", "--dumps", self.directory], text=True, capture_output=True)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_dumps_say_who_all_wait_for_in_the_end(self):
+        self.assertIn("has no dumps", self.verdict(2))
+        self.dump(0, ["call 12: stage 1 up, step 4, chunk 7: recv from rank 2"])
+        self.dump(2, ["call 12: stage 1 up, step 4, chunk 7: recv from rank 3"])
+        self.dump(1, [], "recv")
+        text = self.verdict()
+        self.assertTrue(text.startswith("2 of 3 ranks wait for rank 3 in the end, which has written no dump"), text)
+        self.assertIn("rank 0 on n0, process 100: waits for rank 2\n  call 12: stage 1 up", text)
+        self.assertIn("rank 1 on n1, process 101: waits for nobody", text)
+        self.dump(3, [])
+        self.assertIn("wait for rank 3 in the end (n3, process 103), which waits for nobody; last it began send of call 12",
+                      self.verdict())
+        self.dump(3, ["call 12: stage 1 up, step 4, chunk 7: send to rank 2"])
+        self.assertIn("in a circle", self.verdict())
+        (pathlib.Path(self.directory) / "bad.9.json").write_text("{")
+        self.assertIn("bad.9.json", self.verdict(2))
 
     def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
         done = self.doctor()

@@ -61,11 +61,13 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
+bool costs_more(std::string_view format) { return format == "cluster" || format == "aws" || format == "kubernetes"; }
+
 std::vector<fuzz_target> all_targets() {
     std::vector<fuzz_target> all{{"hosts", read_hosts, 4000}, {"plan", read_plan, 500}};
     for (const topology_format& f : topology_formats()) {
         // Fewer where one source costs more: a process each, or a document of many values.
-        const int mutations = f.may_crash ? 60 : f.name == "cluster" ? 1000 : 4000;
+        const int mutations = f.may_crash ? 60 : costs_more(f.name) ? 1000 : 4000;
         all.push_back({f.name, [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
     }
     return all;

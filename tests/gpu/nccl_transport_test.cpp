@@ -159,6 +159,35 @@ TEST(gpu_calls, calls_that_differ_are_errors_on_all_ranks) {
     EXPECT_EQ(gpus.left(), "");
 }
 
+// NCCL has no tags, and orders calls by its streams.
+TEST(gpu_calls, messages_callbacks_and_numbers_are_refused_by_name) {
+    gpu_stand_in gpus({});
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2}), "nccl"),
+        [&](communicator& comm) {
+            device_buffer there(gpus, 100);
+            const std::span<float> data(there.data(), 100);
+            const auto refused = [](const auto& action, std::string_view why) {
+                try {
+                    action();
+                    ADD_FAILURE() << "accepted: " << why;
+                } catch (const usage_error& e) {
+                    EXPECT_NE(std::string_view(e.what()).find(why), std::string_view::npos) << e.what();
+                }
+            };
+            refused([&] { comm.send(data, 0); }, "NCCL has no tags");
+            refused([&] { comm.recv(data, any_source); }, "no receive from any source");
+            request r = comm.allreduce_async(data);
+            refused([&] { r.then([](const std::exception_ptr&) {}); }, "cudaLaunchHostFunc");
+            comm.group_start(0);
+            refused([&] { comm.allreduce_async(data).wait(); }, "groups with numbers are for buffers of the host");
+            comm.group_end();
+            nccl::synchronize(comm);
+        },
+        patient());
+    expect_well(gpus, thrown);
+}
+
 TEST(gpu_calls, a_split_has_its_own_communicators) {
     gpu_stand_in gpus({});
     const auto thrown = run_on_stand_in(

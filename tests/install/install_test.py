@@ -5,6 +5,7 @@ usage: install_test.py CASE BUILD_DIRECTORY SOURCE_ROOT PREFIX LIBDIR COMPILER -
 
 Exit status 77: skipped.
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -52,6 +53,12 @@ def run(*command, **more):
     if done.returncode != 0:
         raise AssertionError(f"{shlex.join(map(str, command))}: {done.returncode}\n{done.stdout}{done.stderr}")
     return done.stdout
+
+
+def at_once(function, things):
+    """The function's results, as many at a time as there are cores."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(function, things))
 
 
 def needs(file):
@@ -110,7 +117,7 @@ class Installed(unittest.TestCase):
 
 class Files(Installed):
     def test_installs_everything_and_removes_it_again(self):
-        own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").iterdir() if p.suffix in (".hpp", ".def")}
+        own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").iterdir() if p.suffix in (".hpp", ".h", ".def")}
         self.assertEqual(self.files("include"), own | {"terrace/version.hpp", "terrace/mpi_modules.hpp"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
@@ -135,22 +142,39 @@ class Files(Installed):
         run("ninja", "-C", BUILD, "uninstall")
         self.assertEqual(sorted(self.stage.rglob("*")), [])
 
-    def compile(self, text, *options):
+    def compile(self, text, *options, language="c++"):
         """What the compiler says of a program; empty if it accepts it."""
-        program = self.directory / "program.cpp"
-        program.write_text(text)
-        done = subprocess.run([*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, program],
-                              capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
+        done = subprocess.run([*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, "-x", language, "-"],
+                              input=text, capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else ""
 
     def test_headers_stand_alone_and_define_no_macros_but_their_own(self):
-        for header in sorted((self.prefix / "include/terrace").glob("*.hpp")):
-            if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp"):  # which need MPI's headers
-                self.assertEqual(self.compile(f"#include <terrace/{header.name}>\n", "-std=c++20", "-Wall", "-Werror"), "")
+        alone = [f"#include <terrace/{header.name}>\n" for header in (self.prefix / "include/terrace").glob("*.hpp")
+                 if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp")]  # which need MPI's headers
+        for errors in at_once(lambda text: self.compile(text, "-std=c++20", "-Wall", "-Werror"), alone):
+            self.assertEqual(errors, "")
         macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp", "-I", self.prefix / "include",
                      "-x", "c++", "/dev/null")
         found = set(re.findall(r"#define (TERRACE_\w+)", macros))
         self.assertEqual(found, {"TERRACE_API"} | {f"TERRACE_VERSION_{part}" for part in ("MAJOR", "MINOR", "PATCH")})
+
+    def test_the_c_header_is_c11_and_cxx(self):
+        text = "#include <terrace/terrace.h>\n"
+        strict = ["-Wall", "-Wextra", "-Wpedantic", "-Wstrict-prototypes", "-Werror"]
+        self.assertEqual(self.compile(text, "-std=c11", *strict, language="c"), "")
+        self.assertEqual(self.compile(text, "-std=c++20", *strict[:3], "-Werror"), "")
+        macros = run(*COMPILER, "-std=c11", "-dM", "-E", "-include", "terrace/terrace.h", "-I", self.prefix / "include",
+                     "-x", "c", "/dev/null")
+        self.assertEqual(re.findall(r"#define ((?i:TERRACE)\w+)", macros), [])
+
+    def test_exports_the_c_functions_of_the_list(self):
+        listed = (ROOT / "tests/install/c_functions.txt").read_text().split()
+        header = (self.prefix / "include/terrace/terrace.h").read_text()
+        declared = set(re.findall(r"^[\w *]+ (terrace_\w+)\(", header, re.M))
+        exported = {word for line in run("nm", "-D", "--defined-only", self.libraries / "libterrace.so").splitlines()
+                    if re.fullmatch(r"[a-z]\w+", word := line.split()[-1]) and not word.startswith("_")}
+        self.assertEqual(listed, sorted(declared))
+        self.assertEqual(listed, sorted(exported))
 
     def test_says_that_it_needs_cxx20(self):
         for header in ["terrace", "communicator", "types", "loopback", "window"]:
@@ -209,11 +233,14 @@ class Files(Installed):
         function = r"^(?!TERRACE_API|using|constexpr|inline|template)[a-z][\w:&*<> ]* \w+\("
         templates = r"^template <.*>\n(?: *requires .*\n(?: +.*\n)*)?[^\n]*\n"  # which are compiled where they are used
         self.assertEqual(re.findall(function, re.sub(templates, "", headers, flags=re.M), re.M), [], "without TERRACE_API")
+        c_functions = (ROOT / "tests/install/c_functions.txt").read_text().split()
         public = set()
         for line in run("nm", "-DC", "--defined-only", self.libraries / "libterrace.so").splitlines():
             kind, symbol = line.split(" ", 2)[1:]
             path = re.sub(r"^(typeinfo|typeinfo name|vtable) for ", "", symbol)
             path = re.split(r"[(\[<]", path)[0].split("::")
+            if path[0] in c_functions:
+                continue
             if path[0] != "terrace":  # templates of other libraries, as every library has them
                 self.assertIn(kind, "WVu", line)
                 continue
@@ -244,7 +271,7 @@ class Pages(Installed):
 
     def test_say_what_help_says(self):
         for program, some in [("terrace", {"plan", "explain", "verify", "topo"}),
-                              ("terrace-bench", {"--detect", "--links", "--suite"})]:
+                              ("terrace-bench", {"--detect", "--links", "--suite", "--training"})]:
             page = (self.prefix / f"share/man/man1/{program}.1").read_text().replace("\\-", "-")
             commands = self.complete(program, "")
             self.assertLessEqual(some, set(commands))
@@ -273,8 +300,9 @@ class Pages(Installed):
 
 class PkgConfig(Installed):
     def test_examples_build_and_run(self):
-        for source in sorted((self.prefix / "share/doc/terrace/docs/examples").glob("*.cpp")):
-            self.compile(source, self.directory / source.stem, None if source.stem in ("loopback", "without_mpi") else WRAPPER)
+        at_once(lambda source: self.compile(source, self.directory / source.stem,
+                                            None if source.stem in ("loopback", "without_mpi") else WRAPPER),
+                sorted((self.prefix / "share/doc/terrace/docs/examples").glob("*.cpp")))
         self.run_examples(self.directory)
 
 
@@ -328,7 +356,7 @@ class CMake(Installed):
         environment = dict(os.environ, CXX=shlex.join(COMPILER))
         run("cmake", "-S", self.prefix / "share/doc/terrace/docs/examples", "-B", build,
             f"-DCMAKE_PREFIX_PATH={self.prefix}", f"-DMPI_CXX_COMPILER={shutil.which(WRAPPER)}", env=environment)
-        run("cmake", "--build", build)
+        run("cmake", "--build", build, "--parallel", os.cpu_count())
         self.run_examples(build)
 
     def test_refuses_another_version(self):

@@ -1,6 +1,8 @@
 // alltoallv: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport (conformance).
 
+#include <algorithm>
 #include <atomic>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -43,6 +45,39 @@ TEST(alltoallv, of_nothing_and_of_one_huge_block) {
             EXPECT_EQ(got, due);
             EXPECT_EQ(recv, std::vector<int>(recv.size(), 42));
         });
+}
+
+// Rank 0 gets much more than others once, and less than them once.
+TEST(alltoallv, keeps_a_program_for_lengths_of_all_kinds) {
+    std::mutex guard;
+    std::vector<std::string> made;
+    options o;
+    o.log = [&](log_level, std::string_view text) {
+        const std::lock_guard lock(guard);
+        if (text.starts_with("alltoallv of ") && text.find("float32") != text.npos) made.emplace_back(text);
+    };
+    loopback::run(
+        both_ways().front(),
+        [&](communicator& comm) {
+            const auto ranks = static_cast<std::size_t>(comm.size());
+            for (const std::int64_t others : {900, 3000, 40, 0, 2900}) {
+                std::vector<std::int64_t> counts(ranks, others), got(ranks);
+                counts[0] = comm.rank() == 1 ? 3000 : 10;
+                std::vector<float> send, recv(3000 * ranks);
+                for (std::size_t to = 0; to < ranks; ++to)
+                    send.insert(send.end(), static_cast<std::size_t>(counts[to]), static_cast<float>(to));
+                comm.alltoallv(send, counts, recv, got, 3000);
+                std::int64_t all = 0;
+                for (const std::int64_t count : got) all += count;
+                EXPECT_EQ(got[1], comm.rank() == 0 ? 3000 : others);
+                EXPECT_TRUE(std::all_of(recv.begin(), recv.begin() + all,
+                                        [&](float x) { return x == static_cast<float>(comm.rank()); }));
+            }
+        },
+        o);
+    // One of chunks, and one of whole blocks where most are short; every rank makes both.
+    ASSERT_EQ(made.size(), 2 * 6u);
+    EXPECT_EQ(std::ranges::count_if(made, [](const std::string& s) { return s.find(" 1 chunks") != s.npos; }), 6);
 }
 
 TEST(alltoallv, of_one_rank) {

@@ -29,7 +29,7 @@ TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
                 found[i] = describe_job(all);
                 all = in_order(std::move(all), found[i].place);
                 nodes[i] = all.nodes();
-                ids[i] = plan_job(found[i], all).id();
+                ids[i] = plan_job(found[i], all, {}).id();
             });
     }
     EXPECT_EQ(found.front().machine.node_sizes(), sizes);

@@ -36,6 +36,33 @@ TEST(sparse_gradients, are_dense_where_many_rows_are_in_use) {
     });
 }
 
+// By the plan's predictions: an allreduce of all rows, or an allgather of as many as the fullest rank has, padded.
+TEST(sparse_gradients, are_dense_where_that_is_predicted_to_be_faster) {
+    options o;
+    o.place = options::placement::anywhere;
+    loopback::run(
+        plan::load(std::string(TERRACE_SOURCE_ROOT) + "/tests/golden/two-by-four.plan.yaml"),
+        [](communicator& comm) {
+            constexpr std::int64_t all = 20'000, row = 16, bytes = row * 4;
+            gradient_reducer reducer(comm, {embedding("words", all, row, element_type::float32)});
+            int dense = 0;
+            for (std::int64_t in_use = 256; in_use <= 16'384; in_use *= 2) {
+                numbers rows;
+                for (std::int64_t r = 0; r < in_use; ++r) rows.push_back(r);
+                const std::vector<float> values(row * rows.size(), 4);
+                reducer.ready(0, std::span(rows), std::span(values));
+                reducer.finish();
+                const bool faster = comm.predicted(all * bytes) < comm.predicted_allgather(8 * in_use * bytes);
+                EXPECT_EQ(reducer.was_dense(0), faster) << in_use;
+                EXPECT_EQ(reducer.rows<float>(0).values.back(), 4);
+                dense += faster;
+            }
+            EXPECT_GT(dense, 0);
+            EXPECT_LT(dense, 7);
+        },
+        o);
+}
+
 TEST(sparse_gradients, may_be_unused_dropped_and_weighted) {
     on_ranks(3, [](communicator& comm) {
         gradient_options o;

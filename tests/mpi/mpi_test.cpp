@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ plan flat(const hierarchy& machine, std::string_view by = "ring") {
 std::string refusal(const plan& p, const options& o) {
     try {
         mpi::create(MPI_COMM_WORLD, p, o);
-    } catch (const plan_error& e) {
+    } catch (const error& e) {
         return e.what();
     }
     return {};
@@ -84,6 +85,35 @@ TEST(mpi_create, a_progress_thread_needs_mpi_for_many_threads) {
     }
     EXPECT_TRUE(mentions(why, "MPI_Init_thread for MPI_THREAD_MULTIPLE") && mentions(why, "with MPI_THREAD_FUNNELED"))
         << why;
+}
+
+// Two threads of each rank, whose calls have one order on all ranks by their numbers.
+TEST(mpi_create, calls_from_any_thread_need_mpi_for_many_threads) {
+    const plan p = flat(machine_of(tree::uniform(std::vector{ranks()})));
+    options o = anywhere();
+    o.threads = options::threading::any;
+    int given = 0;
+    MPI_Query_thread(&given);
+    if (given < MPI_THREAD_MULTIPLE) {
+        EXPECT_TRUE(mentions(refusal(p, o), "options::threads"));
+        return;
+    }
+    communicator comm = mpi::create(MPI_COMM_WORLD, p, o);
+    std::vector<std::vector<int>> data(40);
+    const auto call = [&](std::uint64_t first) {
+        for (std::uint64_t n = first; n < data.size(); n += 2) {
+            data[n].assign(100 + 300 * n, static_cast<int>(n));
+            comm.group_start(n);
+            request r = comm.allreduce_async(data[n]);
+            comm.group_end();
+            r.wait();
+        }
+    };
+    std::jthread other([&] { call(1); });
+    call(0);
+    other.join();
+    for (std::size_t n = 0; n < data.size(); ++n)
+        EXPECT_EQ(data[n], std::vector<int>(100 + 300 * n, static_cast<int>(n) * ranks()));
 }
 
 TEST(mpi_create, refuses_other_nodes_on_every_rank) {

@@ -384,7 +384,8 @@ TEST(network, other_descriptions_are_refused_by_name) {
     write_atomically(file, "<system version=\"1\"/>");
     EXPECT_NE(error_of([&] { read_network(format_of(file), file, {.read_node = read_node}); })
                   .find("node.xml: this is a node's NCCL topology XML, which does not say how nodes are connected; "
-                        "--network reads Slurm's topology.conf, Slurm's topology.yaml"),
+                        "--network reads " +
+                        network_descriptions()),
               std::string::npos);
 }
 

@@ -32,7 +32,9 @@ struct call {
     contents data = contents::exact;
     bool in_window = false;   ///< the buffers lie in windows of the communicator
     bool has_factors = true;  ///< premul_sum has the factor -1 on odd ranks; else 1 on all
-    int nan_from = -1;        ///< this rank passes in NaN in every third element (floats and complex numbers)
+    /// The caller compares the ranks' digests, so that of what all ranks get each checks a part.
+    bool digests_are_compared = false;
+    int nan_from = -1;  ///< this rank passes in NaN in every third element (floats and complex numbers)
 };
 
 /// "reduce_scatter of blocks [3,0,5], float16 max, in place"

@@ -1,6 +1,7 @@
 #include "support/uneven_blocks.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -39,49 +40,108 @@ uneven_case random_uneven_case(dice& d, int ranks) {
             .root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)))};
 }
 
-std::int64_t wrong_in(communicator& comm, const uneven_case& c) {
-    const int me = comm.rank(), ranks = comm.size();
-    const std::size_t element = size_of(c.type);
-    std::vector<std::int64_t> sent, due, got(static_cast<std::size_t>(ranks), -1);
-    std::vector<std::byte> send, expected;
-    for (int r = 0; r < ranks; ++r) {
-        sent.push_back(count_between(c, me, r));
-        due.push_back(count_between(c, r, me));
-        for (std::size_t i = 0; i < static_cast<std::size_t>(sent.back()) * element; ++i)
-            send.push_back(byte_of(c, me, r, i));
-        for (std::size_t i = 0; i < static_cast<std::size_t>(due.back()) * element; ++i)
-            expected.push_back(byte_of(c, r, me, i));
+namespace {
+
+// The buffers of one call on one rank.
+class uneven_exchange {
+public:
+    uneven_exchange(communicator& comm, const uneven_case& c)
+        : comm_(comm), case_(c), is_root_(comm.rank() == c.root), got_(static_cast<std::size_t>(comm.size()), -1) {
+        const int me = comm.rank();
+        const std::size_t element = size_of(c.type);
+        for (int r = 0; r < comm.size(); ++r) {
+            sent_.push_back(count_between(c, me, r));
+            due_.push_back(count_between(c, r, me));
+            for (std::size_t i = 0; i < static_cast<std::size_t>(sent_.back()) * element; ++i)
+                send_.push_back(byte_of(c, me, r, i));
+            for (std::size_t i = 0; i < static_cast<std::size_t>(due_.back()) * element; ++i)
+                expected_.push_back(byte_of(c, r, me, i));
+        }
+        const std::int64_t all = std::reduce(due_.begin(), due_.end());
+        lacks_room_ = !c.has_room && me == 0 && all > 0;
+        room_ = lacks_room_ ? all - 1 : all + 2;
+        recv_.resize(expected_.size() + 3 * element, untouched);
+        if (lacks_room_) std::fill(expected_.begin(), expected_.end(), untouched);
+        expected_.resize(recv_.size(), untouched);
+        if (c.what == collective::scatter || (c.what == collective::gather && !is_root_)) got_ = due_;
     }
-    const std::int64_t all = std::reduce(due.begin(), due.end());
-    const bool lacks_room = !c.has_room && me == 0 && all > 0;
-    std::vector<std::byte> recv(expected.size() + 3 * element, untouched);
-    bool refused = false;
-    try {
-        const std::int64_t room = lacks_room ? all - 1 : all + 2;
-        const bool is_root = me == c.root;
-        const std::size_t told = is_root ? got.size() : 0;
-        switch (c.what) {
+
+    void make() {
+        switch (case_.what) {
             case collective::gather:
-                comm.gatherv(send.data(), sent[static_cast<std::size_t>(c.root)], recv.data(), room,
-                             std::span(got).first(told), c.type, c.root);
-                if (!is_root) got = due;
+                comm_.gatherv(send_.data(), sent_[root()], recv_.data(), room_, std::span(got_).first(told()),
+                              case_.type, case_.root);
                 break;
             case collective::scatter:
-                got = due;
-                got[static_cast<std::size_t>(c.root)] = comm.scatterv(
-                    send.data(), std::span(std::as_const(sent)).first(told), recv.data(), room, c.type, c.root);
+                got_[root()] = comm_.scatterv(send_.data(), std::span(std::as_const(sent_)).first(told()), recv_.data(),
+                                              room_, case_.type, case_.root);
                 break;
-            default: comm.alltoallv(send.data(), sent, recv.data(), room, got, c.most, c.type);
+            default: comm_.alltoallv(send_.data(), sent_, recv_.data(), room_, got_, case_.most, case_.type);
         }
-    } catch (const usage_error&) {
-        if (!lacks_room) throw;
-        refused = true;
     }
-    if (lacks_room) std::fill(expected.begin(), expected.end(), untouched);
-    expected.resize(recv.size(), untouched);
-    std::int64_t wrong = refused != lacks_room;
-    for (std::size_t i = 0; i < recv.size(); ++i) wrong += recv[i] != expected[i];
-    return wrong + (got != due);
+    request start() {
+        switch (case_.what) {
+            case collective::gather:
+                return comm_.gatherv_async(send_.data(), sent_[root()], recv_.data(), room_,
+                                           std::span(got_).first(told()), case_.type, case_.root);
+            case collective::scatter:
+                return comm_.scatterv_async(send_.data(), std::span(std::as_const(sent_)).first(told()), recv_.data(),
+                                            room_, got_[root()], case_.type, case_.root);
+            default:
+                return comm_.alltoallv_async(send_.data(), sent_, recv_.data(), room_, got_, case_.most, case_.type);
+        }
+    }
+    // Runs what may be refused for lack of room, and nothing else. Returns the counts and bytes that are wrong.
+    template <class Call>
+    std::int64_t wrong_after(Call call) const {
+        std::int64_t wrong = 0;
+        bool refused = false;
+        try {
+            call();
+        } catch (const usage_error&) {
+            if (!lacks_room_) throw;
+            refused = true;
+        }
+        for (std::size_t i = 0; i < recv_.size(); ++i) wrong += recv_[i] != expected_[i];
+        return wrong + (refused != lacks_room_) + (got_ != due_);
+    }
+
+private:
+    std::size_t root() const { return static_cast<std::size_t>(case_.root); }
+    std::size_t told() const { return is_root_ ? got_.size() : 0; }
+
+    communicator& comm_;
+    uneven_case case_;
+    bool is_root_, lacks_room_ = false;
+    std::int64_t room_ = 0;
+    std::vector<std::int64_t> sent_, due_, got_;
+    std::vector<std::byte> send_, recv_, expected_;
+};
+
+}  // namespace
+
+std::int64_t wrong_in(communicator& comm, const uneven_case& c) {
+    uneven_exchange e(comm, c);
+    return e.wrong_after([&] { e.make(); });
+}
+
+std::int64_t wrong_in_flight(communicator& comm, std::span<const uneven_case> cases, bool in_a_group) {
+    std::deque<uneven_exchange> all;
+    std::vector<request> requests;
+    std::vector<std::int64_t> sums(cases.size(), 1);
+    std::int64_t wrong = 0;
+    if (in_a_group) comm.group_start();
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+        requests.push_back(all.emplace_back(comm, cases[i]).start());
+        requests.push_back(comm.allreduce_async(std::span(sums).subspan(i, 1)));
+    }
+    if (in_a_group) comm.group_end();
+    for (std::size_t i = cases.size(); i-- > 0;) {
+        requests[2 * i + 1].wait();
+        wrong += sums[i] != comm.size();
+        wrong += all[i].wrong_after([&] { requests[2 * i].wait(); });
+    }
+    return wrong;
 }
 
 }  // namespace terrace::detail::test

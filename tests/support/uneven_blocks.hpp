@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <terrace/communicator.hpp>
 
@@ -24,5 +25,8 @@ uneven_case random_uneven_case(dice& d, int ranks);
 
 /// Makes the call. Returns how many counts and bytes are wrong on this rank, those behind the buffers included.
 std::int64_t wrong_in(communicator& comm, const uneven_case& c);
+
+/// Starts all of them at once with an allreduce behind each, and waits in the opposite order. Returns the same.
+std::int64_t wrong_in_flight(communicator& comm, std::span<const uneven_case> cases, bool in_a_group);
 
 }  // namespace terrace::detail::test

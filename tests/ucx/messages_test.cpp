@@ -1,9 +1,11 @@
 // UCX's messages by themselves. Threads are the ranks.
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,7 +13,10 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "support/dice.hpp"
+#include "support/effort.hpp"
 #include "transport/loopback/loopback_transport.hpp"
+#include "transport/shm/node_network.hpp"
 #include "transport/ucx/ucx_module.hpp"
 
 namespace terrace::detail::test {
@@ -48,27 +53,33 @@ std::shared_ptr<network> make_network() {
 
 using rank_body = std::function<void(int rank, messages& wire)>;
 
+constexpr int slots = 128;
+
+// @param node_sizes of ranks whose messages inside go through shared memory; a lone one: of ranks that use UCX alone
 // @param stranger the rank that has another key; -1: none
-void on_all(int size, const rank_body& body, int stranger = -1) {
-    const std::vector<int> one_node{size};
-    loopback_world world(one_node);
+void on_all(const std::vector<int>& node_sizes, const rank_body& body, int stranger = -1) {
+    loopback_world world(node_sizes);
     std::vector<std::jthread> ranks;
-    for (int r = 0; r < size; ++r)
+    for (int r = 0; r < std::accumulate(node_sizes.begin(), node_sizes.end(), 0); ++r)
         ranks.emplace_back([&, r] {
             // Only a team knows its bootstrap: a stranger's goes around the world's.
             team all = world.join(r).ranks;
-            if (r == stranger) all = team(std::make_shared<wrong_key>(world.boot(r)), r, size);
-            const std::unique_ptr<messages> wire = make_network()->connect(all, 8);
+            if (r == stranger) all = team(std::make_shared<wrong_key>(world.boot(r)), r, all.size());
+            std::shared_ptr<network> net = make_network();
+            if (node_sizes.size() > 1) net = with_node_messages(net, std::make_shared<posix_regions>());
+            const std::unique_ptr<messages> wire = net->connect(all, slots);
             body(r, *wire);
             all.exchange("done");
         });
 }
 
-// Polls until `slots` slots have completed, or time is up. Returns how many have.
-int wait_for(messages& wire, int slots, std::chrono::milliseconds limit) {
+void on_all(int size, const rank_body& body, int stranger = -1) { on_all(std::vector{size}, body, stranger); }
+
+// Polls until `expected` slots have completed, or time is up. Returns how many have.
+int wait_for(messages& wire, int expected, std::chrono::milliseconds limit) {
     const auto begin = std::chrono::steady_clock::now();
     int done = 0;
-    while (done < slots && !wire.fault() && std::chrono::steady_clock::now() - begin < limit) {
+    while (done < expected && !wire.fault() && std::chrono::steady_clock::now() - begin < limit) {
         done += static_cast<int>(wire.poll().size());
         wire.idle();
     }
@@ -183,6 +194,61 @@ TEST(ucx_messages, a_message_of_another_length_is_a_failure) {
         else wire.recv(0, 0, 1, text.data(), 16);
         wait_for(wire, 1, 60s);
         EXPECT_EQ(wire.fault().has_value(), rank == 1);
+    });
+}
+
+// Lengths on both sides of all limits, through shared memory and UCX, posted in an order of each rank's own.
+TEST(ucx_messages, at_random_on_both_ways_arrive_whole_and_in_order) {
+    struct one {
+        int from, to, tag;
+        std::size_t bytes;
+    };
+    constexpr int rounds = 12, each = 24;  // messages that a rank sends in a round
+    on_all({2, 2}, [](int rank, messages& wire) {
+        dice common(seed()), own(seed() + at(rank));
+        for (int round = 0; round < rounds; ++round) {
+            std::vector<one> all;
+            for (int from = 0; from < 4; ++from)
+                for (int m = 0; m < each; ++m) {
+                    constexpr std::size_t longest[] = {1, 60, 10'000, 300'000};
+                    const std::size_t most = m == 3 ? (4 << 20) + 1 : longest[common.below(4)];
+                    all.push_back({from, (from + 1 + static_cast<int>(common.below(3))) % 4,
+                                   static_cast<int>(common.below(3)), common.below(most)});
+                }
+            const auto pattern = [&](std::size_t m) {
+                std::vector<unsigned char> data(all[m].bytes);
+                for (std::size_t i = 0; i < data.size(); ++i)
+                    data[i] = static_cast<unsigned char>(5 * i + m + at(round));
+                return data;
+            };
+            std::vector<std::size_t> sends, receives;
+            for (std::size_t m = 0; m < all.size(); ++m) {
+                if (all[m].from == rank) sends.push_back(m);
+                if (all[m].to == rank) receives.push_back(m);
+            }
+            // In the order sent for each pair and tag.
+            std::stable_sort(receives.begin(), receives.end(), [&](std::size_t a, std::size_t b) {
+                return (all[a].tag + rank) % 3 < (all[b].tag + rank) % 3;
+            });
+            std::vector<std::vector<unsigned char>> data(all.size());
+            std::size_t sent = 0, posted = 0;
+            while (sent < sends.size() || posted < receives.size()) {
+                const bool sending = posted == receives.size() || (sent < sends.size() && own.coin());
+                const int slot = static_cast<int>(sent + posted);
+                const std::size_t m = sending ? sends[sent++] : receives[posted++];
+                if (sending) {
+                    data[m] = pattern(m);
+                    wire.send(slot, all[m].to, all[m].tag, data[m].data(), data[m].size());
+                } else {
+                    data[m].resize(all[m].bytes);
+                    wire.recv(slot, all[m].from, all[m].tag, data[m].data(), data[m].size());
+                }
+                if (own.below(8) == 0) wire.idle();
+            }
+            ASSERT_EQ(wait_for(wire, static_cast<int>(sent + posted), 60s), static_cast<int>(sent + posted))
+                << (wire.fault() ? wire.fault()->message : "");
+            for (const std::size_t m : receives) ASSERT_EQ(data[m], pattern(m)) << "message " << m;
+        }
     });
 }
 

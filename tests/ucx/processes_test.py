@@ -94,7 +94,7 @@ class Processes(unittest.TestCase):
             self.assertRegex(child.stdout.readline(), "runs")
         children[1].send_signal(signal.SIGKILL)
         messages = [self.finish(child, 1)[1] for child in (children[0], children[2])]
-        self.assertRegex(messages[0] + messages[1], "rank 1 of the plan")
+        self.assertRegex(messages[0] + messages[1], r"rank 1 on \S+ has died")
 
     def addresses(self, **variables):
         """Addresses at which a job listens whose ranks are all here."""
@@ -145,7 +145,7 @@ class Processes(unittest.TestCase):
             self.assertIsNone(child.poll(), "ended")
         # Both still work: they end together when one is told to.
         children[0].send_signal(signal.SIGKILL)
-        self.assertRegex(self.finish(children[1], 1)[1], "rank 0 of the plan")
+        self.assertRegex(self.finish(children[1], 1)[1], r"rank 0 on \S+ has died")
 
 
 if __name__ == "__main__":

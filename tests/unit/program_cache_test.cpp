@@ -47,20 +47,30 @@ TEST(program_cache, two_programs_may_have_one_shape) {
 
 TEST(program_cache, drops_what_was_used_longest_ago) {
     cache c;
-    const int capacity = static_cast<int>(cache::capacity);
+    const int capacity = static_cast<int>(cache::usual_capacity);
     for (int i = 0; i < capacity; ++i) c.add(made(i), all_done);
     const int* first = c.use(shape_of(0))->run.get();
     EXPECT_NE(c.find(shape_of(1)), nullptr);  // which is no use
     c.add(made(capacity), all_done);
-    EXPECT_EQ(c.size(), cache::capacity);
+    EXPECT_EQ(c.size(), cache::usual_capacity);
     EXPECT_EQ(c.find(shape_of(1)), nullptr);
     ASSERT_NE(c.find(shape_of(0)), nullptr);
     EXPECT_EQ(c.find(shape_of(0))->run.get(), first);  // at its address
 }
 
+TEST(program_cache, keeps_as_many_as_it_is_asked_to) {
+    cache c;
+    c.keep(40);
+    c.keep(35);
+    for (int i = 0; i < 50; ++i) c.add(made(i), all_done);
+    EXPECT_EQ(c.size(), 40u);
+    EXPECT_EQ(c.find(shape_of(9)), nullptr);
+    EXPECT_NE(c.find(shape_of(10)), nullptr);
+}
+
 TEST(program_cache, keeps_programs_in_use_beyond_its_capacity) {
     cache c;
-    const int many = static_cast<int>(cache::capacity) + 8;
+    const int many = static_cast<int>(cache::usual_capacity) + 8;
     std::set<std::uint64_t> running;
     const auto done = [&](std::uint64_t call) { return !running.contains(call); };
     for (int i = 0; i < many; ++i) {
@@ -70,7 +80,7 @@ TEST(program_cache, keeps_programs_in_use_beyond_its_capacity) {
     EXPECT_EQ(c.size(), static_cast<std::size_t>(many));
     running = {1};
     c.add(made(many), done);
-    EXPECT_EQ(c.size(), cache::capacity);
+    EXPECT_EQ(c.size(), cache::usual_capacity);
     EXPECT_NE(c.find(shape_of(0)), nullptr);
     EXPECT_EQ(c.find(shape_of(1)), nullptr);
 }

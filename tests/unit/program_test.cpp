@@ -78,8 +78,8 @@ TEST(program, sends_receives_and_reduces_what_the_schedule_says) {
     EXPECT_EQ(out.from, reinterpret_cast<const std::byte*>(f.send.data()));
     EXPECT_EQ(out.bytes, 16u);
     EXPECT_NE(in.to, reinterpret_cast<std::byte*>(f.recv.data())) << "into a staging buffer";
-    EXPECT_EQ(in.tag, 5);
-    EXPECT_EQ(out.tag, 5);
+    EXPECT_EQ(in.tag, first_program_tag + 5);
+    EXPECT_EQ(out.tag, first_program_tag + 5);
     rank.wire->deliver(0, floats{10, 10, 10, 10});
     f.advance();
     EXPECT_EQ(floats(f.recv.begin(), f.recv.begin() + 5), (floats{10, 11, 12, 13, -1}));
@@ -141,7 +141,8 @@ TEST(program, runs_chunks_in_lanes_and_the_last_one_by_its_own_schedule) {
     std::vector<std::pair<int, std::size_t>> sent;  // tag, and element of the caller's buffer
     while (!f.run.done()) {
         const auto m = rank.wire->complete();
-        sent.emplace_back(m.tag, static_cast<std::size_t>(reinterpret_cast<const float*>(m.from) - f.send.data()));
+        sent.emplace_back(m.tag - first_program_tag,
+                          static_cast<std::size_t>(reinterpret_cast<const float*>(m.from) - f.send.data()));
         EXPECT_EQ(m.bytes, sent.back().second == 16 ? 12u : 16u);
         EXPECT_EQ(m.peer, sent.back().second == 16 ? 2 : 1);
         f.advance();

@@ -15,7 +15,7 @@ constexpr double o = 2e-6, alpha = 10e-6, beta = 1e-9;
 constexpr double segment = wire_segment;
 
 message_load messages(double part, double count, bool whole = false) {
-    return {static_cast<float>(part), static_cast<float>(o), whole, count};
+    return {static_cast<float>(part), static_cast<float>(o), whole ? 0 : static_cast<float>(wire_segment), count};
 }
 
 // The load of a phase in which all ranks do the same.

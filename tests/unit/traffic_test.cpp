@@ -68,6 +68,10 @@ TEST(traffic, counts_wire_segments) {
     const double whole = one_stage(2, mode::replicate, "direct", 480 << 10);
     const double bytes = 480 << 10, gamma = reduce_time(network(2));
     EXPECT_NEAR(whole, 10e-6 + 10 * 2e-6 + bytes * (1e-9 + gamma), 1e-9);
+    hierarchy longer = network(2);
+    longer.processors.segment = 192 << 10;
+    EXPECT_NEAR(predict(longer, {{{0}, 2, mode::replicate, "direct"}}, 480 << 10, 1, 0).time,
+                10e-6 + 3 * 2e-6 + bytes * (1e-9 + gamma), 1e-9);
 }
 
 TEST(traffic, nothing_costs_nothing) {

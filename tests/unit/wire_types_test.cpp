@@ -77,6 +77,9 @@ std::int64_t count_of(const schedule& s, action what) {
 
 TEST(wire_types, have_names_and_lengths) {
     for (const wire_type t : wire_types) EXPECT_EQ(parse_wire_type(to_string(t)), t);
+    EXPECT_EQ(parse_wire_type("auto"), wire_type::automatic);
+    EXPECT_EQ(wire_bytes(wire_type::automatic, 256), 260);
+    EXPECT_EQ(wire_error(wire_type::automatic), wire_error(wire_type::int8));
     EXPECT_EQ(parse_wire_type("int4"), std::nullopt);
     EXPECT_EQ(wire_bytes(wire_type::bfloat16, 257), 514);
     EXPECT_EQ(wire_bytes(wire_type::int8, 0), 0);
@@ -136,6 +139,23 @@ TEST(wire_types, int8_keeps_what_is_not_finite_and_zeros) {
     EXPECT_LE(std::abs(carried(std::vector{least, 3 * least}, wire_type::int8)[1]), 1e-37f);
     const std::vector<float> only{nan, -infinity, 0};
     EXPECT_EQ(carried(only, wire_type::int8)[2], 0);
+}
+
+TEST(wire_types, say_what_they_round_away) {
+    std::vector<float> given = numbers(700, 5);
+    given[300] = infinity;
+    given[301] = nan;
+    for (const wire_type as : wire_types) {
+        const std::vector<float> arrived = carried(given, as);
+        std::vector<std::byte> wire(static_cast<std::size_t>(wire_bytes(as, 700)));
+        encode(wire.data(), given.data(), 700, element_type::float32, as);
+        std::vector<float> errors(700, 1);
+        add_rounding_errors(errors.data(), given.data(), wire.data(), {250, 600}, 0.5, element_type::float32, as);
+        for (std::size_t i = 0; i < errors.size(); ++i) {
+            const bool some = i >= 250 && i < 600 && std::isfinite(given[i]);
+            EXPECT_EQ(errors[i], some ? 1 + 0.5f * (given[i] - arrived[i]) : 1) << to_string(as) << ' ' << i;
+        }
+    }
 }
 
 TEST(wire_types, have_the_same_bits_on_all_processors) {

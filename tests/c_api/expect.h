@@ -1,0 +1,15 @@
+#pragma once
+
+#include <stdio.h>
+#include <string.h>
+
+#include <terrace/terrace.h>
+
+// Counts what is not as it should be. Ranks may be threads: each says its own.
+static _Thread_local int wrong = 0;
+
+#define EXPECT(what)  \
+    ((what) ? (void)0 \
+            : (void)(++wrong, fprintf(stderr, "%s:%d: %s (%s)\n", __FILE__, __LINE__, #what, terrace_last_error())))
+#define EXPECT_OK(call) EXPECT((call) == terrace_ok)
+#define EXPECT_SAYS(text) EXPECT(strstr(terrace_last_error(), text) != NULL)

@@ -1,0 +1,240 @@
+// A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
+//
+// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS | shrink | cycles N]
+//
+// Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
+//   ready RANK SIZE     all ranks have made a call
+//   failed RANK=HOW ... rank_failed_error, by rank
+//   partitioned         so does shrink() say
+//   destroyed           the communicator is gone
+//   finalized           so is MPI
+//   error WORDS         any other error;   wrong WORDS   a wrong result
+// SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls. With
+// `shrink` the others go on after a failure, again and again. With `cycles` the ranks 0 and 1 make N communicators, one
+// after the other, in each of which a process that rank 0 starts is rank 2 and ends: `kept DESCRIPTORS THREADS
+// MAPPINGS` says what a rank has after the first ones, and in the end.
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <terrace/ucx.hpp>
+
+#ifdef TERRACE_TEST_MPI
+#    include <mpi.h>
+
+#    include <terrace/mpi.hpp>
+#endif
+
+#include "support/calls.hpp"
+#include "support/dice.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+class event_log {
+public:
+    explicit event_log(const std::string& directory)
+        : file_(std::fopen(fmt::format("{}/{}.events", directory, getpid()).c_str(), "w")) {}
+    void write(const std::string& name, const std::string& words = "") {
+        timespec now{};
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        fmt::print(file_, "{} {:.6f} {}\n", name,
+                   static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9, words);
+        std::fflush(file_);
+    }
+
+private:
+    FILE* file_;
+};
+
+communicator create(const std::string& transport, const options& o) {
+#ifdef TERRACE_TEST_MPI
+    if (transport == "mpi") return mpi::create(MPI_COMM_WORLD, o);
+#endif
+    if (transport != "ucx") throw usage_error("transport " + transport + ": ucx or mpi");
+    return ucx::create(o);
+}
+
+call random_call(dice& d, int ranks) {
+    const auto what = d.pick(std::vector{collective::allreduce, collective::reduce_scatter, collective::allgather,
+                                         collective::broadcast, collective::reduce, collective::alltoall});
+    const auto count = d.pick(std::vector<std::int64_t>{1, 100, 3000, 50000});
+    return {
+        .what = what, .count = count, .counts = {}, .root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)))};
+}
+
+// Memory may not be had any more: RLIMIT_AS.
+void use_memory() {
+    constexpr std::size_t bytes = std::size_t{64} << 20;  // so much is mapped anew each time
+    const std::unique_ptr<char[]> some(new char[bytes]);  // not initialised
+    some[0] = 1;
+}
+
+std::string words_for(const failed_rank& f) {
+    return fmt::format("{}={}", f.rank,
+                       f.how == failure::died      ? "died"
+                       : f.how == failure::stopped ? "stopped"
+                                                   : "unreachable");
+}
+
+void make_calls(communicator& comm, event_log& log, std::uint64_t seed) {
+    dice d(seed);
+    for (std::uint64_t n = 0;; ++n) {
+        use_memory();
+        const call c = random_call(d, comm.size());
+        if (make(comm, c, n).wrong > 0) log.write("wrong", describe(c));
+        if (n == 0) log.write("ready", fmt::format("{} {}", comm.rank(), comm.size()));
+    }
+}
+
+void compute(double seconds) {
+    const std::clock_t end = std::clock() + static_cast<std::clock_t>(seconds * CLOCKS_PER_SEC);
+    while (std::clock() < end) {}
+}
+
+// Makes calls until ranks have failed. Returns true if all of these have died.
+bool calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed) {
+    bool all_died = true;
+    try {
+        make_calls(comm, log, seed);
+    } catch (const rank_failed_error& e) {
+        std::string words;
+        for (const failed_rank& f : e.failed()) {
+            words += words_for(f) + " ";
+            all_died = all_died && f.how == failure::died;
+        }
+        log.write("failed", words);
+    }
+    return all_died;
+}
+
+// ---- cycles
+
+std::ptrdiff_t entries_of(const char* directory) {
+    return std::distance(std::filesystem::directory_iterator(directory), std::filesystem::directory_iterator());
+}
+
+// Shared memory that is mapped, and memory of UCX's and ours.
+std::ptrdiff_t shared_mappings() {
+    std::ifstream maps("/proc/self/maps");
+    std::ptrdiff_t found = 0;
+    for (std::string line; std::getline(maps, line);) found += line.find("/dev/shm/") != std::string::npos;
+    return found;
+}
+
+std::string kept() {
+    return fmt::format("{} {} {}", entries_of("/proc/self/fd"), entries_of("/proc/self/task"), shared_mappings());
+}
+
+options options_of_cycle(const char* directory, int cycle, int rank) {
+    options o = options::from_environment();
+    o.bootstrap = fmt::format("file:{}/meeting-{}", directory, cycle);
+    o.rank = rank;
+    o.size = 3;
+    return o;
+}
+
+// Rank 2 of one cycle, which ends in the middle of the communicator's life.
+pid_t start_victim(char** argv, int cycle) {
+    const std::string number = std::to_string(cycle);
+    std::array<char*, 7> words{
+        argv[0], argv[1], argv[2], argv[3], const_cast<char*>("victim"), const_cast<char*>(number.c_str()), nullptr};
+    pid_t pid = 0;
+    posix_spawn(&pid, "/proc/self/exe", nullptr, nullptr, words.data(), environ);
+    return pid;
+}
+
+void be_victim(char** argv) {
+    communicator comm = ucx::create(options_of_cycle(argv[2], std::atoi(argv[5]), 2));
+    comm.barrier();
+    _exit(0);
+}
+
+void run_cycles(char** argv, event_log& log) {
+    const int rank = options::from_environment().rank;
+    constexpr int settled = 5;  // what is made once is there
+    for (int cycle = 0; cycle < std::atoi(argv[5]); ++cycle) {
+        if (cycle == settled) log.write("kept", kept());
+        const pid_t victim = rank == 0 ? start_victim(argv, cycle) : 0;
+        try {
+            communicator comm = ucx::create(options_of_cycle(argv[2], cycle, rank));
+            while (true) comm.barrier();
+        } catch (const rank_failed_error& e) {
+            if (e.failed().size() != 1 || e.failed()[0].rank != 2) log.write("wrong", e.what());
+        }
+        if (victim > 0) waitpid(victim, nullptr, 0);
+    }
+    log.write("kept", kept());
+}
+
+// Returns true where MPI may end as well: no rank is stopped or cut off.
+bool run(int argc, char** argv, event_log& log) {
+    const std::string mode = argc > 4 ? argv[4] : "";
+    if (mode == "victim") be_victim(argv);
+    if (mode == "cycles") run_cycles(argv, log);
+    if (mode == "cycles") return false;
+    auto comm = std::make_unique<communicator>(create(argv[1], options::from_environment()));
+    if (mode == "compute" && comm->rank() == 0) {
+        log.write("ready", fmt::format("0 {}", comm->size()));
+        compute(std::atof(argv[5]));
+    }
+    const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
+    bool all_died = calls_until_failure(*comm, log, seed);
+    try {
+        for (std::uint64_t n = 1; mode == "shrink"; ++n) {
+            *comm = comm->shrink();
+            all_died = calls_until_failure(*comm, log, seed + n) && all_died;
+        }
+    } catch (const partitioned_error&) {
+        log.write("partitioned");
+    }
+    comm.reset();
+    log.write("destroyed");
+    return all_died;
+}
+
+}  // namespace
+
+}  // namespace terrace::detail::test
+
+int main(int argc, char** argv) {
+    using namespace terrace::detail::test;
+    if (argc < 4) return 2;
+    std::signal(SIGUSR1, [](int) { _exit(3); });
+    event_log log(argv[2]);
+    const bool over_mpi = std::string(argv[1]) == "mpi";
+    try {
+#ifdef TERRACE_TEST_MPI
+        if (over_mpi) MPI_Init(&argc, &argv);
+#endif
+        const bool all_died = run(argc, argv, log);
+#ifdef TERRACE_TEST_MPI
+        if (over_mpi && all_died) {
+            MPI_Finalize();
+            log.write("finalized");
+        }
+#endif
+        if (over_mpi || !all_died) _exit(0);  // MPI_Finalize waits for who is stopped
+    } catch (const std::bad_alloc&) {
+        _exit(4);
+    } catch (const std::exception& e) {
+        log.write("error", e.what());
+        _exit(1);
+    }
+}

@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""The package `terrace`: calls on ranks that are threads, and on processes that meet in a store; buffers, errors, docs.
+
+usage: python_test.py PACKAGE_DIRECTORY LIBTERRACE [TEST...]
+
+Needs neither numpy nor torch nor mpi4py: what needs one of them is skipped by name.
+"""
+import array
+import ctypes
+import doctest
+import importlib
+import os
+import pathlib
+import pkgutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGE = sys.argv.pop(1)
+os.environ["LIBTERRACE"] = sys.argv.pop(1)
+sys.path.insert(0, PACKAGE)
+
+import terrace  # noqa: E402
+from terrace._buffers import buffer_of  # noqa: E402
+
+
+def has(module):
+    return importlib.util.find_spec(module) is not None
+
+
+class Calls(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.plan = terrace.plan("package:2 core:2")
+
+    def run_ranks(self, body):
+        return terrace.loopback.run(self.plan, body)
+
+    def test_reductions(self):
+        def body(comm):
+            data, total, part = array.array("i", [comm.rank, 1]), array.array("i", [0, 0]), array.array("i", [0])
+            comm.allreduce(data, total)
+            comm.allreduce(data, op="max")
+            mine = array.array("d", [1])
+            comm.allreduce(mine, op=terrace.exact(terrace.premul_sum(comm.rank)))
+            comm.reduce_scatter(array.array("i", range(4)), part)
+            pair = array.array("i", [0, 0] if comm.rank == 0 else [0])
+            comm.reduce_scatter(array.array("i", range(5)), pair, counts=[2, 1, 1, 1])
+            rooted = array.array("i", [0])
+            comm.reduce(array.array("i", [comm.rank]), rooted, 2, "prod" if comm.rank < 0 else "sum")
+            return [*total, *data, *mine, *part, *pair, *rooted]
+
+        ranks = self.run_ranks(body)
+        self.assertEqual(ranks[0], [6, 4, 3, 1, 6.0, 0, 0, 4, 0])
+        self.assertEqual(ranks[2], [6, 4, 3, 1, 6.0, 8, 12, 6])
+
+    def test_moves(self):
+        def body(comm):
+            mine, four = array.array("q", [10 + comm.rank]), array.array("q", [0] * 4)
+            comm.allgather(mine, four)
+            seen = [list(four)]
+            comm.allgather(mine, four, counts=[1] * 4)
+            comm.alltoall(array.array("q", [10 * comm.rank + r for r in range(4)]), four)
+            seen.append(list(four))
+            comm.gather(mine, four if comm.rank == 1 else None, 1)
+            comm.gather(mine, four if comm.rank == 1 else None, 1, counts=[1] * 4)
+            comm.scatter(four if comm.rank == 1 else None, mine, 1)
+            comm.scatter(four if comm.rank == 1 else None, mine, 1, counts=[1] * 4)
+            seen.append(list(mine))
+            comm.broadcast(mine, 3)
+            seen.append(list(mine))
+            came = comm.alltoallv(array.array("q", range(comm.rank)), [comm.rank, 0, 0, 0], into := array.array("q", [9] * 6), 3)
+            seen.append((came, list(into)))
+            lengths = comm.gatherv(array.array("q", [1] * comm.rank), into, 0)
+            count = comm.scatterv(into, [1, 1, 2, 2], into if comm.rank else array.array("q", [0] * 6), 0)
+            comm.barrier()
+            return seen, lengths, count
+
+        seen, lengths, count = self.run_ranks(body)[0]
+        self.assertEqual(seen, [[10, 11, 12, 13], [0, 10, 20, 30], [10], [13], ([0, 1, 2, 3], [0, 0, 1, 0, 1, 2])])
+        self.assertEqual((lengths, count), ([0, 1, 2, 3], 1))
+
+    def test_started_calls_groups_messages_windows_and_parts(self):
+        def body(comm):
+            data = [array.array("f", [i]) for i in range(3)]
+            with comm.group():
+                requests = [comm.allreduce_async(d) for d in data]
+            for request in requests:
+                request.wait()
+                self.assertTrue(request.test())
+            for start in (lambda: comm.barrier_async(), lambda: comm.broadcast_async(bytearray(3), 1),
+                          lambda: comm.allgather_async(b"a", bytearray(4)), lambda: comm.alltoall_async(bytes(4), bytearray(4)),
+                          lambda: comm.gather_async(b"a", bytearray(4), 1), lambda: comm.scatter_async(bytes(4), bytearray(1), 1),
+                          lambda: comm.reduce_async(b"a", bytearray(1), 1, "max"),
+                          lambda: comm.reduce_scatter_async(bytes(4), bytearray(1), "bor")):
+                start().wait()
+            heard = comm.recv_async(word := bytearray(3))
+            comm.send(b"abc", (comm.rank + 1) % 4)
+            heard.wait()
+            window = comm.allocate(4, "float64")
+            window.bytes[:8] = array.array("d", [comm.rank]).tobytes()
+            comm.allreduce(window)
+            with comm.split(comm.rank % 2) as part, comm.split_by_node() as node:
+                sizes = part.size, node.size, comm.split(-1) if comm.rank < 0 else None
+            return [d[0] for d in data], bytes(word), heard.received.source, window.bytes.cast("d")[0], sizes[:2]
+
+        self.assertEqual(self.run_ranks(body)[1], ([0, 4, 8], b"abc", 0, 6.0, (2, 4)))
+
+    def test_a_function_is_called_when_a_call_is_complete(self):
+        def body(comm):
+            told, data = [], array.array("d", [1])
+            request = comm.allreduce_async(data)
+            request.then(told.append)
+            self.assertTrue(request.test())
+            comm.barrier()
+            comm.barrier()
+            return told, data[0]
+
+        self.assertEqual(self.run_ranks(body), [([None], 4.0)] * 4)
+
+    def test_describes_itself(self):
+        def body(comm):
+            return comm.shape(1 << 20), comm.predicted(1 << 20), repr(comm)
+        shape, predicted, said = self.run_ranks(body)[3]
+        self.assertIn("shared_memory", shape)
+        self.assertGreater(predicted, 0)
+        self.assertEqual(said, "<terrace.Communicator: rank 3 of 4>")
+
+    def test_what_a_rank_raises_comes_out(self):
+        def body(comm):
+            if comm.rank == 2:
+                raise KeyError("mine")
+            comm.barrier()
+        with self.assertRaises(KeyError):
+            self.run_ranks(body)
+
+    def test_wrong_calls_raise_usage_error(self):
+        def body(comm):
+            one, four = array.array("f", [0]), array.array("f", [0] * 4)
+            wrong = {
+                "recv has 4 elements, 1 are needed": lambda: comm.allreduce(one, four),
+                "the buffers have different types: float32, uint8": lambda: comm.allreduce(one, bytearray(1)),
+                "send has 1 elements, which are no 4 equal blocks": lambda: comm.alltoall(one, one),
+                "2 counts for 4 ranks": lambda: comm.alltoallv(array.array("f", [0, 0]), [1, 1], four, 1),
+                'there is no operation "mean"; there are sum,': lambda: comm.allreduce(one, op="mean"),
+                "the buffer is read-only": lambda: comm.allreduce(bytes(4)),
+                "a int is no buffer": lambda: comm.allreduce(3),
+            }
+            for text, call in wrong.items():
+                with self.assertRaisesRegex(terrace.usage_error, text):
+                    call()
+            comm.close()
+            with self.assertRaisesRegex(terrace.usage_error, "the communicator is closed"):
+                comm.barrier()
+        self.run_ranks(body)
+
+    def test_errors_say_where(self):
+        with self.assertRaises(terrace.input_error) as raised:
+            terrace.Plan("missing.yaml")
+        self.assertEqual((raised.exception.file, raised.exception.line), ("missing.yaml", 0))
+        self.assertTrue(issubclass(terrace.timeout_error, terrace.error))
+
+    def test_a_log_receives_lines(self):
+        lines = []
+        terrace.loopback.run(self.plan, lambda comm: comm.barrier(),
+                             terrace.Options(log=lambda level, line: lines.append((level, line))))
+        self.assertEqual([level for level, _ in lines if level == "info"], ["info"])
+
+
+class FakeArray:
+    """What numpy would say of memory."""
+
+    def __init__(self, memory, typestr, shape, strides=None, readonly=False):
+        self._memory = memory
+        self.__array_interface__ = {"version": 3, "typestr": typestr, "shape": shape, "strides": strides,
+                                    "data": (ctypes.addressof(ctypes.c_char.from_buffer(memory)), readonly)}
+
+
+class Buffers(unittest.TestCase):
+    def test_of_the_buffer_protocol(self):
+        for code, size in [("b", 8), ("H", 16), ("i", 32), ("q", 64)]:
+            kind = "uint" if code.isupper() else "int"
+            self.assertEqual(buffer_of(array.array(code, [1, 2])).type, f"{kind}{size}")
+        self.assertEqual(buffer_of(array.array("f", [1])).type, "float32")
+        self.assertEqual(buffer_of(b"abc").type, "uint8")
+        self.assertEqual(buffer_of(memoryview(bytearray(4)).cast("?")).type, "boolean")
+        data = array.array("d", [1, 2])
+        self.assertEqual(buffer_of(data).address, data.buffer_info()[0])
+        self.assertEqual(buffer_of(b"").count, 0)
+
+    def test_of_array_interface(self):
+        memory = bytearray(48)
+        self.assertEqual(buffer_of(FakeArray(memory, "<c16", (3,))).type, "complex128")
+        self.assertEqual(buffer_of(FakeArray(memory, "|b1", (2, 3))).count, 6)
+        self.assertEqual(buffer_of(FakeArray(memory, "<V2", (4,)), "bfloat16").type, "bfloat16")
+        self.assertEqual(buffer_of(FakeArray(memory, "<f4", (2, 3), (12, 4))).count, 6)
+        for wrong, text in [(FakeArray(memory, "<f4", (3,), (8,)), "not contiguous"),
+                            (FakeArray(memory, ">f4", (3,)), "type that Terrace does not know"),
+                            (FakeArray(memory, "<f4", (3,), readonly=True), "read-only")]:
+            with self.assertRaisesRegex(terrace.usage_error, text):
+                buffer_of(wrong, writable=True)
+        with self.assertRaisesRegex(terrace.usage_error, "elements of 4 bytes, which are no bfloat16"):
+            buffer_of(FakeArray(memory, "<f4", (3,)), "bfloat16")
+
+    @unittest.skipUnless(has("numpy"), "no numpy here")
+    def test_of_numpy(self):
+        import numpy
+        plan = terrace.plan("package:2")
+        data = terrace.loopback.run(plan, lambda comm: (lambda a: (comm.allreduce(a), a)[1])(
+            numpy.full((3, 2), comm.rank, numpy.float16)))
+        self.assertTrue((data[0] == 1).all())
+        window = terrace.loopback.run(plan, lambda comm: numpy.asarray(comm.allocate(5, "int16")).sum())
+        self.assertEqual(window, [0, 0])
+
+    @unittest.skipUnless(has("torch"), "no torch here")
+    def test_of_dlpack(self):
+        import torch
+        for dtype, name in [(torch.bfloat16, "bfloat16"), (torch.bool, "boolean"), (torch.complex64, "complex64")]:
+            tensor = torch.zeros(6, dtype=dtype)
+            found = buffer_of(type("Exporter", (), {"__dlpack__": lambda self: tensor.__dlpack__()})())
+            self.assertEqual((found.address, found.count, found.type), (tensor.data_ptr(), 6, name))
+
+
+RANK = """
+import array, os, pathlib, sys, time
+import terrace
+
+class Files:
+    def __init__(self, folder): self.folder = pathlib.Path(folder)
+    def put(self, key, value):
+        file = self.folder / key.replace("/", "_")
+        file.with_suffix(".%d" % os.getpid()).write_bytes(value)
+        file.with_suffix(".%d" % os.getpid()).rename(file)
+    def get(self, key):
+        file = self.folder / key.replace("/", "_")
+        return file.read_bytes() if file.exists() else None
+    def remove(self, key): (self.folder / key.replace("/", "_")).unlink(missing_ok=True)
+
+with terrace.create(Files(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])) as comm:
+    data = array.array("d", [comm.rank] * 1000)
+    comm.allreduce(data)
+    part = comm.split(comm.rank % 2)
+    comm.barrier()
+    print(data[999], part.size)
+    part.close()
+"""
+
+
+class Processes(unittest.TestCase):
+    def setUp(self):
+        if not list(pathlib.Path(os.environ["LIBTERRACE"]).parent.glob("../transport/ucx/terrace-ucx.so")):
+            self.skipTest("no UCX here")
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+
+    def start(self, script, *arguments, **environment):
+        return subprocess.Popen([sys.executable, "-c", script, *arguments], text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT,
+                                env=dict(os.environ, PYTHONPATH=PACKAGE, TERRACE_TIMEOUT="30", **environment))
+
+    def said(self, ranks):
+        return [rank.communicate(timeout=100)[0] for rank in ranks]
+
+    def test_meet_in_a_store(self):
+        ranks = [self.start(RANK, self.directory, str(r), "3") for r in range(3)]
+        self.assertEqual(self.said(ranks), ["3.0 2\n", "3.0 1\n", "3.0 2\n"])
+
+    def test_meet_as_the_environment_says(self):
+        script = "import terrace\nwith terrace.create() as c:\n    c.barrier()\n    print(c.rank, c.size)"
+        ranks = [self.start(script, TERRACE_BOOTSTRAP=f"file:{self.directory}", TERRACE_RANK=str(r), TERRACE_SIZE="2")
+                 for r in range(2)]
+        self.assertEqual(self.said(ranks), ["0 2\n", "1 2\n"])
+
+    def test_what_a_store_raises_comes_out(self):
+        class Broken:
+            def put(self, key, value):
+                pass
+
+            def get(self, key):
+                raise ConnectionError("gone")
+
+            def remove(self, key):
+                pass
+
+        with self.assertRaisesRegex(ConnectionError, "gone"):
+            terrace.create(Broken(), 0, 2, options=terrace.Options(timeout=20))
+
+    @unittest.skipUnless(has("mpi4py"), "no mpi4py here")
+    def test_over_mpi4py(self):
+        script = ("from mpi4py import MPI\nimport array, terrace\n"
+                  "with terrace.mpi.create(MPI.COMM_WORLD) as c:\n    a = array.array('d', [c.rank])\n    c.allreduce(a)\n"
+                  "    print(c.size, a[0])")
+        self.assertEqual(self.said([self.start(script)]), ["1 0.0\n"])
+
+
+class Documentation(unittest.TestCase):
+    def test_docstrings_show_what_happens(self):
+        tried = 0
+        for module in [terrace, *(importlib.import_module(f"terrace.{m.name}") for m in pkgutil.iter_modules(terrace.__path__)
+                                  if m.name != "torch")]:
+            result = doctest.testmod(module, optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+            self.assertEqual(result.failed, 0, module)
+            tried += result.attempted
+        self.assertGreater(tried, 8)
+
+    def test_everything_public_is_described(self):
+        for name in terrace.__all__:
+            self.assertTrue(getattr(terrace, name).__doc__, name)
+
+    @unittest.skipUnless(has("mypy"), "no mypy here")
+    def test_types_are_strict(self):
+        done = subprocess.run([sys.executable, "-m", "mypy", "--config-file", "pyproject.toml", "--cache-dir", "/dev/null"],
+                              cwd=pathlib.Path(PACKAGE).parent, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""torch.distributed over Terrace: every collective against what it should give, DDP and FSDP2 against local training.
+
+usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS]
+
+Ranks are forked after torch is imported, and meet in a file. Exit status 77: skipped, where torch is missing.
+"""
+import os
+import sys
+import tempfile
+import traceback
+from datetime import timedelta
+
+PACKAGE = sys.argv[1]
+os.environ["LIBTERRACE"] = sys.argv[2]
+RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 3
+sys.path.insert(0, PACKAGE)
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+import terrace.torch  # noqa: E402
+from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+
+torch.set_num_threads(1)
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+def equal(got, wanted):
+    wanted = torch.as_tensor(wanted, dtype=got.dtype)
+    assert torch.equal(got.cpu(), wanted), f"{got} is not {wanted}"
+
+
+@check
+def reductions(rank, size):
+    total = size * (size + 1) // 2
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8, torch.uint8,
+                  torch.complex64):
+        data = torch.full((5,), rank + 1, dtype=dtype)
+        dist.all_reduce(data)
+        equal(data, [total] * 5)
+    for op, wanted in [(dist.ReduceOp.MAX, size), (dist.ReduceOp.MIN, 1), (dist.ReduceOp.AVG, (size + 1) / 2)]:
+        data = torch.tensor([rank + 1.0])
+        dist.all_reduce(data, op)
+        equal(data, [wanted])
+    bits = torch.tensor([1 << rank])
+    dist.all_reduce(bits, dist.ReduceOp.BOR)
+    equal(bits, [(1 << size) - 1])
+    flag = torch.tensor([rank == 0, True])
+    dist.all_reduce(flag, dist.ReduceOp.MIN)
+    equal(flag, [size == 1, True])
+    scaled = torch.ones(2)
+    dist.all_reduce(scaled, dist._make_nccl_premul_sum(float(rank)))
+    equal(scaled, [total - size] * 2)
+    columns = torch.arange(6.0).view(2, 3).t()  # a view that is not contiguous
+    dist.all_reduce(columns)
+    equal(columns, (torch.arange(6.0).view(2, 3) * size).t())
+    rooted = torch.tensor([rank + 1.0])
+    dist.reduce(rooted, 1)
+    assert rank != 1 or rooted.item() == total
+    out = torch.empty(2)
+    dist.reduce_scatter(out, [torch.full((2,), float(r)) for r in range(size)])
+    equal(out, [rank * size] * 2)
+    dist.reduce_scatter_tensor(out, torch.arange(2.0 * size))
+    equal(out, [2 * rank * size, (2 * rank + 1) * size])
+
+
+@check
+def moves(rank, size):
+    data = torch.tensor([7.0 if rank == size - 1 else 0.0])
+    dist.broadcast(data, size - 1)
+    equal(data, [7])
+    every = [torch.empty(2, 1) for _ in range(size)]
+    dist.all_gather(every, torch.full((2, 1), float(rank)))
+    equal(torch.cat(every).view(-1), [r for r in range(size) for _ in range(2)])
+    flat = torch.empty(size, dtype=torch.int64)
+    dist.all_gather_into_tensor(flat, torch.tensor([rank]))
+    equal(flat, range(size))
+    into = [torch.empty(1) for _ in range(size)] if rank == 0 else None
+    dist.gather(torch.tensor([float(rank)]), into)
+    assert rank != 0 or torch.cat(into).tolist() == list(range(size))
+    own = torch.empty(1)
+    dist.scatter(own, [torch.tensor([10.0 * r]) for r in range(size)] if rank == 0 else None)
+    equal(own, [10 * rank])
+    out = torch.empty(size)
+    dist.all_to_all_single(out, torch.arange(float(size)) + 10 * rank)
+    equal(out, [10 * r + rank for r in range(size)])
+    splits = [r + 1 for r in range(size)]  # rank r gets r + 1 elements of each
+    out = torch.empty((rank + 1) * size)
+    dist.all_to_all_single(out, torch.full((sum(splits),), float(rank)), [rank + 1] * size, splits)
+    equal(out, [r for r in range(size) for _ in range(rank + 1)])
+    outs = [torch.empty(r + rank + 1) for r in range(size)]
+    dist.all_to_all(outs, [torch.full((r + rank + 1,), float(rank)) for r in range(size)])
+    equal(torch.cat(outs), [r for r in range(size) for _ in range(r + rank + 1)])
+
+
+@check
+def objects(rank, size):
+    got = [None] * size
+    dist.all_gather_object(got, {"rank": rank, "text": "x" * (100 * rank)})
+    assert [g["rank"] for g in got] == list(range(size))
+    what = [("a", 1)] if rank == 0 else [None]
+    dist.broadcast_object_list(what)
+    assert what == [("a", 1)]
+
+
+@check
+def messages(rank, size):
+    after, before = (rank + 1) % size, (rank - 1) % size
+    work, word = dist.isend(torch.tensor([float(rank)]), after, tag=3), torch.empty(1)
+    assert dist.recv(word, before, tag=3) == before
+    work.wait()
+    equal(word, [before])
+    both = [dist.P2POp(dist.isend, torch.tensor([float(rank)]), after), dist.P2POp(dist.irecv, word, before)]
+    for work in dist.batch_isend_irecv(both):
+        work.wait()
+    equal(word, [before])
+
+
+@check
+def works_and_futures(rank, size):
+    data = [torch.full((1000,), float(i)) for i in range(20)]
+    works = [dist.all_reduce(d, async_op=True) for d in data]
+    told = []
+    futures = [w.get_future().then(lambda f: told.append(f.value()[0][0].item())) for w in works[:10]]
+    for work in reversed(works):
+        work.wait()
+    torch.futures.wait_all(futures)
+    assert sorted(told) == [i * size for i in range(10)], told
+    for i, d in enumerate(data):
+        equal(d, [i * size] * 1000)
+    dist.barrier()
+    dist.monitored_barrier(timeout=timedelta(seconds=20))
+    many = [torch.ones(i + 1) for i in range(5)]
+    with dist._coalescing_manager():
+        for m in many:
+            dist.all_reduce(m)
+    equal(torch.cat(many), [size] * 15)
+
+
+@check
+def sparse(rank, size):
+    mine = torch.sparse_coo_tensor([[rank, size]], [[1.0, 2.0], [3.0, 4.0]], (size + 1, 2))
+    dist.all_reduce(mine)
+    wanted = torch.tensor([[1.0, 2.0]] * size + [[3.0 * size, 4.0 * size]])
+    equal(mine.to_dense(), wanted)
+
+
+@check
+def groups(rank, size):
+    pair = dist.new_group([0, size - 1])
+    if rank in (0, size - 1):
+        data = torch.ones(1)
+        dist.all_reduce(data, group=pair)
+        equal(data, [2 if size > 1 else 1])
+    every = dist.new_group()
+    data = torch.ones(3)
+    dist.all_reduce(data, group=every)
+    equal(data, [size] * 3)
+    mesh = dist.device_mesh.init_device_mesh("cpu", (size, 1), mesh_dim_names=("a", "b"))
+    data = torch.ones(1)
+    dist.all_reduce(data, group=mesh.get_group("a"))
+    equal(data, [size])
+
+
+@check
+def errors_are_raised(rank, size):
+    for wrong, kind in [(lambda: dist.all_reduce(torch.ones(2, dtype=torch.uint16)), TypeError),
+                        (lambda: dist.all_to_all_single(torch.empty(size + 1), torch.empty(size + 1)), RuntimeError)]:
+        try:
+            wrong()
+        except kind:
+            continue
+        raise AssertionError("nothing was raised")
+    data = torch.ones(1)
+    dist.all_reduce(data)
+    equal(data, [size])
+
+
+def network():
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(10, 50), torch.nn.BatchNorm1d(50, track_running_stats=False), torch.nn.Tanh(),
+                               torch.nn.Linear(50, 4)).double()
+
+
+def batches(steps, size):
+    torch.manual_seed(2)
+    return [(torch.randn(4 * size, 10).double(), torch.randint(0, 4, (4 * size,))) for _ in range(steps)]
+
+
+def train(model, parts, steps=50):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for x, y in parts[:steps]:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+def own_part(x, rank):
+    return x[4 * rank:4 * rank + 4]
+
+
+@check
+def ddp_trains_as_one_process(rank, size):
+    joined = batches(50, size)
+    plain = torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
+    alone = train(plain, joined)
+    for cap in (25, 0.001):
+        model = torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
+        weights = train(DistributedDataParallel(model, bucket_cap_mb=cap), [(own_part(x, rank), own_part(y, rank)) for x, y in joined])
+        assert (weights - alone).abs().max() < 1e-5, (weights - alone).abs().max()
+        same = [torch.empty_like(weights) for _ in range(size)]
+        dist.all_gather(same, weights)
+        assert all(torch.equal(s, weights) for s in same)
+
+
+@check
+def ddp_with_no_sync_and_unused_parameters(rank, size):
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(3)
+            self.a, self.b = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+
+        def forward(self, x, first):
+            return (self.a if first else self.b)(x).sum()
+
+    model = DistributedDataParallel(Two(), find_unused_parameters=True)
+    with model.no_sync():
+        model(torch.ones(1, 3), True).backward()
+    model(torch.ones(1, 3), rank == 0).backward()
+    got = torch.cat([p.grad.reshape(-1) if p.grad is not None else torch.zeros(p.numel()) for p in model.parameters()])
+    every = [torch.empty_like(got) for _ in range(size)]
+    dist.all_gather(every, got)
+    assert all(torch.allclose(e, got) for e in every)
+    assert torch.allclose(model.module.a.bias.grad, torch.full((2,), (size + 1) / size))
+    assert torch.allclose(model.module.b.bias.grad, torch.full((2,), (size - 1) / size))
+
+
+@check
+def ddp_joins_with_uneven_inputs(rank, size):
+    torch.manual_seed(4)
+    model = DistributedDataParallel(torch.nn.Linear(2, 1))
+    with model.join():
+        for _ in range(3 + rank):
+            model(torch.ones(1, 2)).sum().backward()
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    equal(total, [size])
+
+
+@check
+def fsdp2_trains_as_one_process(rank, size):
+    try:
+        from torch.distributed.fsdp import fully_shard
+    except ImportError:
+        return
+    joined = batches(10, size)
+
+    def plain():
+        return torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
+
+    alone = train(plain(), joined, 10)
+    model = plain()
+    mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for x, y in joined:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(own_part(x, rank)), own_part(y, rank)).backward()
+        optimizer.step()
+    weights = torch.cat([p.full_tensor().detach().reshape(-1) for p in model.parameters()])
+    assert (weights - alone).abs().max() < 1e-5, (weights - alone).abs().max()
+
+
+def main(rank, directory):
+    dist.init_process_group("terrace", init_method=f"file://{directory}/meeting", rank=rank, world_size=RANKS,
+                            timeout=timedelta(seconds=60))
+    failed = []
+    for function in CHECKS:
+        if len(sys.argv) > 4 and function.__name__ not in sys.argv[4:]:
+            continue
+        try:
+            function(rank, RANKS)
+        except Exception:
+            failed.append(function.__name__)
+            print(f"rank {rank}: {function.__name__}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+            break  # the ranks are no longer at the same place
+        if rank == 0:
+            print("ok", function.__name__, flush=True)
+    if not failed:
+        dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as shared:
+        children = []
+        for number in range(RANKS):
+            child = os.fork()
+            if child == 0:
+                main(number, shared)
+            children.append(child)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+    sys.exit(0 if codes == [0] * RANKS else 1)

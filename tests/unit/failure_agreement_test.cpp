@@ -1,0 +1,129 @@
+// Which ranks have failed: what follows from what is known, and that all say the same.
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "api/failure_agreement.hpp"
+#include "executor/engine.hpp"
+#include "transport/loopback/loopback_transport.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+using enum evidence;
+using known_failures = std::set<testimony_of_failure>;
+
+constexpr std::chrono::duration<double> patience(0.05);
+
+testimony_of_failure seen(int rank, evidence by) { return {.rank = rank, .by = rank, .shows = by}; }
+testimony_of_failure pair_of(int by, int rank) { return {.rank = rank, .by = by, .shows = unacknowledged}; }
+
+// Ranks of one process that take turns.
+struct agreeing_ranks {
+    explicit agreeing_ranks(int size) : world(std::vector{size}) {
+        for (int r = 0; r < size; ++r) {
+            nets.push_back(std::make_unique<endpoint>(world.join(r), engine::request_slots(1)));
+            all.push_back(std::make_unique<failure_agreement>(*nets.back(), patience));
+        }
+    }
+    failure_agreement& of(int rank) { return *all[static_cast<std::size_t>(rank)]; }
+    bool step(int rank, bool all_come = false) {
+        while (const std::optional<note> n = nets[static_cast<std::size_t>(rank)]->wire().take_note())
+            EXPECT_TRUE(of(rank).take(*n));
+        return of(rank).advance(all_come);
+    }
+    // Lets these ranks take turns until all have a verdict, or for long.
+    bool decide(const std::vector<int>& ranks, bool all_come = false) {
+        for (int turn = 0; turn < 100; ++turn) {
+            bool done = true;
+            for (const int r : ranks) done = step(r, all_come) && done;
+            if (done) return true;
+            std::this_thread::sleep_for(patience / 20);
+        }
+        return false;
+    }
+
+    loopback_world world;
+    std::vector<std::unique_ptr<endpoint>> nets;
+    std::vector<std::unique_ptr<failure_agreement>> all;
+};
+
+}  // namespace
+
+TEST(failure_agreement, judges_by_the_surest_evidence) {
+    EXPECT_EQ(judge({}), failed_ranks{});
+    EXPECT_EQ(judge({seen(3, stopped_by_signal), seen(3, process_ended)}), (failed_ranks{{3, process_ended}}));
+    EXPECT_EQ(judge({seen(3, process_ended), pair_of(1, 3)}), (failed_ranks{{3, process_ended}}));
+    EXPECT_EQ(judge({seen(3, process_ended), pair_of(1, 2)}), (failed_ranks{{2, unacknowledged}, {3, process_ended}}));
+}
+
+TEST(failure_agreement, judges_the_side_of_a_cut_that_fewer_are_on) {
+    // Node {4, 5} of three; then two nodes of two, where neither side has more: the one without rank 0.
+    EXPECT_EQ(judge({pair_of(0, 4), pair_of(2, 4), pair_of(1, 5), pair_of(3, 5)}),
+              (failed_ranks{{4, unacknowledged}, {5, unacknowledged}}));
+    EXPECT_EQ(judge({pair_of(4, 0), pair_of(4, 2), pair_of(5, 1), pair_of(5, 3)}),
+              (failed_ranks{{4, unacknowledged}, {5, unacknowledged}}));
+    EXPECT_EQ(judge({pair_of(0, 2), pair_of(1, 3)}), (failed_ranks{{2, unacknowledged}, {3, unacknowledged}}));
+}
+
+TEST(failure_agreement, judges_for_who_is_in_reach_of_others) {
+    const testimony_of_failure by_2{.rank = 2, .by = 0, .shows = acknowledged};
+    EXPECT_EQ(judge({pair_of(2, 1)}), (failed_ranks{{2, unacknowledged}}));
+    EXPECT_EQ(judge({pair_of(2, 1), by_2}), (failed_ranks{{1, unacknowledged}}));
+    EXPECT_EQ(judge({by_2}), failed_ranks{});
+}
+
+TEST(failure_agreement, all_name_what_one_has_found) {
+    agreeing_ranks ranks(5);
+    for (int r = 0; r < 5; ++r) EXPECT_FALSE(ranks.step(r));
+    ranks.of(0).add(seen(3, process_ended));
+    ASSERT_TRUE(ranks.decide({0, 1, 2, 4}));
+    for (const int r : {0, 1, 2, 4}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{3, process_ended}})) << r;
+}
+
+TEST(failure_agreement, who_fails_while_ranks_agree_is_named_by_all_or_none) {
+    for (int steps = 0; steps < 8; ++steps) {
+        agreeing_ranks ranks(5);
+        ranks.of(4).add(seen(3, process_ended));
+        for (int s = 0; s < steps; ++s) ranks.step(s % 2 == 0 ? 4 : s / 2);  // then rank 4 is heard no more
+        ranks.of(1).add(seen(4, process_ended));
+        ASSERT_TRUE(ranks.decide({0, 1, 2})) << steps;
+        EXPECT_EQ(ranks.of(0).verdict(), ranks.of(1).verdict()) << steps;
+        EXPECT_EQ(ranks.of(0).verdict(), ranks.of(2).verdict()) << steps;
+    }
+}
+
+TEST(failure_agreement, who_makes_no_call_is_not_waited_for_and_adopts_the_verdict) {
+    agreeing_ranks ranks(4);
+    ranks.of(0).add(seen(3, stopped_by_signal));
+    ASSERT_TRUE(ranks.decide({0, 1}));
+    EXPECT_EQ(ranks.of(0).verdict(), (failed_ranks{{3, stopped_by_signal}}));
+    ranks.of(2).add(seen(1, process_ended));  // it comes late, and knows more
+    ASSERT_TRUE(ranks.decide({2}));
+    EXPECT_EQ(ranks.of(2).verdict(), ranks.of(0).verdict());
+}
+
+TEST(failure_agreement, a_rank_learns_that_it_is_given_up) {
+    agreeing_ranks ranks(3);
+    ranks.of(0).add(seen(2, stopped_by_signal));
+    ASSERT_TRUE(ranks.decide({0, 1, 2}));
+    EXPECT_EQ(ranks.of(2).verdict(), (failed_ranks{{2, stopped_by_signal}}));
+}
+
+TEST(failure_agreement, a_later_round_knows_more_and_waits_for_all) {
+    agreeing_ranks ranks(4);
+    ranks.of(0).add(seen(3, process_ended));
+    ASSERT_TRUE(ranks.decide({0, 1, 2}));
+    for (const int r : {0, 1, 2}) ranks.of(r).next_round();
+    ranks.of(1).add(seen(2, process_ended));
+    EXPECT_FALSE(ranks.decide({1}, true));
+    EXPECT_EQ(ranks.of(1).silent(), std::vector{0});
+    ASSERT_TRUE(ranks.decide({0, 1}, true));
+    for (const int r : {0, 1}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{2, process_ended}, {3, process_ended}}));
+}
+
+}  // namespace terrace::detail::test

@@ -1,0 +1,148 @@
+// Processes that end, stop and go on, as others see them without their help.
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "support/temporary.hpp"
+#include "transport/liveness/lifelines.hpp"
+#include "transport/liveness/process_watch.hpp"
+#include "transport/store_bootstrap.hpp"
+
+namespace terrace::detail::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::duration<double> stopped_for(0.2);
+
+// A process that waits to be ended, or does something and ends.
+class child_process {
+public:
+    explicit child_process(const std::function<void()>& action = [] { pause(); }) : pid_(::fork()) {
+        if (pid_ != 0) return;
+        action();
+        ::_exit(0);
+    }
+    child_process(const child_process&) = delete;
+    child_process& operator=(const child_process&) = delete;
+    ~child_process() {
+        ::kill(pid_, SIGKILL);
+        ::waitpid(pid_, nullptr, 0);
+    }
+    void send(int number) const { ::kill(pid_, number); }
+    process_id id() const { return {.rank = 7, .pid = pid_, .started = state_of(pid_)->started}; }
+
+private:
+    pid_t pid_;
+};
+
+// What is found until it is something else than that a rank's node answers, or for long.
+template <class Watch>
+std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience) {
+    std::vector<sighting> found;
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (found.empty() && std::chrono::steady_clock::now() < until) {
+        watch.look(std::chrono::steady_clock::now(), found);
+        std::erase_if(found, [](const sighting& s) { return s.by == evidence::acknowledged; });
+        std::this_thread::sleep_for(1ms);
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST(process_watch, reads_the_state_of_a_process) {
+    const std::optional<process_state> own = state_of(::getpid());
+    ASSERT_TRUE(own);
+    EXPECT_EQ(own->letter, 'R');
+    EXPECT_GT(own->started, 0u);
+    EXPECT_FALSE(state_of(0));
+}
+
+TEST(process_watch, finds_a_process_that_has_ended_and_no_other) {
+    const child_process one, other;
+    const process_watch::farewell none{0};
+    process_watch watch({one.id()}, 20s, {&none}), alone({other.id()}, stopped_for);
+    EXPECT_TRUE(look(watch, 20ms).empty());
+    one.send(SIGKILL);  // nobody has waited for it yet
+    const std::vector<sighting> found = look(watch, 20s);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].rank, 7);
+    EXPECT_EQ(found[0].by, evidence::process_ended);
+    EXPECT_TRUE(look(alone, 20ms).empty());
+}
+
+TEST(process_watch, lets_a_process_end_that_has_said_farewell) {
+    const child_process one;
+    const process_watch::farewell said{1};
+    process_watch watch({one.id()}, stopped_for, {&said});
+    one.send(SIGKILL);
+    EXPECT_TRUE(look(watch, stopped_for / 2).empty());
+    const std::vector<sighting> found = look(watch, 20s);  // a rank that waits for it would not return
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].by, evidence::process_left);
+}
+
+TEST(process_watch, waits_where_nobody_can_say_farewell) {
+    const child_process one;
+    process_watch watch({one.id()}, stopped_for);
+    one.send(SIGKILL);
+    EXPECT_TRUE(look(watch, stopped_for / 2).empty());
+    EXPECT_EQ(look(watch, 20s).size(), 1u);
+}
+
+TEST(process_watch, finds_a_process_that_is_stopped_for_long_enough) {
+    const child_process one;
+    process_watch watch({one.id()}, stopped_for);
+    one.send(SIGSTOP);
+    EXPECT_TRUE(look(watch, stopped_for / 4).empty());
+    const std::vector<sighting> found = look(watch, 20s);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].by, evidence::stopped_by_signal);
+    one.send(SIGCONT);
+    std::this_thread::sleep_for(stopped_for / 4);
+    EXPECT_TRUE(look(watch, stopped_for / 2).empty());
+}
+
+TEST(process_watch, knows_a_later_process_with_the_same_number) {
+    const child_process one;
+    process_id former = one.id();
+    ++former.started;
+    process_watch watch({former}, stopped_for);
+    one.send(SIGSTOP);
+    EXPECT_TRUE(look(watch, 2 * stopped_for).empty());
+}
+
+// Rank 1 is a process of its own, on what is said to be another node.
+TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
+    for (const bool farewell : {false, true}) {
+        const temporary_directory directory;
+        const auto join = [&](int rank) {
+            const auto by =
+                std::make_shared<store_bootstrap>(file_store(directory.path(), rank, 2), "a directory", 20s);
+            team ranks(by, rank, 2);
+            return std::make_unique<lifelines>(ranks, std::vector{std::vector{0}, std::vector{1}}, 1s);
+        };
+        const child_process other([&] {
+            auto own = join(1);
+            if (!farewell) own.release();  // NOLINT(bugprone-unused-return-value): as if it were killed
+            else own.reset();
+        });
+        const auto own = join(0);
+        if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
+        const std::vector<sighting> found = look(*own, 20s);
+        ASSERT_FALSE(found.empty());
+        EXPECT_EQ(found[0].by, farewell ? evidence::process_left : evidence::connection_closed);
+    }
+}
+
+}  // namespace terrace::detail::test

@@ -1,5 +1,6 @@
-// What it costs to make a communicator without MPI, beside ucp_init, how many connections it has, and, with a plan for
-// 2 ranks, how fast its messages are. Starts the plan's ranks on this machine; medians, of the slowest rank.
+// What it costs to make a communicator without MPI, beside ucp_init, and, where ranks share no memory, as on nodes of
+// their own, how many connections it has, and with a plan for 2 ranks how fast its messages are. Starts the plan's
+// ranks on this machine; medians, of the slowest rank.
 //
 //   without-mpi PLAN
 
@@ -78,31 +79,36 @@ double bandwidth(terrace::communicator& all) {
     return static_cast<double>(data.size() * sizeof(float)) / median(seconds);
 }
 
-void run_rank(const char* plan_file) {
+terrace::communicator create(const char* plan_file, bool shared_memory) {
     terrace::options o = terrace::options::from_environment();
     o.place = terrace::options::placement::anywhere;
-    terrace::communicator all = terrace::ucx::create(terrace::plan::load(plan_file), o);
-    std::vector<double> create, init;
-    double fresh = 0, used = 0;
+    o.shared_memory = shared_memory;
+    return terrace::ucx::create(terrace::plan::load(plan_file), o);
+}
+
+void run_rank(const char* plan_file) {
+    terrace::communicator all = create(plan_file, true);
+    std::vector<double> made_in, init;
     for (int turn = 0; turn < turns; ++turn) {
         init.push_back(time_of(all, open_ucx_alone));
         std::optional<terrace::communicator> made;
-        const int before = connections();
-        create.push_back(time_of(all, [&] { made.emplace(terrace::ucx::create(terrace::plan::load(plan_file), o)); }));
-        fresh = maximum(all, connections() - before);
-        for (const std::size_t count : {2, 1 << 20}) {
-            std::vector<float> data(count);
-            made->allreduce(data);
-        }
-        used = maximum(all, connections() - before);
+        made_in.push_back(time_of(all, [&] { made.emplace(create(plan_file, true)); }));
         maximum(all, 0);
     }
-    const double speed = all.size() == 2 ? bandwidth(all) : 0;
+    const int before = connections();
+    terrace::communicator apart = create(plan_file, false);
+    const double fresh = maximum(all, connections() - before);
+    for (const std::size_t count : {2, 1 << 20}) {
+        std::vector<float> data(count);
+        apart.allreduce(data);
+    }
+    const double used = maximum(all, connections() - before);
+    const double speed = all.size() == 2 ? bandwidth(apart) : 0;
     if (all.rank() != 0) return;
     std::printf("%d ranks, ms, the slowest rank's: median of %d\n", all.size(), turns);
-    std::printf("%-36s %8.1f\n", "plan file to communicator", median(create) * 1e3);
+    std::printf("%-36s %8.1f\n", "plan file to communicator", median(made_in) * 1e3);
     std::printf("%-36s %8.1f\n", "ucp_init alone, all ranks at once", median(init) * 1e3);
-    std::printf("%-36s %8.1f\n", "beyond ucp_init", (median(create) - median(init)) * 1e3);
+    std::printf("%-36s %8.1f\n", "beyond ucp_init", (median(made_in) - median(init)) * 1e3);
     std::printf("most connections of a rank: %g when made, %g after allreduces of 8 B and of 4 MiB\n", fresh, used);
     if (speed > 0) std::printf("broadcast of 64 MiB: %.2f GB/s\n", speed / 1e9);
 }

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -26,6 +27,7 @@ class Failure(Exception):
 
 
 def run_main(name, main):
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was set up is cleaned up
     try:
         sys.exit(main())
     except Failure as failure:

@@ -45,8 +45,12 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     return result;
 }
 
-// Passing the whole vector on pays in more chunks than an allreduce may have in flight.
-bool may_pay(const algorithm& a, collective what) { return !a.passes_on || has_root(what); }
+bool hinders_lanes_to_root(const algorithm& a) { return a.hinders_lanes && a.supports(mode::root); }
+
+// Passing the vector on pays in more chunks than an allreduce may have in flight.
+bool may_pay(const algorithm& a, collective what) {
+    return has_root(what) || !(a.passes_on || hinders_lanes_to_root(a));
+}
 
 bool exchanges_with_too_many(const stage& s) { return crowds(*find_algorithm(s), s.group); }
 
@@ -147,7 +151,8 @@ private:
     }
 
     // Adds a shape with the best algorithm of each stage by itself, at every size: that gives few combinations, and
-    // none that is best is far from one of them.
+    // none that is best is far from one of them. To and from a root, also with the best of those that do not hinder
+    // lanes: where times are about equal, these are taken (screen::drop_hindered).
     void add(const shape& s, const std::vector<mode>& modes, const unequal& u = {}) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
@@ -156,8 +161,10 @@ private:
         if (std::any_of(choices.begin(), choices.end(), [](const options& list) { return list.empty(); })) return;
         std::set<std::vector<std::size_t>> tried;
         const auto add_best = [&](auto&& time) {
-            const std::vector<std::size_t> best = cheapest(choices, time);
-            if (tried.insert(best).second) add(stages, choices, best);
+            for (const bool hinders : {false, true}) {
+                const std::vector<std::size_t> best = cheapest(choices, time, hinders);
+                if (tried.insert(best).second) add(stages, choices, best);
+            }
         };
         for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2)
             add_best([&](const stage_price& p) { return p.time(static_cast<double>(bytes), what_); });
@@ -165,15 +172,18 @@ private:
         add_best([&](const stage_price& p) { return p.busiest_link(what_); });
     }
 
-    // Returns the index of each stage's cheapest option; the first one stands if none is cheaper.
+    // Returns the index of each stage's cheapest option; the first one stands if none is cheaper. @param hinders in
+    // mode root also of algorithms that hinder lanes
     template <class Time>
-    std::vector<std::size_t> cheapest(const std::vector<options>& choices, Time&& time) const {
+    std::vector<std::size_t> cheapest(const std::vector<options>& choices, Time&& time, bool hinders) const {
+        const auto may_be = [&](const algorithm& a) {
+            return may_pay(a, what_) && (hinders || !hinders_lanes_to_root(a));
+        };
         std::vector<std::size_t> best;
         for (const options& list : choices) {
             std::size_t chosen = 0;
             for (std::size_t i = 1; i < list.size(); ++i)
-                if (may_pay(*list[i].by, what_) &&
-                    time(*list[i].cost) < time(*list[chosen].cost) * (1 - policy.cheaper))
+                if (may_be(*list[i].by) && time(*list[i].cost) < time(*list[chosen].cost) * (1 - policy.cheaper))
                     chosen = i;
             best.push_back(chosen);
         }

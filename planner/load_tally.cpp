@@ -60,13 +60,14 @@ double load_tally::time_on_nic(std::size_t sample) const {
     return p.nic.front().vectors / setting_.nic_rate(sample);
 }
 
-void load_tally::add_steps(const exchange& steps, double busiest, double largest, int level, double latency) {
+void load_tally::add_steps(const exchange& steps, double busiest, const step_messages& each, double latency) {
     now_.startups += (latency + turn_) * steps.startups;
     now_.wire += busiest * steps.times;
-    const double part = largest * largest_piece_;
-    count(now_.path, setting_.messages(part, level, steps.times));
-    now_.path_parts += part * steps.times;
-    now_.path_memory += part * steps.times * setting_.handling_time(level);
+    const double part = each.largest * largest_piece_;
+    const int messages = steps.times * each.at_once;
+    count(now_.path, setting_.messages(part, each.level, messages));
+    now_.path_parts += part * messages;
+    now_.path_memory += part * messages * setting_.handling_time(each.level);
     note_size(part, false);
 }
 

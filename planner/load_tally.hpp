@@ -55,9 +55,14 @@ public:
     /// The largest piece that a rank of the domain holds, of the vector.
     double largest_piece() const noexcept { return largest_piece_; }
 
-    /// Adds equal steps in succession to the domain: the time of their busiest link [s/B], their largest message and
-    /// the level that it crosses, and the latency of each [s].
-    void add_steps(const exchange& steps, double busiest, double largest, int level, double latency);
+    /// What a step keeps a processor busy with.
+    struct step_messages {
+        double largest = 0;  ///< message, a part of what its domain moves
+        int level = 0;       ///< that it crosses
+        int at_once = 1;     ///< so many of one position, one after the other
+    };
+    /// Adds equal steps in succession to the domain: the time of their busiest link [s/B], and the latency of each [s].
+    void add_steps(const exchange& steps, double busiest, const step_messages& each, double latency);
     /// Adds a message that a sampled rank sends or receives in each of so many steps, a part of what its domain moves.
     void add_message(std::size_t sample, bool sends, double part, int level, int steps);
     /// Adds time of a sampled rank's processor [s/B].

@@ -26,6 +26,9 @@ class message_counter {
 public:
     message_counter(load_tally& tally, const pattern& p)
         : tally_(tally), setting_(tally.setting()), pattern_(p), size_(tally.size()), now_(at(size_)), all_(at(size_)) {
+        has_steps_ = p.exchanges.size() > 1;
+        sends_.resize(at(size_));
+        receives_.resize(at(size_));
         sampled_.resize(at(size_));
         for (const std::size_t i : tally.samples()) {
             const int position = setting_.place_of(i).position;
@@ -84,8 +87,10 @@ private:
     void count(const exchange& e) {
         double largest = 0, latency = 0;
         int largest_level = setting_.level_at(setting_.where.from);
+        int at_once = 1;
         for (const exchange::message& m : e.messages) {
             const int level = send(m);
+            at_once = std::max({at_once, ++sends_[at(m.from)], ++receives_[at(m.to)]});
             latency = std::max(latency, setting_.rates_on(setting_.machine.levels[at(level)]).step);
             add_ends(m, level, e.times);
             if (m.part > largest || (m.part == largest && level > largest_level))
@@ -93,7 +98,8 @@ private:
         }
         const double busiest = std::max({busiest_link(e.times), busiest_inside(e), busiest_nic(e.times)});
         hold_lanes(e, (latency + tally_.turn()) * e.startups, busiest * e.times);
-        tally_.add_steps(e, busiest, largest, largest_level, latency);
+        for (const exchange::message& m : e.messages) sends_[at(m.from)] = receives_[at(m.to)] = 0;
+        tally_.add_steps(e, busiest, {largest, largest_level, has_steps_ ? at_once : 1}, latency);
     }
 
     // Adds a message to all links that it crosses. Returns the level at which its ends meet.
@@ -234,6 +240,8 @@ private:
     const phase_setting& setting_;
     const pattern& pattern_;
     int size_;
+    bool has_steps_ = false;                                 // that wait for one another
+    std::vector<int> sends_, receives_;                      // messages of each position in the step
     std::vector<bool> sampled_;                              // by position
     std::multimap<int, std::size_t> samples_;                // by position
     std::vector<double> inside_;                             // by position [s/B]

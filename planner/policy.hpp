@@ -68,10 +68,11 @@ struct planner_policy {
     int untried_lanes = 6, untried_lanes_in_memory = 4;
     /// A gain below this factor is not worth another lane or a less usual chunk.
     double worth_a_lane = 1.01;
-    /// With a root, stages of mode scatter in lanes must be predicted faster by this factor than stages of mode root
-    /// alone: their ways up and down share links. In simulations of `two-kinds` and `three-three-one` they took up to
-    /// 18 % longer than predicted, and choices that were predicted about equal were 5 to 13 % slower.
-    double scattered_in_lanes = 1.2;
+    /// With a root, stages of mode scatter in lanes, and algorithms that hinder lanes, must be predicted faster by this
+    /// factor than other stages of mode root: ways up and down, or messages to several ranks, share links. In
+    /// simulations of `two-kinds` and `three-three-one` scatters took up to 18 % longer than predicted, in those of
+    /// `uneven-racks` trees up to 25 %, and choices that were predicted about equal were 5 to 25 % slower.
+    double hindered_with_root = 1.2;
 
     // ---- candidates ----
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/policy.hpp"
+#include "schedule/registry.hpp"
 
 namespace terrace::detail {
 
@@ -44,17 +45,18 @@ std::vector<std::size_t> screen::fast_enough(std::int64_t low, std::int64_t high
     return result;
 }
 
-// With a root, lanes of scatter stages are in each other's way, and no simulation is made: only a clear gain counts.
+// With a root, lanes of scatter stages, and of algorithms that hinder them, are in each other's way, and no simulation
+// is made: only a clear gain counts.
 void screen::drop_hindered(std::vector<std::size_t>& among, double bytes) const {
-    const auto scatters = [&](std::size_t i) {
-        return has_root(list_[i].cost.what()) &&
-               std::ranges::any_of(list_[i].what.stages, [](const stage& s) { return s.how == mode::scatter; });
+    const auto hinders = [](const stage& s) { return s.how == mode::scatter || find_algorithm(s)->hinders_lanes; };
+    const auto is_hindered = [&](std::size_t i) {
+        return has_root(list_[i].cost.what()) && std::ranges::any_of(list_[i].what.stages, hinders);
     };
     double best = std::numeric_limits<double>::infinity();
     for (const std::size_t i : among)
-        if (!scatters(i)) best = std::min(best, time(i, bytes));
+        if (!is_hindered(i)) best = std::min(best, time(i, bytes));
     std::erase_if(among, [&](std::size_t i) {
-        return scatters(i) && how_[i].lanes > 1 && time(i, bytes) * policy.scattered_in_lanes > best;
+        return is_hindered(i) && how_[i].lanes > 1 && time(i, bytes) * policy.hindered_with_root > best;
     });
 }
 

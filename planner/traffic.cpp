@@ -81,7 +81,7 @@ private:
             pass_nic(i, e);
             for (const exchange::message& m : e.messages) add_ends(i, m, e.times);
         }
-        tally_.add_steps(e, busiest_, largest_, largest_level_, latency_);
+        tally_.add_steps(e, busiest_, {largest_, largest_level_}, latency_);
     }
 
     // Links of the domains between the position and the group.

@@ -78,6 +78,11 @@ def burst_of(machine):
     return f"{128 * most_nics(machine)}K"
 
 
+def burst_of_link(machine, burst):
+    """The part of them that each shaper has, as terrace simulate --burst wants it."""
+    return burst // most_nics(machine)
+
+
 def make_plan(cluster, plan):
     """Writes the plan; what `terrace plan` prints goes into a .txt beside it."""
     with open(plan.with_suffix(".txt"), "w") as summary:

@@ -10,7 +10,7 @@
 
 // The table. A row names an algorithm; algorithms/NAME.cpp describes it by a function generate_NAME().
 #define TERRACE_ALGORITHMS(row) \
-    row(ring) row(biring) row(rings) row(halving) row(direct) row(tree) row(chain) row(doubling)
+    row(ring) row(biring) row(rings) row(halving) row(direct) row(tree) row(trees) row(chain) row(doubling)
 
 namespace terrace::detail {
 

@@ -47,8 +47,8 @@ struct algorithm {
     int (*rounds)(int size) = nullptr;  ///< exchanges that must wait for one another in one collective; null: all steps
     message_graph graph = message_graph::any;
     bool passes_on = false;  ///< the whole vector goes through one position after the other: pays only in many chunks
-    /// Every step goes to another rank and waits for the sends before it, so that chunks in flight at the same time
-    /// lose most to one another (docs/explanation/planning.md).
+    /// Every step goes to other ranks and waits for the sends before it, so that chunks in flight at the same time lose
+    /// most to one another (docs/explanation/planning.md).
     bool hinders_lanes = false;
 
     /// Returns how many exchanges must wait for one another in one collective over `size` positions: the start-ups that

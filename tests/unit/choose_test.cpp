@@ -143,7 +143,7 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
                 const rule& r = rule_for(chosen, bytes);
                 if (r.simulated > 0) continue;
                 // With a root, lanes of scatter stages must be better by more than that.
-                const double near = has_root(what) ? policy.scattered_in_lanes : 1.02;
+                const double near = has_root(what) ? policy.hindered_with_root : 1.02;
                 EXPECT_LE(time_of(h, r, bytes, what),
                           rank_candidates(h, bytes, what).front().how.predicted * near * 1.01);
             }

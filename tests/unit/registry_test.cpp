@@ -96,6 +96,20 @@ TEST(registry, what_passes_on_sends_from_one_position_to_the_next) {
     }
 }
 
+// Both halves reach every position, or leave it, and no position passes on more than the vector.
+TEST(registry, trees_pass_each_half_once_through_every_link) {
+    const algorithm& trees = *find_algorithm("trees");
+    for (int size = 2; size <= 70; ++size)
+        for (const bool to_root : {false, true}) {
+            std::map<int, int> near, far;  // halves by the end near the root, and by the other
+            for (const sent& m : messages_of(to_root ? trees.reduce : trees.broadcast, size))
+                ++near[to_root ? m.to : m.from], ++far[to_root ? m.from : m.to];
+            EXPECT_EQ(far.size(), at(size - 1)) << size;
+            for (const auto& [position, halves] : far) EXPECT_EQ(halves, 2) << position << " of " << size;
+            for (const auto& [position, halves] : near) EXPECT_LE(halves, 2) << position << " of " << size;
+        }
+}
+
 TEST(registry, finds_algorithms_by_graph_and_mode) {
     EXPECT_EQ(known_algorithms().find(message_graph::one_neighbour, mode::scatter), find_algorithm("ring"));
     EXPECT_EQ(known_algorithms().find(message_graph::one_neighbour, mode::root), find_algorithm("chain"));

@@ -1,0 +1,135 @@
+// Two binary trees over the positions but the root, counted 1 to n from it, each for one half of the vector. In the
+// first tree odd numbers are leaves; in the second one, which has the same shape turned around (n even) or shifted by
+// one (n odd), even numbers are. So a position passes on one half at most, to two others, and link rates are used in
+// full, as in a chain, in ceil(lg p) steps. (Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
+// reduction and scan", 2009.)
+//
+//   n = 7        4                 3
+//              2   6             1   5        In the second tree 7 stands before 1.
+//             1 3 5 7           7 2 4 6
+
+#include <bit>
+#include <vector>
+
+#include "base/partition.hpp"
+#include "schedule/registry.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+int lowest_bit(int i) { return i & -i; }
+
+// A binary tree whose nodes 1 to n are in order from left to right. It is cut out of one with 2^k - 1 nodes, in which
+// the children of i are i - d / 2 and i + d / 2, where d is the lowest bit of i.
+class ordered_tree {
+public:
+    explicit ordered_tree(int size) : size_(size) {}
+
+    // How many nodes are above it.
+    int depth(int i) const {
+        int depth = 0;
+        for (const int root = static_cast<int>(std::bit_floor(static_cast<unsigned>(size_))); i != root; ++depth)
+            i = parent(i);
+        return depth;
+    }
+    int parent(int i) const {
+        do {
+            const int d = lowest_bit(i);
+            i = (i ^ d) | (2 * d);
+        } while (i > size_);
+        return i;
+    }
+    std::vector<int> children(int i) const {
+        std::vector<int> found;
+        int d = lowest_bit(i) / 2;
+        if (d == 0) return found;
+        found.push_back(i - d);
+        int right = i + d;
+        while (right > size_ && d > 1) right -= d /= 2;
+        if (right <= size_) found.push_back(right);
+        return found;
+    }
+
+private:
+    int size_;
+};
+
+// What the position sends and receives in one of the trees, the whole of which is below the root.
+class half_tree {
+public:
+    half_tree(const group& g, int which)
+        : g_(g), which_(which), n_(g.size() - 1), tree_(n_), part_(partition(g.whole(), 2, which)) {
+        const int i = g.wrapped(g.position() - g.root());
+        if (i == 0) {
+            below_ = {rank_of(static_cast<int>(std::bit_floor(static_cast<unsigned>(n_))))};
+            return;
+        }
+        const int node = node_of(i);
+        step_ = 1 + tree_.depth(node);
+        above_ = step_ == 1 ? g.rank(g.root()) : rank_of(tree_.parent(node));
+        for (const int child : tree_.children(node)) below_.push_back(rank_of(child));
+    }
+
+    range part() const { return part_; }
+    // Counted from 1 at the root: in which step it has the part from above; 0 of the root.
+    int step() const { return step_; }
+    int above() const { return above_; }
+    // Of each rank, `step` + 1 or later.
+    const std::vector<int>& below() const { return below_; }
+
+private:
+    int node_of(int i) const { return which_ == 0 ? i : n_ % 2 == 0 ? n_ + 1 - i : i % n_ + 1; }
+    int rank_of(int node) const {
+        const int i = which_ == 0 ? node : n_ % 2 == 0 ? n_ + 1 - node : (node + n_ - 2) % n_ + 1;
+        return g_.rank(g_.root() + i);
+    }
+
+    const group& g_;
+    int which_, n_;
+    ordered_tree tree_;
+    range part_;
+    int step_ = 0, above_ = -1;
+    std::vector<int> below_;
+};
+
+void reduce(builder& out, const group& g) {
+    if (g.size() == 1) return;
+    const half_tree halves[]{{g, 0}, {g, 1}};
+    for (int step = ceil_log2(g.size()); step > 0; --step) {
+        out.next_step();
+        for (const half_tree& t : halves)
+            if (t.step() == step) out.send(t.above(), t.part());
+        for (const half_tree& t : halves)
+            if (t.step() == step - 1)
+                for (const int child : t.below()) out.recv_reduce(child, t.part());
+    }
+}
+
+void broadcast(builder& out, const group& g) {
+    if (g.size() == 1) return;
+    const half_tree halves[]{{g, 0}, {g, 1}};
+    for (int step = 1; step <= ceil_log2(g.size()); ++step) {
+        out.next_step();
+        for (const half_tree& t : halves)
+            if (t.step() == step - 1)
+                for (const int child : t.below()) out.send(child, t.part());
+        for (const half_tree& t : halves)
+            if (t.step() == step) out.recv(t.above(), t.part());
+    }
+}
+
+}  // namespace
+
+algorithm generate_trees() {
+    return {
+        .name = "trees",
+        .summary = "two binary trees to and from the root, a half through each: ceil(lg p) steps over full links",
+        .reduce = reduce,
+        .broadcast = broadcast,
+        .rounds = ceil_log2,
+        .hinders_lanes = true,
+    };
+}
+
+}  // namespace terrace::detail

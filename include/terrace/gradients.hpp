@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <terrace/communicator.hpp>
@@ -198,10 +199,13 @@ public:
     /// the next iteration that is reduced begins. @throws usage_error if the parameter is dense, or of another type
     template <element T>
     gradient_rows<T> rows(int parameter) const {
-        const std::span<const std::int64_t> numbers = row_numbers(parameter, element_type_of<T>);
-        return {numbers,
-                {static_cast<const T*>(row_values(parameter, element_type_of<T>)), numbers.size() * row_of(parameter)}};
+        const auto [numbers, values] = rows(parameter, element_type_of<T>);
+        return {numbers, {static_cast<const T*>(values), numbers.size() * static_cast<std::size_t>(row(parameter))}};
     }
+    /// Does the same by address: the row numbers, and the values of one row after the other.
+    std::pair<std::span<const std::int64_t>, const void*> rows(int parameter, element_type type) const;
+    /// Returns the elements of a row; 0 if the parameter is dense. @throws usage_error if there is none
+    std::int64_t row(int parameter) const;
     /// Returns true if the values of a sparse gradient travelled as a dense one the last time.
     bool was_dense(int parameter) const;
     /// Moves calls along. Returns true if all buckets that were started are complete. To be called now and then in a
@@ -243,10 +247,6 @@ public:
     int rebuilds() const noexcept;
 
 private:
-    std::span<const std::int64_t> row_numbers(int parameter, element_type type) const;
-    const void* row_values(int parameter, element_type type) const;
-    std::size_t row_of(int parameter) const;
-
     std::unique_ptr<detail::reducer_core> core_;
 };
 

@@ -286,3 +286,5 @@ void terrace_window_destroy(terrace_window* window);
 #ifdef __cplusplus
 }
 #endif
+
+#include <terrace/terrace_gradients.h>

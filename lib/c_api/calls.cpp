@@ -28,20 +28,6 @@ constexpr int type_count = std::size(type_names), op_count = std::size(op_names)
 constexpr bool is_type(int type) { return type >= 0 && type < type_count; }
 constexpr bool is_op(int op) { return op >= 0 && op < op_count; }
 
-element_type known(int type) {
-    if (is_type(type)) return static_cast<element_type>(type);
-    throw terrace::usage_error(fmt::format("there is no element type {}: types are 0 to {}", type, type_count - 1));
-}
-
-terrace::reduction known(const terrace_reduction& by) {
-    if (!is_op(by.op))
-        throw terrace::usage_error(
-            fmt::format("there is no operation {}: operations are 0 to {}", static_cast<int>(by.op), op_count - 1));
-    const auto op = static_cast<reduce_op>(by.op);
-    const terrace::reduction made = op == reduce_op::premul_sum ? terrace::premul_sum(by.factor) : op;
-    return by.exact != 0 ? terrace::exact(made) : made;
-}
-
 std::span<const std::int64_t> by_rank(const terrace_communicator& c, const int64_t* counts, const char* name) {
     return {&existing(counts, name), static_cast<std::size_t>(c.of.size())};
 }
@@ -56,24 +42,30 @@ std::span<Count> by_rank_on(int root, const terrace_communicator& c, Count* coun
 // A group is its thread's.
 thread_local std::map<const terrace_communicator*, int> open_groups;
 
-// Starts a call, and waits for it unless the caller has a place for its request.
-template <class Start>
-terrace_status make(terrace_communicator* communicator, terrace_request** request, Start start) {
-    return guarded([&] {
-        terrace_communicator& c = existing(communicator, "communicator");
-        if (request != nullptr) {
-            auto made = std::make_unique<terrace_request>();
-            made->of = start(c);
-            *request = made.release();
-            return;
-        }
-        if (open_groups.contains(&c))
-            throw terrace::usage_error("a call that waits was made while a group is open; pass it a request");
-        start(c).wait();
-    });
+}  // namespace
+
+namespace terrace::detail {
+
+element_type known(int type) {
+    if (is_type(type)) return static_cast<element_type>(type);
+    throw usage_error(fmt::format("there is no element type {}: types are 0 to {}", type, type_count - 1));
 }
 
-}  // namespace
+reduction known(const terrace_reduction& by) {
+    if (!is_op(by.op))
+        throw usage_error(
+            fmt::format("there is no operation {}: operations are 0 to {}", static_cast<int>(by.op), op_count - 1));
+    const auto op = static_cast<reduce_op>(by.op);
+    const reduction made = op == reduce_op::premul_sum ? premul_sum(by.factor) : op;
+    return by.exact != 0 ? exact(made) : made;
+}
+
+void expect_no_group(const terrace_communicator& communicator) {
+    if (open_groups.contains(&communicator))
+        throw usage_error("a call that waits was made while a group is open; pass it a request");
+}
+
+}  // namespace terrace::detail
 
 const char* terrace_element_type_name(int type) { return is_type(type) ? type_names[type] : nullptr; }
 size_t terrace_size_of(int type) { return is_type(type) ? size_of(static_cast<element_type>(type)) : 0; }

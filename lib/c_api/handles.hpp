@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <fmt/format.h>
@@ -56,6 +57,29 @@ template <class T>
 T& existing(T* pointer, const char* name) {
     if (pointer != nullptr) return *pointer;
     throw usage_error(fmt::format("{} is NULL", name));
+}
+
+/// Returns the type, the reduction of a call. @throws usage_error for numbers that are none
+element_type known(int type);
+reduction known(const terrace_reduction& by);
+
+/// Refuses a call that waits while this thread has a group of the communicator open. @throws usage_error
+void expect_no_group(const terrace_communicator& communicator);
+
+/// Starts a call by start(communicator), and waits for it unless the caller has a place for its request.
+template <class Start>
+terrace_status make(terrace_communicator* communicator, terrace_request** request, Start start) {
+    return guarded([&] {
+        terrace_communicator& c = existing(communicator, "communicator");
+        if (request != nullptr) {
+            auto made = std::make_unique<terrace_request>();
+            made->of = start(c);
+            *request = made.release();
+            return;
+        }
+        expect_no_group(c);
+        start(c).wait();
+    });
 }
 
 /// Throws again what the last call that failed on this thread threw; if `failed` is false, or none has failed,

@@ -59,13 +59,11 @@ void gradient_reducer::ready(int parameter, std::span<const std::int64_t> rows, 
                              std::size_t elements, element_type type) {
     core_->ready(parameter, rows, values, elements, type);
 }
-std::span<const std::int64_t> gradient_reducer::row_numbers(int parameter, element_type type) const {
-    return core_->sparse(parameter, type).rows();
+std::pair<std::span<const std::int64_t>, const void*> gradient_reducer::rows(int parameter, element_type type) const {
+    const row_exchange& sparse = core_->sparse(parameter, type);
+    return {sparse.rows(), sparse.values()};
 }
-const void* gradient_reducer::row_values(int parameter, element_type type) const {
-    return core_->sparse(parameter, type).values();
-}
-std::size_t gradient_reducer::row_of(int parameter) const { return core_->row_of(parameter); }
+std::int64_t gradient_reducer::row(int parameter) const { return core_->row_of(parameter); }
 bool gradient_reducer::was_dense(int parameter) const { return core_->was_dense(parameter); }
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }

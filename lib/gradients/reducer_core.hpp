@@ -36,7 +36,7 @@ public:
     void ready(int parameter, std::span<const std::int64_t> rows, const void* values, std::size_t elements,
                element_type type);
     const row_exchange& sparse(int parameter, element_type type) const;
-    std::size_t row_of(int parameter) const { return static_cast<std::size_t>(known(parameter).row); }
+    std::int64_t row_of(int parameter) const { return known(parameter).row; }
     bool was_dense(int parameter) const { return sparse(parameter, known(parameter).type).was_dense(); }
     bool poll();
     void finish();

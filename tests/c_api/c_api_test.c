@@ -1,9 +1,11 @@
 // The C API from a C11 program: ranks are threads, and one rank that meets itself in a store.
 #include "calls.h"
+#include "gradients.h"
 
 static int all_calls(void* user, terrace_communicator* comm) {
     wrong = 0;
     try_all(comm);
+    try_gradients(comm);
     EXPECT(terrace_allreduce(comm, NULL, NULL, 1, (terrace_element_type)99, sum, NULL) == terrace_usage_error);
     EXPECT_SAYS("there is no element type 99: types are 0 to");
     EXPECT(terrace_allreduce(comm, NULL, NULL, 1, terrace_int8, (terrace_reduction){.op = (terrace_reduce_op)99},

@@ -32,3 +32,11 @@ class transport_error(error):
     library: str = ""
     call: str = ""
     code: int = 0
+
+
+class rank_failed_error(error):
+    """Ranks have died, are stopped or cut off. The communicator is broken; shrink() goes on without them."""
+
+
+class partitioned_error(error):
+    """Raised by shrink(): another part of the job may go on, this one must not."""

@@ -34,6 +34,7 @@ BODY = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p)
 DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int)
 PROCESSES = ctypes.CFUNCTYPE(c_int)
 ON_ALL = ctypes.CFUNCTYPE(c_int, c_void_p, c_int)
+AFTER_EACH = ctypes.CFUNCTYPE(c_int, c_void_p)
 
 
 class CStore(ctypes.Structure):
@@ -43,6 +44,23 @@ class CStore(ctypes.Structure):
 class CMpiWorld(ctypes.Structure):
     _fields_ = [("library", c_char_p), ("comm", c_void_p), ("version", c_char_p), ("processes", PROCESSES),
                 ("on_all", ON_ALL), ("function", c_void_p)]
+
+
+class CGradientParameter(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("count", c_int64), ("type", c_int), ("gradient", c_void_p), ("row", c_int64)]
+
+
+class CStateTensor(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("data", c_void_p), ("count", c_int64), ("type", c_int)]
+
+
+class CGradientOptions(ctypes.Structure):
+    _fields_ = [("bucket_bytes", c_int64), ("first_bucket_bytes", c_int64), ("op", c_int), ("unused", c_int),
+                ("weighted", c_int), ("dense_above", c_double), ("rounds_on_wire", c_int), ("error_feedback", c_int)]
+
+
+class CGradientTimes(ctypes.Structure):
+    _fields_ = [(name, c_double) for name in ("compute", "communication", "hidden", "exposed", "waiting")]
 
 
 _OUT = POINTER(c_void_p)  # of a handle
@@ -62,6 +80,7 @@ _CALLS: dict[str, list[Any]] = {
     "loopback_run": [c_void_p, c_void_p, BODY, c_void_p],
     "split": [c_void_p, c_int, c_int, _OUT],
     "split_by_node": [c_void_p, c_int, _OUT],
+    "shrink": [c_void_p, _OUT],
     "shape": [c_void_p, c_int64, POINTER(c_char_p)],
     "predicted": [c_void_p, c_int64, POINTER(c_double)],
     "test": [c_void_p, POINTER(c_int)],
@@ -88,6 +107,23 @@ _CALLS: dict[str, list[Any]] = {
     "send": [c_void_p, c_void_p, _COUNT, _TYPE, c_int, c_int, _REQUEST],
     "recv": [c_void_p, c_void_p, _COUNT, _TYPE, c_int, c_int, POINTER(CReceived), _REQUEST],
     "allocate": [c_void_p, c_size_t, _TYPE, _OUT],
+    "allreduce_keeping_errors": [c_void_p, c_void_p, c_void_p, _COUNT, _TYPE, c_void_p, _REQUEST],
+    "gradients_create": [c_void_p, POINTER(CGradientParameter), c_int, POINTER(CGradientOptions), _OUT],
+    "gradients_at": [c_void_p, c_int, POINTER(c_void_p)],
+    "gradients_set": [c_void_p, c_int, c_void_p],
+    "gradients_set_weight": [c_void_p, c_double],
+    "gradients_drop": [c_void_p, POINTER(c_int), c_int, c_int],
+    "gradients_forward_done": [c_void_p, POINTER(c_int), c_int],
+    "gradients_ready": [c_void_p, c_int],
+    "gradients_ready_rows": [c_void_p, c_int, POINTER(c_int64), c_int64, c_void_p, _TYPE],
+    "gradients_rows": [c_void_p, c_int, _TYPE, POINTER(c_void_p), POINTER(c_int64), POINTER(c_void_p), POINTER(c_int)],
+    "gradients_poll": [c_void_p, POINTER(c_int)],
+    "gradients_finish": [c_void_p],
+    "gradients_join": [c_void_p, AFTER_EACH, c_void_p],
+    "gradients_no_sync": [c_void_p, c_int],
+    "gradients_broadcast": [c_void_p, POINTER(CStateTensor), c_int, c_int],
+    "gradients_statistics": [c_void_p, POINTER(CGradientTimes)],
+    "gradients_bucket_of": [c_void_p, c_int, POINTER(c_int)],
 }
 # What cannot fail.
 _VALUES: dict[str, tuple[Any, list[Any]]] = {
@@ -105,7 +141,11 @@ _VALUES: dict[str, tuple[Any, list[Any]]] = {
     "rank": (c_int, [c_void_p]),
     "size": (c_int, [c_void_p]),
     "window_data": (c_void_p, [c_void_p]),
-    **{f"{handle}_destroy": (None, [c_void_p]) for handle in ("options", "plan", "communicator", "request", "window")},
+    "gradient_defaults": (CGradientOptions, []),
+    "gradients_buckets": (c_int, [c_void_p]),
+    "gradients_rebuilds": (c_int, [c_void_p]),
+    **{f"{handle}_destroy": (None, [c_void_p]) for handle in ("options", "plan", "communicator", "request", "window",
+                                                              "gradients")},
 }
 
 

@@ -1,0 +1,81 @@
+"""Calls that have been started."""
+from __future__ import annotations
+
+import itertools
+from ctypes import byref, c_int
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Callable
+
+from terrace._library import DONE, CReceived, Handle, failure, lib
+
+if TYPE_CHECKING:
+    from terrace._collectives import Collectives
+
+
+@dataclass(frozen=True)
+class Received:
+    """What a receive got."""
+
+    source: int
+    count: int
+
+
+# What is to be called when requests are complete, by the number that the library passes back.
+_numbers = itertools.count(1)
+_waiting: dict[int, tuple[object, Callable[[Exception | None], None]]] = {}
+
+
+def _call_back(number: int, status: int) -> None:
+    _, done = _waiting.pop(number)
+    done(failure(status) if status else None)
+
+
+_CALL_BACK = DONE(_call_back)
+
+
+class Request(Handle):
+    """A call that has been started. Its buffers are kept alive and belong to it until it is complete."""
+
+    _kind = "request"
+
+    def __init__(self, address: int | None, comm: Collectives, buffers: object) -> None:
+        super().__init__(address)
+        self._comm, self._buffers = comm, buffers
+
+    def test(self) -> bool:
+        """Whether the call is complete. Raises the call's error, once."""
+        complete = c_int()
+        lib.test(self._address, byref(complete))
+        return bool(complete.value)
+
+    def wait(self) -> None:
+        """Returns once the call is complete. Raises the call's error, once."""
+        lib.wait(self._address)
+
+    def then(self, done: Callable[[Exception | None], None]) -> None:
+        """Calls done(error) once when the call is complete; error is None if all is well. By whichever thread moves the
+        call along, perhaps inside this function: docs/guides/threads.md. It should not wait."""
+        number = next(_numbers)
+        _waiting[number] = self, done
+        try:
+            lib.then(self._address, _CALL_BACK, number)
+        except Exception:
+            del _waiting[number]
+            raise
+
+    def __del__(self) -> None:
+        super().__del__()  # waits; only then are buffers let go
+        self._buffers = None
+
+
+class ReceiveRequest(Request):
+    """A receive that has been started."""
+
+    def __init__(self, address: int | None, comm: Collectives, buffers: object, got: CReceived) -> None:
+        super().__init__(address, comm, (buffers, got))
+        self._got = got
+
+    @property
+    def received(self) -> Received:
+        """What it got, once it is complete."""
+        return Received(self._got.source, self._got.count)

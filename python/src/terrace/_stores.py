@@ -1,0 +1,53 @@
+"""Stores, where ranks without MPI find one another."""
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char_p, c_void_p
+from typing import Any, Callable, Protocol
+
+from terrace._library import GET, PUT, REMOVE, CStore
+
+
+class Store(Protocol):
+    """Values by key, which all ranks of a job reach: where ranks without MPI find one another."""
+
+    def put(self, key: str, value: bytes) -> None:
+        """Publishes a value; replaces that of the same key."""
+
+    def get(self, key: str) -> bytes | None:
+        """The value of a key, None where there is none yet. Does not wait."""
+
+    def remove(self, key: str) -> None:
+        """Removes a value."""
+
+
+def store_struct(store: Store, rank: int, size: int, raised: list[BaseException]) -> Any:
+    held: dict[str, bytes] = {}  # what `get` has handed out
+
+    def guarded(action: Callable[..., int]) -> Callable[..., int]:
+        def run(user: object, key: bytes, *arguments: Any) -> int:
+            try:
+                return action(key.decode(), *arguments)
+            except BaseException as e:
+                raised.append(e)
+                return -1
+        return run
+
+    def put(key: str, value: int, count: int) -> int:
+        store.put(key, ctypes.string_at(value, count))
+        return 0
+
+    def get(key: str, value: Any, count: Any) -> int:
+        found = store.get(key)
+        if found is None:
+            return 0
+        held["last"] = found
+        value[0] = ctypes.cast(c_char_p(found), c_void_p).value
+        count[0] = len(found)
+        return 1
+
+    def remove(key: str) -> int:
+        store.remove(key)
+        return 0
+
+    return CStore(rank, size, None, PUT(guarded(put)), GET(guarded(get)), REMOVE(guarded(remove)))

@@ -146,6 +146,66 @@ def works_and_futures(rank, size):
 
 
 @check
+def works_answer(rank, size):
+    work = dist.all_reduce(torch.ones(1), async_op=True)
+    work.wait()
+    assert work.is_completed() and work.is_success() and work.exception() is None
+    assert work._get_duration() > 0 and work.result()[0].item() == size
+    for number in range(2):
+        if rank == 0:
+            words = [torch.zeros(1) for _ in range(size - 1)]
+            assert sorted(dist.recv(w) for w in words) == list(range(1, size))
+            assert sorted(w.item() for w in words) == list(range(1, size))
+        else:
+            dist.send(torch.tensor([float(rank)]), 0)
+        dist.barrier()  # a receive from any rank accepts messages of the next round, too
+    if rank == 0 and size > 1:
+        work, word = dist.irecv(word := torch.zeros(1)), word
+        work.wait()
+        assert work._source_rank() == word.item()
+    elif rank == 1:
+        dist.send(torch.ones(1), 0)
+
+
+@check
+def profiles_have_events(rank, size):
+    with torch.autograd.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(torch.ones(3, 2))
+        dist.broadcast(torch.ones(4), 0, async_op=True).wait()
+        dist.all_gather([torch.ones(1) for _ in range(size)], torch.ones(1))
+    events = {e.name: e for e in profile.function_events if e.name.startswith("terrace:")}
+    assert sorted(events) == ["terrace:all_gather", "terrace:all_reduce", "terrace:broadcast"], sorted(events)
+    assert all(e.is_async for e in events.values())
+    assert events["terrace:all_reduce"].input_shapes == [[3, 2]]
+
+
+@check
+def monitored_barriers_name_who_is_missing(rank, size):
+    group = dist.new_group()
+    dist.monitored_barrier(group, timedelta(seconds=20))
+    try:
+        if rank != 1:
+            dist.monitored_barrier(group, timedelta(seconds=0.5), wait_all_ranks=True)
+        assert rank == 1 or size == 1
+    except RuntimeError as e:
+        assert ("Rank 1 failed to pass" if rank == 0 else f"Rank {rank} successfully reached") in str(e), e
+    dist.barrier()
+
+
+@check
+def errors_say_who_and_where(rank, size):
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if rank == 0 and size > 1:
+        try:
+            dist.all_reduce(torch.ones(1), group=group)
+            raise AssertionError("nothing was raised")
+        except RuntimeError as e:
+            assert "rank 0 on " in str(e) and "timeout in all_reduce: timed out after 1 s" in str(e), e
+            assert e.rank == 0 and e.host
+    dist.barrier()
+
+
+@check
 def sparse(rank, size):
     mine = torch.sparse_coo_tensor([[rank, size]], [[1.0, 2.0], [3.0, 4.0]], (size + 1, 2))
     dist.all_reduce(mine)
@@ -168,6 +228,27 @@ def groups(rank, size):
     data = torch.ones(1)
     dist.all_reduce(data, group=mesh.get_group("a"))
     equal(data, [size])
+    data = torch.ones(1)
+    dist.all_reduce(data, group=mesh["b"].get_group())
+    equal(data, [1])
+    assert dist.get_backend(mesh.get_group("b")) == "terrace"
+
+
+@check
+def split_groups(rank, size):
+    if not hasattr(dist, "split_group") or terrace.torch.groups.TerraceBackend is None or size < 3:
+        return
+    part = dist.split_group(None, [[2, 0], [1]])  # others are in none
+    if rank < 3:
+        assert part.size() == (1 if rank == 1 else 2) and part.rank() == (1 if rank == 0 else 0)
+        data = torch.tensor([float(rank)])
+        dist.all_reduce(data, group=part)
+        equal(data, [1 if rank == 1 else 2])
+        dist.all_gather(every := [torch.zeros(1) for _ in range(part.size())], torch.tensor([float(rank)]), group=part)
+        equal(torch.cat(every), [1] if rank == 1 else [2, 0])
+    else:
+        assert part is dist.GroupMember.NON_GROUP_MEMBER
+    dist.barrier()
 
 
 @check

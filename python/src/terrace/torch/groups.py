@@ -3,14 +3,26 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
-from typing import Any
+from typing import Any, Sequence
 
 import torch.distributed as dist
 
 from terrace.communicator import Communicator, create
 from terrace.settings import Options, Plan
+from terrace.torch.holders import forward_questions
 from terrace.torch.operations import Operations
 from terrace.torch.store import C10dStore
+
+# Groups that have not been shut down: torch's wrapper for TORCH_DISTRIBUTED_DEBUG=DETAIL does not keep what is written in
+# Python alive.
+_alive: set[Any] = set()
+
+
+def _kept(group: Any) -> Any:
+    group._on_close = lambda: _alive.discard(group)
+    _alive.add(group)
+    return group
+
 
 _Backend: Any = getattr(dist.distributed_c10d, "C10DBackend", None)
 
@@ -27,9 +39,9 @@ def _can_be_subclassed(backend: Any) -> bool:
 class TerraceProcessGroup(Operations, dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     """For torch before 2.14."""
 
-    def __init__(self, comm: Communicator, timeout: timedelta) -> None:
+    def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
         super().__init__(comm.rank, comm.size)
-        self._comm, self._timeout = comm, timeout
+        self._comm, self._store, self._timeout = comm, store, timeout
 
 
 TerraceBackend: Any = None
@@ -38,10 +50,10 @@ if _Backend is not None and _can_be_subclassed(_Backend):
     class TerraceBackend(Operations, _Backend):  # type: ignore[misc, no-redef]
         """For torch 2.14 and later."""
 
-        def __init__(self, comm: Communicator, timeout: timedelta) -> None:
+        def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
             super().__init__(comm.rank, comm.size)
-            self._comm, self._timeout = comm, timeout
-            self._options = _Backend.Options("terrace", timeout=timeout)
+            self._comm, self._store, self._timeout = comm, store, timeout
+            self._options = _Backend.Options(self.backend_name, timeout=timeout)
 
         @property
         def options(self) -> Any:
@@ -50,11 +62,28 @@ if _Backend is not None and _can_be_subclassed(_Backend):
         # torch asks the class in Python, which without these asks torch.
         @property
         def supports_splitting(self) -> bool:
-            return False
+            return True
 
         @property
         def supports_coalescing(self) -> bool:
             return False
+
+        def eager_connect_single_device(self, device: Any) -> None:
+            """Nothing: a group is connected when it is made."""
+
+        def split(self, store: Any, ranks: Sequence[int], options: Any) -> Any:
+            """A group of some of the ranks, by the plan of its part; None on the others. Called by all ranks."""
+            ours = list(ranks)
+            mine = ours.index(self._comm.rank) if self._comm.rank in ours else -1
+            part = self._comm.split(min(ours) if mine >= 0 else -1, mine)
+            if part is None:
+                return None
+            timeout = options._timeout if options is not None else self._timeout
+            return _kept(TerraceBackend(part, C10dStore(store), timeout))
+
+        def perform_nocolor_split(self, device: Any) -> None:
+            """What a rank calls that is in none of the groups."""
+            self._comm.split(-1)
 
 
 def _options(size: int, timeout: timedelta) -> Options:
@@ -68,7 +97,11 @@ def _options(size: int, timeout: timedelta) -> Options:
 
 def create_group(asked: Any, backend_options: Any = None) -> Any:
     """Makes a group for torch.distributed.init_process_group and new_group."""
-    comm = create(C10dStore(asked.store), asked.group_rank, asked.group_size,
-                  options=_options(asked.group_size, asked.timeout))
+    forward_questions()
+    split_from = getattr(asked, "split_from", None)
+    if split_from is not None:
+        return split_from.split(asked.store, asked.global_ranks_in_group, backend_options)
+    store = C10dStore(asked.store)
+    comm = create(store, asked.group_rank, asked.group_size, options=_options(asked.group_size, asked.timeout))
     made = TerraceBackend if TerraceBackend is not None else TerraceProcessGroup
-    return made(comm, asked.timeout)
+    return _kept(made(comm, store, asked.timeout))

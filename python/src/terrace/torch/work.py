@@ -1,20 +1,49 @@
 """Calls of torch that have been started."""
 from __future__ import annotations
 
+import functools
+import socket
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Callable, Sequence
 
 import torch
 import torch.distributed as dist
 
-from terrace.communicator import Request
+from terrace._errors import timeout_error
+from terrace._requests import ReceiveRequest, Request
+from terrace.torch import holders
+from terrace.torch.profiling import Event, begun
+
+_HOST = socket.gethostname()
 
 
 def _seconds(timeout: timedelta | None) -> float | None:
     """torch says 0 or less for none."""
     seconds = timeout.total_seconds() if timeout is not None else 0.0
     return seconds if seconds > 0 else None
+
+
+def named(title: str, shown: int | None = 0) -> Callable[[Callable[..., Work]], Callable[..., Work]]:
+    """Marks a function that starts a call of torch: its name in profiles and errors. Profiles show the shapes of
+    argument number `shown`."""
+    def mark(start: Callable[..., Work]) -> Callable[..., Work]:
+        @functools.wraps(start)
+        def call(self: Any, *arguments: Any, **more: Any) -> Work:
+            began, self._calls = time.perf_counter(), self._calls + 1
+            tensors = arguments[shown] if shown is not None and shown < len(arguments) else ()
+            event = begun(f"{self.backend_name}:{title}", tensors)
+            try:
+                work = start(self, *arguments, **more)
+            except BaseException:
+                if event is not None:
+                    event.end()
+                raise
+            work.belongs_to(title, self._comm.rank, began, event)
+            return work
+        return call
+    return mark
 
 
 class Work(dist._Work):  # type: ignore[misc, unused-ignore]
@@ -28,14 +57,27 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
                  in_background: bool = False) -> None:
         super().__init__()
         self._parts, self._results, self._finish = list(parts), results, finish
+        self._receive = next((p for p in parts if isinstance(p, ReceiveRequest)), None)
         self._error: BaseException | None = None
         self._lock, self._done = threading.RLock(), threading.Event()
         self._listeners: list[Callable[[BaseException | None], None]] = []
         self._open = 0  # parts that call back
         self._is_background = False
         self._future: Any = None
+        self._title, self._rank, self._event = "", -1, None  # type: tuple[str, int, Event | None]
+        self._began = self._ended = 0.0
         if in_background:
             self._move_in_background()
+
+    def belongs_to(self, title: str, rank: int, began: float, event: Event | None) -> None:
+        """Names the call."""
+        with self._lock:
+            self._title, self._rank, self._began = title, rank, began
+            is_complete = self._done.is_set()
+            if not is_complete:
+                self._event = event
+        if is_complete and event is not None:
+            event.end()
 
     # ---- completion
 
@@ -67,10 +109,15 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
             error = e
         with self._lock:
             self._error, self._finish, self._parts = error, None, []
+            self._ended = time.perf_counter()
+            event, self._event = self._event, None
+        if event is not None:
+            event.end()
+        with self._lock:
             self._done.set()
             listeners, self._listeners = self._listeners, []
         for listener in listeners:
-            listener(error)
+            listener(self.exception())
 
     def _wait_here(self) -> None:
         error: BaseException | None = None
@@ -88,7 +135,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
             if not is_complete:
                 self._listeners.append(done)
         if is_complete:
-            done(self._error)
+            done(self.exception())
         else:
             self._move_in_background()
 
@@ -103,12 +150,15 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
             self._wait_here()
         elif not self._done.wait(seconds):
             raise RuntimeError(f"the call was not complete within {seconds} s")
-        if self._error is not None:
-            raise self._error
+        error = self.exception()
+        if error is not None:
+            raise error
         return True
 
     def get_future(self) -> Any:
         """A torch.futures.Future of the results."""
+        if holders.is_asking(self):
+            return torch.futures.Future()
         with self._lock:
             if self._future is not None:
                 return self._future
@@ -122,3 +172,43 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
 
         self.then(tell)
         return future
+
+    # ---- what torch asks through holders.py
+
+    def is_completed(self) -> bool:
+        """Whether the call is complete. The communicator's own thread moves it along from here on."""
+        self._move_in_background()
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        """Whether the call is complete, without an error."""
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """The error of a call that is complete, with the rank, its host and the call in its text."""
+        error = self._error
+        if error is not None and self._title and not hasattr(error, "host"):
+            what = "timeout in " if isinstance(error, timeout_error) else ""
+            error.args = (f"rank {self._rank} on {_HOST}: {what}{self._title}: {error}", *error.args[1:])
+            error.rank, error.host = self._rank, _HOST  # type: ignore[attr-defined]
+        return error
+
+    def source_rank(self) -> int:
+        """The rank that a message came from."""
+        if self._receive is None:
+            raise RuntimeError("only a receive has a source")
+        return self._receive.received.source
+
+    _source_rank = source_rank
+
+    def result(self) -> Any:
+        """The tensors that the call has written."""
+        return self._results
+
+    def get_duration(self) -> float:
+        """The time from the call to its completion [ms]."""
+        if not self._done.is_set():
+            raise RuntimeError("the call is not complete")
+        return 1e3 * (self._ended - self._began)
+
+    _get_duration = get_duration

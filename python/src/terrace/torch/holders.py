@@ -1,0 +1,55 @@
+"""torch's Work asks Terrace's.
+
+torch wraps a Work that a back end in Python returns into one of its own, which passes on `wait` and `get_future` alone
+(torch 2.15: PyWorkHolder). This module makes the other questions reach the Work that is inside. Works of other back
+ends answer as before.
+"""
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch.distributed as dist
+
+_QUESTIONS = ("is_completed", "is_success", "exception", "source_rank", "_source_rank", "result", "_get_duration")
+_asked = threading.local()
+
+
+def is_asking(work: Any) -> bool:
+    """Whether a holder is being asked what is inside. Called by get_future() of what is."""
+    if not getattr(_asked, "asking", False):
+        return False
+    _asked.inside = work
+    return True
+
+
+def _inside(holder: Any) -> Any:
+    """Terrace's Work inside one of torch's; None if there is none."""
+    _asked.asking, _asked.inside = True, None
+    try:
+        holder.get_future()
+    except Exception:
+        return None
+    finally:
+        _asked.asking = False
+    inside, _asked.inside = _asked.inside, None
+    return inside
+
+
+def _forwarding(name: str) -> Any:
+    original = getattr(dist._Work, name)
+
+    def ask(self: Any) -> Any:
+        inside = _inside(self) if type(self) is dist._Work else None
+        return original(self) if inside is None else getattr(inside, name)()
+
+    ask.__name__, ask.__doc__ = name, original.__doc__
+    ask.of_terrace = True  # type: ignore[attr-defined]
+    return ask
+
+
+def forward_questions() -> None:
+    """Changes torch's class. May be called again."""
+    for name in _QUESTIONS:
+        if hasattr(dist._Work, name) and not hasattr(getattr(dist._Work, name), "of_terrace"):
+            setattr(dist._Work, name, _forwarding(name))

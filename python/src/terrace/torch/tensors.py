@@ -1,0 +1,70 @@
+"""Tensors of torch as buffers of Terrace, and torch's operations as reductions."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import torch
+
+from terrace._buffers import Buffer
+from terrace.reductions import Reduction
+
+Tensor = Any  # a torch.Tensor
+Tensors = Sequence[Tensor]
+
+_TYPES = {torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64", torch.uint8: "uint8",
+          torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32", torch.float64: "float64",
+          torch.bool: "boolean", torch.complex64: "complex64", torch.complex128: "complex128"}
+_OPS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN": "min", "MAX": "max", "BAND": "band", "BOR": "bor",
+        "BXOR": "bxor", "PREMUL_SUM": "premul_sum"}
+# Of bool: what the operations of numbers come to.
+_BOOLEAN_OPS = {"sum": "lor", "max": "lor", "bor": "lor", "prod": "land", "min": "land", "band": "land", "bxor": "lxor"}
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """Terrace's name of an element type."""
+    name = _TYPES.get(dtype)
+    if name is None:
+        raise TypeError(f"terrace does not reduce {dtype}; it reduces {', '.join(_TYPES.values())}")
+    return name
+
+
+def elements(tensor: Tensor) -> Buffer:
+    """A contiguous tensor as elements that can be reduced."""
+    return Buffer(tensor.data_ptr(), tensor.numel(), type_name(tensor.dtype), tensor)
+
+
+def raw(tensor: Tensor) -> Buffer:
+    """A contiguous tensor as bytes that are moved."""
+    return Buffer(tensor.data_ptr(), tensor.numel() * tensor.element_size(), "uint8", tensor)
+
+
+def reduction(op: Any, dtype: torch.dtype) -> Reduction:
+    """torch's operation as Terrace's."""
+    kind = getattr(op, "op", op)
+    name = _OPS[str(kind).rpartition(".")[2]]
+    if dtype == torch.bool:
+        name = _BOOLEAN_OPS.get(name, name)
+    return Reduction(name, float(op.factor) if name == "premul_sum" else 1.0)
+
+
+def packed(tensors: Tensors) -> Tensor:
+    """All elements side by side."""
+    return torch.cat([t.reshape(-1) for t in tensors])
+
+
+def unpack(flat: Tensor, into: Tensors) -> None:
+    """The reverse of packed()."""
+    at = 0
+    for tensor in into:
+        tensor.copy_(flat.narrow(0, at, tensor.numel()).view(tensor.shape))
+        at += tensor.numel()
+
+
+def room_for(tensors: Tensors) -> Tensor:
+    return tensors[0].new_empty(sum(t.numel() for t in tensors))
+
+
+def one(tensors: Tensors) -> Tensor:
+    if len(tensors) != 1:
+        raise ValueError(f"{len(tensors)} tensors were passed, terrace has one device per rank")
+    return tensors[0]

@@ -1,42 +1,13 @@
 #!/usr/bin/env python3
-"""torch.distributed over Terrace: every collective against what it should give, DDP and FSDP2 against local training.
+"""torch.distributed over Terrace: every collective against what it should give, groups, answers of works, errors.
 
-usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS]
-
-Ranks are forked after torch is imported, and meet in a file. Exit status 77: skipped, where torch is missing.
+usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
-import os
-import sys
-import tempfile
-import traceback
 from datetime import timedelta
 
-PACKAGE = sys.argv[1]
-os.environ["LIBTERRACE"] = sys.argv[2]
-RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-sys.path.insert(0, PACKAGE)
-try:
-    import torch
-    import torch.distributed as dist
-except ImportError as e:
-    print(f"skipped: {e}")
-    sys.exit(77)
-import terrace.torch  # noqa: E402
-from torch.nn.parallel import DistributedDataParallel  # noqa: E402
+from torch_ranks import check, dist, equal, main, torch
 
-torch.set_num_threads(1)
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-def equal(got, wanted):
-    wanted = torch.as_tensor(wanted, dtype=got.dtype)
-    assert torch.equal(got.cpu(), wanted), f"{got} is not {wanted}"
-
+import terrace.torch
 
 @check
 def reductions(rank, size):
@@ -265,131 +236,5 @@ def errors_are_raised(rank, size):
     equal(data, [size])
 
 
-def network():
-    torch.manual_seed(1)
-    return torch.nn.Sequential(torch.nn.Linear(10, 50), torch.nn.BatchNorm1d(50, track_running_stats=False), torch.nn.Tanh(),
-                               torch.nn.Linear(50, 4)).double()
-
-
-def batches(steps, size):
-    torch.manual_seed(2)
-    return [(torch.randn(4 * size, 10).double(), torch.randint(0, 4, (4 * size,))) for _ in range(steps)]
-
-
-def train(model, parts, steps=50):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for x, y in parts[:steps]:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(x), y).backward()
-        optimizer.step()
-    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
-
-
-def own_part(x, rank):
-    return x[4 * rank:4 * rank + 4]
-
-
-@check
-def ddp_trains_as_one_process(rank, size):
-    joined = batches(50, size)
-    plain = torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
-    alone = train(plain, joined)
-    for cap in (25, 0.001):
-        model = torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
-        weights = train(DistributedDataParallel(model, bucket_cap_mb=cap), [(own_part(x, rank), own_part(y, rank)) for x, y in joined])
-        assert (weights - alone).abs().max() < 1e-5, (weights - alone).abs().max()
-        same = [torch.empty_like(weights) for _ in range(size)]
-        dist.all_gather(same, weights)
-        assert all(torch.equal(s, weights) for s in same)
-
-
-@check
-def ddp_with_no_sync_and_unused_parameters(rank, size):
-    class Two(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            torch.manual_seed(3)
-            self.a, self.b = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-
-        def forward(self, x, first):
-            return (self.a if first else self.b)(x).sum()
-
-    model = DistributedDataParallel(Two(), find_unused_parameters=True)
-    with model.no_sync():
-        model(torch.ones(1, 3), True).backward()
-    model(torch.ones(1, 3), rank == 0).backward()
-    got = torch.cat([p.grad.reshape(-1) if p.grad is not None else torch.zeros(p.numel()) for p in model.parameters()])
-    every = [torch.empty_like(got) for _ in range(size)]
-    dist.all_gather(every, got)
-    assert all(torch.allclose(e, got) for e in every)
-    assert torch.allclose(model.module.a.bias.grad, torch.full((2,), (size + 1) / size))
-    assert torch.allclose(model.module.b.bias.grad, torch.full((2,), (size - 1) / size))
-
-
-@check
-def ddp_joins_with_uneven_inputs(rank, size):
-    torch.manual_seed(4)
-    model = DistributedDataParallel(torch.nn.Linear(2, 1))
-    with model.join():
-        for _ in range(3 + rank):
-            model(torch.ones(1, 2)).sum().backward()
-    total = torch.ones(1)
-    dist.all_reduce(total)
-    equal(total, [size])
-
-
-@check
-def fsdp2_trains_as_one_process(rank, size):
-    try:
-        from torch.distributed.fsdp import fully_shard
-    except ImportError:
-        return
-    joined = batches(10, size)
-
-    def plain():
-        return torch.nn.Sequential(*[m for m in network() if not isinstance(m, torch.nn.BatchNorm1d)])
-
-    alone = train(plain(), joined, 10)
-    model = plain()
-    mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
-    fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    for x, y in joined:
-        optimizer.zero_grad()
-        torch.nn.functional.cross_entropy(model(own_part(x, rank)), own_part(y, rank)).backward()
-        optimizer.step()
-    weights = torch.cat([p.full_tensor().detach().reshape(-1) for p in model.parameters()])
-    assert (weights - alone).abs().max() < 1e-5, (weights - alone).abs().max()
-
-
-def main(rank, directory):
-    dist.init_process_group("terrace", init_method=f"file://{directory}/meeting", rank=rank, world_size=RANKS,
-                            timeout=timedelta(seconds=60))
-    failed = []
-    for function in CHECKS:
-        if len(sys.argv) > 4 and function.__name__ not in sys.argv[4:]:
-            continue
-        try:
-            function(rank, RANKS)
-        except Exception:
-            failed.append(function.__name__)
-            print(f"rank {rank}: {function.__name__}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
-            break  # the ranks are no longer at the same place
-        if rank == 0:
-            print("ok", function.__name__, flush=True)
-    if not failed:
-        dist.destroy_process_group()
-    sys.stdout.flush()
-    os._exit(1 if failed else 0)
-
-
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as shared:
-        children = []
-        for number in range(RANKS):
-            child = os.fork()
-            if child == 0:
-                main(number, shared)
-            children.append(child)
-        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
-    sys.exit(0 if codes == [0] * RANKS else 1)
+    main()

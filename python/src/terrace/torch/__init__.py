@@ -6,9 +6,13 @@ from __future__ import annotations
 
 import torch.distributed as dist
 
+from terrace.torch.ddp_hook import ddp_hook
 from terrace.torch.groups import create_group
+from terrace.torch.optimizer import Adasum, Average, Compression, DistributedOptimizer, Sum
+from terrace.torch.state import broadcast_optimizer_state, broadcast_parameters
 
-__all__ = ["register"]
+__all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "Sum", "broadcast_optimizer_state",
+           "broadcast_parameters", "ddp_hook", "register"]
 
 
 def register() -> None:

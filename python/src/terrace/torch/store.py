@@ -16,5 +16,9 @@ class C10dStore:
     def get(self, key: str) -> bytes | None:
         return bytes(self._store.get(key)) if self._store.check([key]) else None
 
+    def wait(self, key: str) -> bytes:
+        """The value of a key, once it has one."""
+        return bytes(self._store.get(key))
+
     def remove(self, key: str) -> None:
         self._store.delete_key(key)

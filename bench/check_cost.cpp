@@ -93,7 +93,7 @@ void print_costs(bool failures, const char* plan_file, const std::vector<std::si
         const std::vector<measured> m = measure(by_level, bytes);
         if (!prints) continue;
         std::printf("%10zu", bytes);
-        for (const measured& each : m) std::printf(" %9.1f (%8.1f)", each.median * 1e6, each.first_call * 1e6);
+        for (const measured& each : m) std::printf(" %9.2f (%8.1f)", each.median * 1e6, each.first_call * 1e6);
         std::printf("\n");
     }
 }

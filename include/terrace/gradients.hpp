@@ -15,6 +15,8 @@
 
 namespace terrace {
 
+class elastic;
+
 namespace detail {
 class reducer_core;
 }  // namespace detail
@@ -222,6 +224,12 @@ public:
     /// on all ranks; may be null
     /// @throws as finish(); usage_error unless gradient_options::weighted is set
     void join(const std::function<void()>& after_each = nullptr);
+
+    /// Goes on with the members that an elastic job has now, in a function that elastic::on_change has set. An
+    /// iteration under way is given up, the order of buckets is found anew, and what error_feedback has kept is
+    /// dropped. Gradients that live in their buckets move, and are zeros. Collective: a member that has joined makes a
+    /// reducer meanwhile, with the same parameters and options. @throws as the constructor; the reducer is broken then
+    void move_to(elastic& job);
 
     /// Keeps iterations local, for as long as the result exists: ready() and finish() then send nothing, and gradients
     /// add up where the caller adds them. The first iteration after it reduces the sums; a parameter counts as used if

@@ -124,16 +124,20 @@ job describe_job(team& ranks) {
     return found;
 }
 
-plan plan_job(const job& found, team& ranks, const options& o) {
+plan plan_job(const job& found, team& ranks, const options& o, kept_plans* kept) {
     const std::string name = "found at creation";
     const auto make = [&] { return make_plan(name, found.machine); };
     const auto warn = [&](std::string_view line) {
         if (o.log) o.log(log_level::warn, line);
     };
-    return plan_of_first(ranks, "no plan was given, and none can be made", [&] {
+    plan made = plan_of_first(ranks, "no plan was given, and none can be made", [&] {
+        if (kept != nullptr)
+            if (const std::optional<plan_data> known = kept->find(name, found.machine)) return known->text;
         if (o.plan_cache.empty()) return make().text;
         return plan_cache(o.plan_cache).find_or_make(name, found.machine, make, warn).text;
     });
+    if (kept != nullptr) kept->keep(data_of(made));
+    return made;
 }
 
 }  // namespace terrace::detail

@@ -26,8 +26,11 @@ struct job {
 /// described, naming its lowest rank
 job describe_job(team& ranks);
 
-/// Makes a plan for the whole job, on rank 0 of the ranks in their places, or finds it in options::plan_cache.
-/// Collective. @throws plan_error on all ranks if there is none
-plan plan_job(const job& found, team& ranks, const options& o);
+class kept_plans;
+
+/// Makes a plan for the whole job, on rank 0 of the ranks in their places, or finds it in `kept`, or in
+/// options::plan_cache. Collective. @param kept takes the plan, on all ranks; null: none are kept
+/// @throws plan_error on all ranks if there is none
+plan plan_job(const job& found, team& ranks, const options& o, kept_plans* kept = nullptr);
 
 }  // namespace terrace::detail

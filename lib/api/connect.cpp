@@ -37,11 +37,11 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
     all.watch = watch_ranks(all.ranks, all.memory.get(), o);
 }
 
-planned connect_without_plan(connection all, const options& o, std::string_view also) {
+planned connect_without_plan(connection all, const options& o, std::string_view also, kept_plans* kept = nullptr) {
     agree(all, "of its own", o, also);
     const job found = describe_job(all.ranks);
     all.ranks = in_order(std::move(all.ranks), found.place);
-    plan made = plan_job(found, all.ranks, o);
+    plan made = plan_job(found, all.ranks, o, kept);
     return {std::move(made), std::move(all)};
 }
 
@@ -67,6 +67,10 @@ planned connect(connection all, const plan& p, const options& o, std::string_vie
         if (data_of(p).file.empty()) throw;
         throw plan_error(fmt::format("{}: {}", data_of(p).file, e.what()));
     }
+}
+
+planned connect(connection all, kept_plans& kept, const options& o) {
+    return connect_without_plan(std::move(all), o, {}, &kept);
 }
 
 planned connect(connection all, const options& o, std::string_view also) {

@@ -8,6 +8,7 @@
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 
+#include "api/plan_cache.hpp"
 #include "transport/network.hpp"
 
 namespace terrace::detail {
@@ -22,6 +23,8 @@ struct planned {
 /// @param also what all ranks must have in common besides, in words, with a comma before it
 /// @throws as mpi::create
 planned connect(connection all, const plan& p, const options& o, std::string_view also = {});
+/// The same by a plan that is made for the job, or kept of one like it.
+planned connect(connection all, kept_plans& kept, const options& o);
 /// The same by the plan in `o.plan_file`, or by one made for the job.
 planned connect(connection all, const options& o, std::string_view also = {});
 

@@ -77,6 +77,13 @@ public:
     std::unique_ptr<communicator_core> split_by_node(int key);
     /// Returns the communicator of the ranks that have not failed. Collective over these, after rank_failed_error.
     std::unique_ptr<communicator_core> shrink();
+    /// Lets all ranks make something together that this communicator gives way to, such as one of other ranks. Waits
+    /// until all have, and returns true if so; the caller then goes on with that. Returns false on all ranks if any has
+    /// not, and this communicator is as before. Collective. @param make gets what it must call while it waits, which
+    /// may throw   @throws rank_failed_error on all ranks if ranks of this communicator have failed meanwhile
+    bool all_make(const std::function<void(const std::function<void()>& look)>& make);
+    /// Breaks it, so that destroying it waits for nobody.
+    void give_up() noexcept { failure_.give_up(); }
     std::string shape(std::int64_t bytes) const;
     double predicted(collective what, std::int64_t bytes) const;
     void keep_programs(int shapes);
@@ -180,6 +187,7 @@ private:
     callbacks callbacks_;
     std::unique_ptr<driver> driver_;
     failure_state failure_;
+    bool survivors_agree_ = false;  // in all_make()
 };
 
 // Holds the lock all the time, so that no other thread begins a call meanwhile.

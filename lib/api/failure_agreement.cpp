@@ -7,8 +7,9 @@
 
 namespace terrace::detail {
 
-// The words of a note: kind, round, testimony, hash of all that the sender knows, and how much that is. The kinds are
-// far above the number of any comparison, and above those of a wait_chain.
+// The words of a note: kind, round, testimony, hash of all that the sender knows, and how much that is; where that is
+// nothing, the testimony is none. The kinds are far above the number of any comparison, and above those of a
+// wait_chain.
 enum class failure_agreement::kind : std::uint64_t { knows = (std::uint64_t{1} << 63) + 64, decided };
 
 namespace {
@@ -91,12 +92,12 @@ bool failure_agreement::take(const note& n) {
     const bool is_verdict = what == static_cast<std::uint64_t>(kind::decided);
     if (!is_verdict && what != static_cast<std::uint64_t>(kind::knows)) return false;
     const testimony_of_failure t = unpacked(word);
-    add(t);
+    if (all > 0) add(t);
     round_state& r = rounds_[round];
     r.heard[n.from] = hash;
     if (is_verdict) {
         testimonies& coming = r.verdicts[hash];
-        coming.insert(t);
+        if (all > 0) coming.insert(t);
         if (coming.size() == all && !r.decided) r.decided = hash;
     }
     return true;
@@ -108,21 +109,25 @@ void failure_agreement::tell_all(kind what, const std::vector<testimony_of_failu
     for (int peer = 0; peer < net_.size(); ++peer) {
         const auto failed = failed_.find(peer);
         if (peer == net_.rank() || (failed != failed_.end() && failure_of(failed->second) == failure::died)) continue;
-        for (const testimony_of_failure& t : which)
-            net_.wire().send_note(peer, {0, {static_cast<std::uint64_t>(what), round_, packed_word(t), hash, all}});
+        const auto send = [&](std::uint64_t word) {
+            net_.wire().send_note(peer, {0, {static_cast<std::uint64_t>(what), round_, word, hash, all}});
+        };
+        for (const testimony_of_failure& t : which) send(packed_word(t));
+        if (which.empty()) send(0);
     }
+    heard_of_ = true;
 }
 
 bool failure_agreement::advance(bool all_come) {
-    if (!verdict_.empty()) return true;
-    if (known_.empty()) return false;
-    if (!news_.empty()) {
+    if (decided_) return true;
+    if (known_.empty() && !all_come) return false;
+    if (!news_.empty() || !heard_of_) {
         tell_all(kind::knows, news_, hash_, known_.size());
         news_.clear();
     }
     if (const std::optional<std::uint64_t> decided = now().decided) decide(now().verdicts[*decided]);
     else if (is_agreed(all_come)) decide(known_);
-    return !verdict_.empty();
+    return decided_;
 }
 
 bool failure_agreement::is_agreed(bool all_come) const {
@@ -141,12 +146,14 @@ void failure_agreement::decide(const testimonies& final) {
     std::uint64_t hash = 0;
     for (const testimony_of_failure& t : final) hash = add_to_hash(hash, t);
     verdict_ = judge(final);
+    decided_ = true;
     tell_all(kind::decided, {final.begin(), final.end()}, hash, final.size());
 }
 
 void failure_agreement::next_round() {
     rounds_.erase(round_++);
     verdict_.clear();
+    decided_ = heard_of_ = false;
     if (news_.empty() && !known_.empty()) news_.push_back(*known_.begin());  // to be heard at all
     changed_ = clock::now();
 }

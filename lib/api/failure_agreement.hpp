@@ -36,7 +36,8 @@ failed_ranks judge(const std::set<testimony_of_failure>& known);
 /// it adopts it, and passes it on. A rank that makes no call says nothing: after `patience` without news the others go
 /// on without it. It adopts their verdict when it makes its next call.
 ///
-/// There may be several rounds, one after the other, each with a verdict of its own.
+/// There may be several rounds, one after the other, each with a verdict of its own. In one that all ranks take part in
+/// they may agree that none has failed.
 class failure_agreement {
 public:
     using clock = std::chrono::steady_clock;
@@ -50,7 +51,7 @@ public:
     void add(const testimony_of_failure& t);
     /// Whether it is in question who is out of reach: then it counts who is not.
     bool asks_who_is_in_reach() const noexcept { return pairs_; }
-    /// Moves the round along. Returns true once there is a verdict.
+    /// Moves the round along. Returns true once there is a verdict, which may be that none has failed if all come.
     /// @param all_come all ranks that have not failed take part in the round, however late
     bool advance(bool all_come = false);
     /// Returns the verdict of the round; empty where there is none yet.
@@ -85,7 +86,9 @@ private:
     std::vector<testimony_of_failure> news_;  // that others have not been told
     failed_ranks failed_;                     // judge(known_)
     clock::time_point changed_{};             // known_
+    bool heard_of_ = false;                   // this rank has spoken in the round
     std::map<std::uint64_t, round_state> rounds_;
+    bool decided_ = false;
     failed_ranks verdict_;
 };
 

@@ -33,7 +33,8 @@ public:
     const failed_ranks& verdict() const noexcept { return agreement_.verdict(); }
     /// Whether more ranks than those of the verdict are known to have failed.
     bool knows_more() const { return agreement_.failed().size() > verdict().size(); }
-    /// Begins to agree anew, with all ranks that have not failed. Then call look_anew() until it is true.
+    /// Begins to agree anew, with all ranks that have not failed. Then call look_anew() until it is true: the verdict
+    /// may be that none has failed. Ranks that go on with calls then begin the next round by this, too.
     void agree_anew() { agreement_.next_round(); }
     bool look_anew();
     /// failure_agreement::silent

@@ -42,6 +42,14 @@ std::optional<plan_data> read_kept(const fs::path& file, const std::string& key)
     return {};
 }
 
+// A plan of the same machine but for names.
+plan_data renamed(plan_data kept, const std::string& name, const hierarchy& machine) {
+    kept.file.clear();
+    kept.name = name;
+    kept.machine = machine;
+    return finished(std::move(kept));
+}
+
 }  // namespace
 
 plan_cache::plan_cache(fs::path directory, std::size_t most) : directory_(std::move(directory)), most_(most) {}
@@ -54,10 +62,7 @@ plan_data plan_cache::find_or_make(const std::string& name, const hierarchy& mac
     if (std::optional<plan_data> kept = read_kept(file, key)) {
         std::error_code ignored;
         fs::last_write_time(file, fs::file_time_type::clock::now(), ignored);
-        kept->file.clear();
-        kept->name = name;
-        kept->machine = machine;
-        return finished(std::move(*kept));
+        return renamed(std::move(*kept), name, machine);
     }
     plan_data made = make();
     try {
@@ -73,6 +78,14 @@ void plan_cache::keep(const fs::path& file, const plan_data& plan) const {
     fs::create_directories(directory_);
     write_atomically(file, plan.text);
 }
+
+std::optional<plan_data> kept_plans::find(const std::string& name, const hierarchy& machine) const {
+    const auto found = plans_.find(key_text(machine));
+    if (found == plans_.end()) return {};
+    return renamed(found->second, name, machine);
+}
+
+void kept_plans::keep(const plan_data& plan) { plans_.try_emplace(key_text(plan.machine), plan); }
 
 // Other jobs may do the same at the same time.
 void plan_cache::remove_unused() const {

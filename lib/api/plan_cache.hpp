@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,17 @@ private:
 
     std::filesystem::path directory_;
     std::size_t most_;
+};
+
+/// Plans that a program has made, by all that they depend on but the names of hosts.
+class kept_plans {
+public:
+    /// Returns the plan for a machine of this shape and these rates; nothing where there is none.
+    std::optional<plan_data> find(const std::string& name, const hierarchy& machine) const;
+    void keep(const plan_data& plan);
+
+private:
+    std::map<std::string, plan_data> plans_;
 };
 
 }  // namespace terrace::detail

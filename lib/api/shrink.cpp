@@ -1,4 +1,4 @@
-// Communicators of the ranks that have not failed.
+// Communicators that others give way to: of the ranks that have not failed, and of whatever ranks there are then.
 
 #include <exception>
 #include <functional>
@@ -45,7 +45,7 @@ std::unique_ptr<communicator_core> communicator_core::shrink() {
     if (failures_->verdict().empty())
         throw usage_error("shrink: no rank has failed; call it after a rank_failed_error");
     expect_majority();
-    agree_on_survivors();
+    if (!std::exchange(survivors_agree_, false)) agree_on_survivors();
     while (true) {
         expect_majority();
         const failed_ranks without = failures_->verdict();
@@ -60,8 +60,45 @@ std::unique_ptr<communicator_core> communicator_core::shrink() {
         agree_on_survivors();
         if (failures_->verdict() == without && trouble) std::rethrow_exception(trouble);
         if (failures_->verdict() == without && made) return made;
-        if (made) made->failure_.give_up();  // so that destroying it waits for nobody
+        if (made) made->give_up();
     }
+}
+
+// Ranks that have seen a failure outside of this may be in shrink() already: those agree once, and so do the ones here.
+bool communicator_core::all_make(const std::function<void(const std::function<void()>& look)>& make) {
+    std::int32_t made = 1;
+    try {
+        const auto held = hold();
+        expect_unbroken("a change of members");
+        make([this] {
+            check_->take_notes();
+            if (failures_->look([](int) { return false; }) || failures_->knows_more()) throw interrupted();
+        });
+    } catch (const interrupted&) {
+        made = 0;
+    } catch (const error& e) {
+        made = 0;
+        if (options_.log) options_.log(log_level::warn, fmt::format("a change of members failed: {}", e.what()));
+    }
+    try {
+        run({.what = collective::allreduce,
+             .count = 1,
+             .counts = {},
+             .type = element_type::int32,
+             .op = reduce_op::min},
+            &made, &made);
+    } catch (const rank_failed_error&) {
+        made = 0;
+    }
+    const auto held = hold();
+    agree_on_survivors();
+    if (failures_->verdict().empty()) {
+        failures_->agree_anew();
+        return made == 1;
+    }
+    survivors_agree_ = true;
+    or_fail([&] { failures_->raise({"a change of members"}); });
+    return false;
 }
 
 void communicator_core::agree_on_survivors() {

@@ -17,6 +17,7 @@
 #include "api/core.hpp"
 #include "api/environment.hpp"
 #include "api/nic_interface.hpp"
+#include "api/ucx_generation.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/pmix/pmix_module.hpp"
 #include "transport/store_bootstrap.hpp"
@@ -88,7 +89,7 @@ void prefer(ucx_settings& settings, const std::vector<std::string>& environment,
 }
 
 template <class... Plan>
-communicator create_by(team all, const options& o, const Plan&... p) {
+communicator create_by(team all, const options& o, Plan&&... p) {
     const auto settings = std::make_shared<ucx_settings>();
     std::shared_ptr<network> net =
         or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
@@ -117,3 +118,25 @@ communicator create(const store& in, const plan& p, const options& o) {
 communicator create(const store& in, const options& o) { return create_by(meet(in, callers_store, o), o); }
 
 }  // namespace terrace::ucx
+
+namespace terrace::detail {
+
+store store_of(const options& o) {
+    constexpr std::string_view file = "file:";
+    if (!o.bootstrap.starts_with(file) || o.rank < 0 || o.size < 1)
+        throw usage_error(
+            fmt::format("options::bootstrap is \"{}\", rank {} of {}: members of an elastic job meet in a directory "
+                        "(file:DIRECTORY, TERRACE_RANK and TERRACE_SIZE), or in a store of the caller's",
+                        o.bootstrap, o.rank, o.size));
+    return file_store(o.bootstrap.substr(file.size()), o.rank, o.size);
+}
+
+communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept) {
+    const auto boot = std::make_shared<store_bootstrap>(s.in, ucx::callers_store, s.timeout, s.look);
+    communicator made = ucx::create_by(team(boot, s.in.rank, s.in.size), o, kept);
+    boot->set_timeout(o.timeout);
+    boot->while_waiting(nullptr);
+    return made;
+}
+
+}  // namespace terrace::detail

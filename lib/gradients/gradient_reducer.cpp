@@ -1,3 +1,4 @@
+#include <terrace/elastic.hpp>
 #include <terrace/gradients.hpp>
 
 #include <mutex>
@@ -68,6 +69,11 @@ bool gradient_reducer::was_dense(int parameter) const { return core_->was_dense(
 bool gradient_reducer::poll() { return core_->poll(); }
 void gradient_reducer::finish() { core_->finish(); }
 void gradient_reducer::join(const std::function<void()>& after_each) { core_->join(after_each); }
+// Once its communicator is gone, UCX uses no memory of calls any more.
+void gradient_reducer::move_to(elastic& job) {
+    core_->give_up();
+    core_ = std::make_unique<reducer_core>(std::vector{&job.comm()}, core_->parameter_list(), core_->settings());
+}
 local_iterations gradient_reducer::no_sync() { return local_iterations(core_->guards()); }
 void gradient_reducer::broadcast(std::span<const state_tensor> tensors, int root) { core_->broadcast(tensors, root); }
 gradient_times gradient_reducer::statistics() { return core_->statistics(); }

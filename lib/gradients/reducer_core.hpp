@@ -47,6 +47,9 @@ public:
     int bucket_of(int parameter) const;
     int rebuilds() const noexcept { return rebuilds_; }
     bool is_broken() const noexcept { return broken_; }
+    void give_up() noexcept { broken_ = true; }
+    const std::vector<gradient_parameter>& parameter_list() const noexcept { return parameters_; }
+    const gradient_options& settings() const noexcept { return options_; }
     const std::shared_ptr<int>& guards() const noexcept { return guards_; }
 
 private:

@@ -3,7 +3,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <thread>
@@ -27,15 +26,19 @@ constexpr const char* list_key = "list";
 
 }  // namespace
 
-std::string random_text() {
-    std::array<std::uint64_t, 2> numbers{};
-    if (::getrandom(numbers.data(), sizeof numbers, 0) != sizeof numbers)
+std::uint64_t random_number() {
+    std::uint64_t number = 0;
+    if (::getrandom(&number, sizeof number, 0) != sizeof number)
         throw transport_error("bootstrap", "getrandom", errno, "no random numbers");
-    return fmt::format("{:016x}{:016x}", numbers[0], numbers[1]);
+    return number;
 }
 
-store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout)
+std::string random_text() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
+
+store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
+                                 std::function<void()> look)
     : bootstrap(this_node()), in_(std::move(in)), where_(std::move(where)), timeout_(timeout) {
+    while_waiting(std::move(look));
     if (in_.rank < 0 || in_.rank >= in_.size)
         throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
                                       in_.rank, in_.size));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -19,8 +20,12 @@ namespace terrace::detail {
 class store_bootstrap final : public bootstrap {
 public:
     /// Meets. Collective over all ranks of the store. @param where the store is, in words, for messages
-    /// @param timeout longest wait in any function [s]; 0: no limit   @throws timeout_error naming missing ranks
-    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout);
+    /// @param timeout longest wait in any function [s]; 0: no limit   @param look bootstrap::while_waiting
+    /// @throws timeout_error naming missing ranks
+    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
+                    std::function<void()> look = nullptr);
+    /// Changes the longest wait from now on.
+    void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
 
     void put(std::span<const int> ranks, std::string_view key, std::string_view value) override;
     std::string get(int rank, std::string_view key) override;
@@ -36,7 +41,7 @@ private:
 
     const store in_;
     const std::string where_;
-    const std::chrono::duration<double> timeout_;
+    std::chrono::duration<double> timeout_;
     std::string meeting_;
     std::map<std::string, std::map<int, std::string>, std::less<>> values_;  // by key and rank
     std::map<std::string, std::vector<std::string>, std::less<>> last_;      // by team: keys of its last exchange
@@ -46,6 +51,8 @@ private:
 /// Files are renamed into place, so that nobody reads half a value. @throws transport_error
 store file_store(const std::filesystem::path& directory, int rank, int size);
 
+/// Returns a random number. @throws transport_error
+std::uint64_t random_number();
 /// Returns random numbers in hexadecimal digits. @throws transport_error
 std::string random_text();
 

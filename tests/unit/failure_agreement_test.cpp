@@ -126,4 +126,27 @@ TEST(failure_agreement, a_later_round_knows_more_and_waits_for_all) {
     for (const int r : {0, 1}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{2, process_ended}, {3, process_ended}}));
 }
 
+TEST(failure_agreement, ranks_that_all_come_may_agree_that_none_has_failed) {
+    agreeing_ranks ranks(4);
+    for (int r = 0; r < 4; ++r) ranks.of(r).next_round();
+    EXPECT_FALSE(ranks.decide({0, 1, 2}, true));
+    EXPECT_EQ(ranks.of(0).silent(), std::vector{3});
+    ASSERT_TRUE(ranks.decide({0, 1, 2, 3}, true));
+    for (int r = 0; r < 4; ++r) EXPECT_EQ(ranks.of(r).verdict(), failed_ranks{}) << r;
+    for (int r = 0; r < 4; ++r) ranks.of(r).next_round();
+    for (int r = 0; r < 4; ++r) EXPECT_FALSE(ranks.step(r)) << r;
+    ranks.of(2).add(seen(1, process_ended));
+    ASSERT_TRUE(ranks.decide({0, 2, 3}));
+    for (const int r : {0, 2, 3}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{1, process_ended}})) << r;
+}
+
+TEST(failure_agreement, who_fails_while_all_agree_that_none_has_is_named_by_all) {
+    agreeing_ranks ranks(4);
+    for (int r = 0; r < 4; ++r) ranks.of(r).next_round();
+    EXPECT_FALSE(ranks.step(0, true));
+    ranks.of(1).add(seen(3, process_ended));
+    ASSERT_TRUE(ranks.decide({0, 1, 2}, true));
+    for (const int r : {0, 1, 2}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{3, process_ended}})) << r;
+}
+
 }  // namespace terrace::detail::test

@@ -57,6 +57,21 @@ TEST(plan_cache, a_plan_is_made_once) {
     EXPECT_TRUE(cache.warnings.empty());
 }
 
+TEST(plan_cache, kept_plans_are_of_machines_of_the_same_shape_and_rates) {
+    kept_plans kept;
+    EXPECT_FALSE(kept.find("job", test::two_racks()));
+    kept.keep(make_plan("first", test::two_racks()));
+    hierarchy renamed = test::two_racks();
+    renamed.hosts = {"a", "b", "c", "d"};
+    const std::optional<plan_data> found = kept.find("job", renamed);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->name, "job");
+    EXPECT_EQ(found->machine.hosts, renamed.hosts);
+    hierarchy faster = test::two_racks();
+    faster.levels.back().bandwidth *= 2;
+    EXPECT_FALSE(kept.find("job", faster));
+}
+
 TEST(plan_cache, machines_are_told_apart_by_shape_and_rates_and_not_by_hosts) {
     cache_of_test cache;
     hierarchy machine = test::two_racks();

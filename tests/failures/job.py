@@ -1,0 +1,131 @@
+"""Jobs of ranks that make collectives until they are ended, and what they write down: for the tests beside it.
+
+Their command lines are CASES SURVIVOR [MPIRUN ...]: the tests run over UCX, or over MPI where mpirun is given. CASES is
+a class of tests, or one test, as Failures.test_killed.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CASES, SURVIVOR, MPIRUN = sys.argv[1], sys.argv[2], sys.argv[3:]
+sys.argv[1:] = [CASES]
+TRANSPORT = "mpi" if MPIRUN else "ucx"
+SEED = int(os.environ.get("TERRACE_TEST_SEED", "25"))
+EVERYTHING = "TERRACE_TEST_ALL" in os.environ
+FAILURE_TIMEOUT = 2.0 if EVERYTHING else 1.0
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VCLUSTER = str(ROOT / "tools/vcluster")
+
+
+class Job:
+    """Processes that make collectives until they are ended, and what they write down."""
+
+    def __init__(self, ranks, seed, *words, hosts=None, **variables):
+        self.directory = pathlib.Path(tempfile.mkdtemp())
+        environment = {**os.environ, "TERRACE_FAILURE_TIMEOUT": str(FAILURE_TIMEOUT), "TERRACE_LOG": "off",
+                       "UCX_LOG_LEVEL": "fatal", **variables}
+        command = [SURVIVOR, TRANSPORT, str(self.directory), str(seed), *words]
+        self.output = open(self.directory / "output", "w")
+        if hosts and MPIRUN:
+            commands = [([VCLUSTER, "run", "--mpi-arg=--enable-recovery", "--", *command], {})]
+        elif hosts:
+            commands = [([VCLUSTER, "exec", hosts[rank], "--", *command],
+                         {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
+                          "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
+        elif MPIRUN:
+            commands = [([*MPIRUN, "--enable-recovery", "-np", str(ranks), *command], {})]
+        else:
+            commands = [(command, {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
+                                   "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
+        self.children = [subprocess.Popen(line, env={**environment, **more}, stdin=subprocess.DEVNULL,
+                                          stdout=self.output, stderr=self.output) for line, more in commands]
+        self.ranks = ranks
+        self.pids = {}
+
+    def events(self):
+        """By pid: the events that its process has written, as (name, time, words)."""
+        found = {}
+        for file in self.directory.glob("*.events"):
+            lines = [line.split(" ", 2) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+            found[int(file.stem)] = [(name, float(at), words.strip()) for name, at, words in lines]
+        return found
+
+    def wait_until(self, holds, patience=60.0):
+        """Whether `holds(events)` comes true in time."""
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            if holds(self.events()):
+                return True
+            time.sleep(0.02)
+        return False
+
+    def wait_until_ready(self):
+        def ready(events):
+            self.pids = {int(words.split()[0]): pid for pid, all in events.items() for name, _, words in all
+                         if name == "ready"}
+            return len(self.pids) == self.ranks
+        if not self.wait_until(ready):
+            raise AssertionError(f"not ready: {self.events()}\n{self.said()}")
+
+    def of(self, rank, name):
+        """The first event of this name of a rank; None where there is none."""
+        return next((event for event in self.events().get(self.pids[rank], []) if event[0] == name), None)
+
+    def said(self):
+        return (self.directory / "output").read_text()
+
+    def end(self):
+        pids = set(self.events())
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        for child in self.children:
+            try:
+                child.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+        self.output.close()
+        shutil.rmtree(self.directory)
+
+
+def after(seconds):
+    return f", after {statistics.median(seconds):.3f} s (median), {max(seconds):.3f} s at most" if seconds else ""
+
+
+class Jobs(unittest.TestCase):
+    def job(self, *arguments, **variables):
+        job = Job(*arguments, **variables)
+        self.addCleanup(job.end)
+        return job
+
+    def expect_verdict(self, job, culprits, how, since, patience):
+        """All others name the same ranks, in time. Returns the seconds that the last of them took."""
+        others = [rank for rank in range(job.ranks) if rank not in culprits]
+        job.wait_until(lambda _: all(job.of(rank, "failed") or job.of(rank, "error") for rank in others), patience + 30)
+        expected = " ".join(f"{rank}={how}" for rank in sorted(culprits))
+        for rank in others:
+            event = job.of(rank, "failed")
+            self.assertIsNotNone(event, f"rank {rank}: {job.events()[job.pids[rank]]}\n{job.said()}")
+            self.assertEqual(event[2], expected, f"rank {rank}")
+            self.assertIsNone(job.of(rank, "wrong"))
+        return max(job.of(rank, "failed")[1] for rank in others) - since
+
+    def expect_others_go_on(self, job, left):
+        """Those with these pids go on by shrink(). Returns the seconds from the error to the first right result."""
+        def go_on(events):
+            return all(any(name == "ready" and words.endswith(f" {len(left)}") for name, _, words in events[pid])
+                       for pid in left)
+        self.assertTrue(job.wait_until(go_on), f"{job.events()}\n{job.said()}")
+        ends = [[at for name, at, _ in job.events()[pid] if name in ("failed", "ready")][-2:] for pid in left]
+        self.assertFalse([event for pid in left for event in job.events()[pid] if event[0] in ("wrong", "error")])
+        return max(end for _, end in ends) - min(begin for begin, _ in ends)

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Nodes that are cut off at random points of random collectives: who is named, and who goes on.
+
+usage: links_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says
+
+Takes root, and emulated nodes: left out where there are none. With TERRACE_TEST_ALL=1 there are 25 cuts of each kind,
+else one.
+"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+
+from job import EVERYTHING, FAILURE_TIMEOUT, MPIRUN, ROOT, SEED, TRANSPORT, VCLUSTER, Job, Jobs, after
+
+
+class CutLinks(Jobs):
+    """Three nodes of two ranks, one of which is cut off."""
+
+    @classmethod
+    def setUpClass(cls):
+        def leave_out(why):
+            print(f"left out: failures of links over {TRANSPORT}: {why}", flush=True)
+            raise unittest.SkipTest(why)
+        if os.geteuid() != 0:
+            leave_out("emulated nodes take root")
+        end = time.monotonic() + 60  # another test may have some
+        while True:
+            up = subprocess.run([VCLUSTER, "up", str(ROOT / "tests/failures/three-by-two.yaml")], text=True,
+                                capture_output=True)
+            if up.returncode == 0:
+                break
+            if "is up already" not in up.stderr or time.monotonic() > end:
+                leave_out(f"no emulated nodes here: {up.stderr.strip()}")
+            time.sleep(1)
+        cls.addClassCleanup(lambda: subprocess.run([VCLUSTER, "down"], capture_output=True))
+
+    def link(self, *words):
+        subprocess.run([VCLUSTER, "link", *words], check=True, capture_output=True)
+
+    def test_all_name_the_node_that_is_cut_off_and_go_on_without_it(self):
+        dice = random.Random(SEED)
+        ways = [("down",), ("down", "--outgoing")]
+        count = 25 if EVERYTHING else 1
+        for way in ways:
+            took = []
+            for n in range(count):
+                job = Job(6, dice.randrange(1 << 30), "shrink", hosts=["n0", "n0", "n1", "n1", "n2", "n2"])
+                try:
+                    job.wait_until_ready()
+                    time.sleep(dice.uniform(0, 0.3))
+                    node = dice.randrange(1 if MPIRUN else 0, 3)  # mpirun is on the first one
+                    with self.subTest(way=way, n=n, node=node):
+                        since = time.monotonic()
+                        self.link(f"n{node}", *way)
+                        took.append(self.expect_verdict(job, {2 * node, 2 * node + 1}, "unreachable", since,
+                                                        FAILURE_TIMEOUT))
+                        self.assertTrue(job.wait_until(lambda _: all(
+                            job.of(2 * node + r, "partitioned") for r in (0, 1))), job.events())
+                        others = [job.pids[rank] for rank in range(6) if rank // 2 != node]
+                        self.assertTrue(job.wait_until(lambda events: all(
+                            any(event[0] == "ready" and event[2].endswith(" 4") for event in events[pid])
+                            for pid in others)), job.events())
+                finally:
+                    self.link(f"n{node}", "up")
+                    job.end()
+            print(f"{TRANSPORT}, link {' '.join(way)}: {len(took)} of {count} named by all{after(took)}", flush=True)
+
+    def test_a_rank_of_another_node_that_is_alone_there_is_named_when_it_dies(self):
+        job = self.job(3, 7, hosts=["n0", "n1", "n2"]) if not MPIRUN else self.job(6, 7, hosts=["n0"])
+        job.wait_until_ready()
+        since = time.monotonic()
+        os.kill(job.pids[1], signal.SIGKILL)
+        took = self.expect_verdict(job, {1}, "died", since, FAILURE_TIMEOUT)
+        print(f"{TRANSPORT}, killed on another node: named after {took:.3f} s", flush=True)
+
+
+if __name__ == "__main__":
+    unittest.main()

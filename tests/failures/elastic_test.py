@@ -120,6 +120,27 @@ class Elastic(unittest.TestCase):
         self.expect_members(4, generation)
         self.expect_all_leave()
 
+    def test_members_and_who_joins_fail_while_others_join(self):
+        dice = random.Random(SEED)
+        rounds = 30 if EVERYTHING else 3
+        if not EVERYTHING:
+            print(f"left out: {30 - rounds} of 30 failures while others join")
+        for number in range(4):
+            self.start(number, "begin", "4")
+        self.expect_members(4)
+        for n in range(rounds):
+            with self.subTest(n=n):
+                joiners = dice.sample([number for number in range(MOST) if number not in self.running], 2)
+                for number in joiners:
+                    self.start(number, "join")
+                time.sleep(dice.uniform(0, 0.5))
+                self.kill(dice.choice(list(self.running)))
+                self.expect_members(5)
+                self.kill(dice.choice(list(self.running)))
+                self.expect_members(4)
+                self.expect_nothing_wrong()
+        self.expect_all_leave()
+
     def test_members_that_fail_are_replaced_for_a_long_time(self):
         dice = random.Random(SEED)
         for number in range(4):

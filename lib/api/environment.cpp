@@ -133,6 +133,14 @@ bool set_placement(options& o, std::string_view value) {
     return where.has_value();
 }
 
+// Variables of the drop-in, which reads them itself: pmpi/settings.cpp.
+bool leave_to_the_drop_in(options&, std::string_view) { return true; }
+
+constexpr std::string_view drop_in_modes = "auto, on or off, each for some sizes: off:-64K,auto";
+constexpr variable drop_in_mode_of(std::string_view name) {
+    return {name, "", drop_in_modes, "the same for this call of MPI alone", leave_to_the_drop_in};
+}
+
 constexpr std::array variables{
     variable{"TERRACE_BOOTSTRAP", "", "pmix or file:DIRECTORY",
              "where ranks find one another without MPI; not set: pmix", set_bootstrap},
@@ -153,6 +161,23 @@ constexpr std::array variables{
              "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
              "where plans that jobs make are kept for the next job on such a machine", set_plan_cache},
+    variable{"TERRACE_PMPI", "auto", drop_in_modes,
+             "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI",
+             leave_to_the_drop_in},
+    drop_in_mode_of("TERRACE_PMPI_ALLGATHER"),
+    drop_in_mode_of("TERRACE_PMPI_ALLGATHERV"),
+    drop_in_mode_of("TERRACE_PMPI_ALLREDUCE"),
+    drop_in_mode_of("TERRACE_PMPI_ALLTOALL"),
+    drop_in_mode_of("TERRACE_PMPI_ALLTOALLV"),
+    drop_in_mode_of("TERRACE_PMPI_BARRIER"),
+    drop_in_mode_of("TERRACE_PMPI_BCAST"),
+    drop_in_mode_of("TERRACE_PMPI_GATHER"),
+    drop_in_mode_of("TERRACE_PMPI_REDUCE"),
+    drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER"),
+    drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER_BLOCK"),
+    variable{"TERRACE_PMPI_REPORT", "", "a file name",
+             "where the drop-in writes who ran what, and how long it took, when MPI ends", leave_to_the_drop_in},
+    drop_in_mode_of("TERRACE_PMPI_SCATTER"),
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
              set_reproducible},

@@ -28,6 +28,7 @@
 #include "tools/terrace/export_command.hpp"
 #include "tools/terrace/info_command.hpp"
 #include "tools/terrace/plan_command.hpp"
+#include "tools/terrace/run_command.hpp"
 #include "tools/terrace/simulate_command.hpp"
 #include "tools/terrace/topo_command.hpp"
 #include "tools/terrace/verify_command.hpp"
@@ -64,6 +65,7 @@ private:
     void add_detect();
     void add_doctor();
     void add_export();
+    void add_run();
     void add_info();
 
     CLI::App app_{"Plans for topology-aware hierarchical collectives", "terrace"};
@@ -326,6 +328,28 @@ void command_line::add_export() {
         "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
 }
 
+void command_line::add_run() {
+    auto [command, a] =
+        add<run_command>("run", "Run an MPI program that knows nothing of Terrace with its collectives");
+    command.add_option("-n,--np", a.ranks, "ranks (default: as the launcher counts)")->check(CLI::PositiveNumber);
+    command.add_option("--plan", a.plan, "the plan of all ranks (TERRACE_PLAN; default: one is made)")
+        ->check(CLI::ExistingFile);
+    command.add_option("--report", a.report, "file that says in the end who ran what (TERRACE_PMPI_REPORT)");
+    command.add_option("--mode", a.mode, "auto, on or off, each for some sizes: off:-64K,auto (TERRACE_PMPI)");
+    command.add_option("--mpi", a.mpi, "the program's MPI, where its file does not say: a script, for example")
+        ->check(CLI::IsMember({"openmpi", "mpich"}));
+    command.add_option("--launcher", a.launcher, "more arguments of mpirun, as in '--hostfile hosts.txt'");
+    command.add_flag("--print", a.prints, "print the line, and run nothing");
+    command.add_option("PROGRAM", a.program, "the program and its arguments, after --")->required();
+    command.footer(
+        "Prints the line of mpirun that loads the drop-in, and runs it.\n\n"
+        "Examples:\n"
+        "  terrace run -n 12 -- ./solver input.txt\n"
+        "  terrace run -n 12 --plan cluster.plan.yaml --report report.json -- ./solver input.txt\n"
+        "  terrace run -n 12 --mpi openmpi -- python3 script.py\n"
+        "  terrace run --launcher '--hostfile hosts.txt' --print -- ./solver");
+}
+
 void command_line::add_info() {
     auto [command, a] =
         add<info_command>("info", "Say what this Terrace is, was built with, and reads from the environment");
@@ -350,6 +374,7 @@ command_line::command_line() {
     add_detect();
     add_doctor();
     add_export();
+    add_run();
     add_info();
     app_.footer(
         "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"

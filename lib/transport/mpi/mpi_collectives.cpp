@@ -173,22 +173,22 @@ mpi_collectives::started mpi_collectives::begin(const stage_call& call) noexcept
             l.shard.resize(std::max(l.shard.size(), static_cast<std::size_t>(mine) * call.element));
             made.call = "MPI_Ireduce_scatter";
             made.code =
-                MPI_Ireduce_scatter(given, l.shard.data(), l.counts.data(), type, used_->op, comm, &made.request);
+                PMPI_Ireduce_scatter(given, l.shard.data(), l.counts.data(), type, used_->op, comm, &made.request);
             break;
         case action::stage_allgather:
             made.call = "MPI_Iallgatherv";
-            made.code = MPI_Iallgatherv(given == got ? MPI_IN_PLACE : call.src + offset(call, own), mine, type, got,
-                                        l.counts.data(), l.begins.data(), type, comm, &made.request);
+            made.code = PMPI_Iallgatherv(given == got ? MPI_IN_PLACE : call.src + offset(call, own), mine, type, got,
+                                         l.counts.data(), l.begins.data(), type, comm, &made.request);
             break;
         case action::stage_reduce:
             made.call = "MPI_Ireduce";
-            made.code = MPI_Ireduce(is_root && given == got ? MPI_IN_PLACE : given, got, all, type, used_->op, g.root(),
-                                    comm, &made.request);
+            made.code = PMPI_Ireduce(is_root && given == got ? MPI_IN_PLACE : given, got, all, type, used_->op,
+                                     g.root(), comm, &made.request);
             break;
         default:
             made.call = "MPI_Ibcast";
             made.code =
-                MPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root(), comm, &made.request);
+                PMPI_Ibcast(is_root ? const_cast<std::byte*>(given) : got, all, type, g.root(), comm, &made.request);
     }
     return made;
 }

@@ -1,0 +1,168 @@
+#include "pmpi/attached.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include <terrace/mpi.hpp>
+
+#include "pmpi/real.hpp"
+#include "pmpi/report.hpp"
+#include "pmpi/settings.hpp"
+
+namespace terrace::detail::pmpi {
+
+void (*complete_started)(attached& on) = nullptr;
+
+namespace {
+
+// In the order of first calls. Communicators are made in it, and it fits all ranks: each creation is collective.
+struct registry {
+    std::mutex lock;
+    std::vector<std::unique_ptr<attached>> all;
+    int key = MPI_KEYVAL_INVALID;
+    bool over = false;
+};
+
+// Never destroyed: MPI may free communicators after destructors have run.
+registry& known() {
+    static auto* const made = new registry;
+    return *made;
+}
+
+// What a thread looked up last, and how many communicators had been freed by then.
+std::atomic<std::uint64_t> freed{0};
+struct lookup {
+    MPI_Comm comm = MPI_COMM_NULL;
+    attached* found = nullptr;
+    std::uint64_t freed = 0;
+};
+thread_local lookup last __attribute__((tls_model("initial-exec")));
+
+void forget_lookups() noexcept { freed.fetch_add(1, std::memory_order_release); }
+
+// MPI calls it when a communicator is freed, which is collective.
+int detach(MPI_Comm, int, void* value, void*) {
+    registry& r = known();
+    auto* const gone = static_cast<attached*>(value);
+    forget_lookups();
+    if (r.over) return MPI_SUCCESS;
+    const own_calls inside;
+    if (complete_started != nullptr) complete_started(*gone);
+    close_rows(*gone);
+    gone->by.reset();
+    const std::lock_guard held(r.lock);
+    std::erase_if(r.all, [&](const auto& a) { return a.get() == gone; });
+    return MPI_SUCCESS;
+}
+
+// The attribute of MPI_COMM_SELF: MPI still works. Callbacks of others that run later meet MPI alone.
+int end(MPI_Comm, int, void*, void*) {
+    registry& r = known();
+    const own_calls inside;
+    for (const auto& a : r.all)
+        if (complete_started != nullptr) complete_started(*a);
+    if (!current_settings().report_file.empty()) write_report(current_settings().report_file);
+    for (const auto& a : r.all) a->by.reset();
+    r.over = true;
+    forget_lookups();
+    return MPI_SUCCESS;
+}
+
+// Called once, by whoever makes the first call.
+void begin(registry& r) {
+    int at_end = MPI_KEYVAL_INVALID;
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &detach, &r.key, nullptr);
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, &end, &at_end, nullptr);
+    PMPI_Comm_set_attr(MPI_COMM_SELF, at_end, nullptr);
+    PMPI_Comm_free_keyval(&at_end);  // lives until the attribute is deleted
+    current_settings();
+}
+
+std::unique_ptr<attached> describe(MPI_Comm comm) {
+    auto made = std::make_unique<attached>();
+    made->comm = comm;
+    int inter = 0, same = MPI_UNEQUAL;
+    PMPI_Comm_rank(comm, &made->rank);
+    PMPI_Comm_size(comm, &made->size);
+    PMPI_Comm_test_inter(comm, &inter);
+    made->is_inter = inter != 0;
+    if (!made->is_inter) PMPI_Comm_compare(comm, MPI_COMM_WORLD, &same);
+    made->is_world = same == MPI_IDENT;
+    made->has_all_ranks = same != MPI_UNEQUAL;
+    if (current_settings().times()) made->label = label_of(*made);
+    return made;
+}
+
+bool is_up() noexcept {
+    int begun = 0, ended = 0;
+    PMPI_Initialized(&begun);
+    PMPI_Finalized(&ended);
+    return begun != 0 && ended == 0;
+}
+
+attached* find_or_attach(MPI_Comm comm) {
+    registry& r = known();
+    if (comm == MPI_COMM_NULL || r.over || !is_up()) return nullptr;
+    const std::lock_guard held(r.lock);
+    if (r.key == MPI_KEYVAL_INVALID) begin(r);
+    void* value = nullptr;
+    int found = 0;
+    if (PMPI_Comm_get_attr(comm, r.key, &value, &found) != MPI_SUCCESS) return nullptr;
+    if (found != 0) return static_cast<attached*>(value);
+    r.all.push_back(describe(comm));
+    PMPI_Comm_set_attr(comm, r.key, r.all.back().get());
+    return r.all.back().get();
+}
+
+// Shows the lines of a communicator as TERRACE_LOG says, and keeps those that name an algorithm.
+options options_for(attached& on) {
+    options o = current_settings().of_communicators;
+    if (!on.has_all_ranks) o.plan_file.clear();
+    o.log = [&on, shown = std::move(o.log)](log_level level, std::string_view line) {
+        if (level == log_level::debug)
+            if (const std::size_t colon = line.find(": "); colon != line.npos)
+                on.last_algorithm = line.substr(colon + 2);
+        if (shown) shown(level, line);
+    };
+    return o;
+}
+
+}  // namespace
+
+attached* attached_to(MPI_Comm comm) noexcept {
+    const std::uint64_t now = freed.load(std::memory_order_acquire);
+    if (comm == last.comm && now == last.freed && last.found != nullptr) return last.found;
+    const own_calls inside;
+    last = {comm, find_or_attach(comm), now};
+    return last.found;
+}
+
+bool make_communicator(attached& on) {
+    if (on.tried) return on.by.has_value();
+    const own_calls inside;
+    on.tried = true;
+    try {
+        on.by.emplace(mpi::create(on.comm, options_for(on)));
+    } catch (const std::exception& e) {
+        on.trouble = e.what();
+    }
+    int made = on.by.has_value() ? 1 : 0;
+    real.allreduce(MPI_IN_PLACE, &made, 1, MPI_INT, MPI_MIN, on.comm);
+    if (made == 0) {
+        on.by.reset();
+        if (on.trouble.empty()) on.trouble = "another rank cannot make a communicator";
+        const options& o = current_settings().of_communicators;
+        if (on.rank == 0 && o.log)
+            o.log(log_level::warn, "the drop-in passes all calls of a communicator to MPI: " + on.trouble);
+    }
+    return made != 0;
+}
+
+void each_attached(const std::function<void(const attached&)>& visit) {
+    for (const auto& a : known().all) visit(*a);
+}
+
+}  // namespace terrace::detail::pmpi

@@ -1,0 +1,119 @@
+#include "pmpi/datatypes.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace terrace::detail::pmpi {
+
+namespace {
+
+struct known_type {
+    MPI_Datatype mpi;
+    element_type element;
+};
+
+constexpr element_type signed_of(std::size_t bytes) noexcept {
+    return bytes == 1   ? element_type::int8
+           : bytes == 2 ? element_type::int16
+           : bytes == 4 ? element_type::int32
+                        : element_type::int64;
+}
+constexpr element_type unsigned_of(std::size_t bytes) noexcept {
+    return bytes == 1   ? element_type::uint8
+           : bytes == 2 ? element_type::uint16
+           : bytes == 4 ? element_type::uint32
+                        : element_type::uint64;
+}
+
+// Handles of Open MPI are addresses, which are known when the program runs. Types that this MPI lacks are null.
+std::vector<known_type> make_known_types() {
+    std::vector<known_type> all{
+        {MPI_DOUBLE, element_type::float64},
+        {MPI_FLOAT, element_type::float32},
+        {MPI_INT, signed_of(sizeof(int))},
+        {MPI_LONG, signed_of(sizeof(long))},
+        {MPI_LONG_LONG, signed_of(sizeof(long long))},
+        {MPI_SHORT, signed_of(sizeof(short))},
+        {MPI_SIGNED_CHAR, element_type::int8},
+        {MPI_UNSIGNED, unsigned_of(sizeof(unsigned))},
+        {MPI_UNSIGNED_LONG, unsigned_of(sizeof(unsigned long))},
+        {MPI_UNSIGNED_LONG_LONG, unsigned_of(sizeof(unsigned long long))},
+        {MPI_UNSIGNED_SHORT, unsigned_of(sizeof(unsigned short))},
+        {MPI_UNSIGNED_CHAR, element_type::uint8},
+        {MPI_INT8_T, element_type::int8},
+        {MPI_INT16_T, element_type::int16},
+        {MPI_INT32_T, element_type::int32},
+        {MPI_INT64_T, element_type::int64},
+        {MPI_UINT8_T, element_type::uint8},
+        {MPI_UINT16_T, element_type::uint16},
+        {MPI_UINT32_T, element_type::uint32},
+        {MPI_UINT64_T, element_type::uint64},
+        {MPI_AINT, signed_of(sizeof(MPI_Aint))},
+        {MPI_OFFSET, signed_of(sizeof(MPI_Offset))},
+        {MPI_COUNT, signed_of(sizeof(MPI_Count))},
+        {MPI_C_FLOAT_COMPLEX, element_type::complex64},
+        {MPI_C_DOUBLE_COMPLEX, element_type::complex128},
+    };
+    // Kinds of Fortran are as long as this MPI's compiler made them.
+    struct by_kind {
+        MPI_Datatype mpi;
+        element_type four, eight;
+        int parts;
+    };
+    using enum element_type;
+    for (const by_kind& k :
+         {by_kind{MPI_INTEGER, int32, int64, 1}, by_kind{MPI_REAL, float32, float64, 1},
+          by_kind{MPI_DOUBLE_PRECISION, float32, float64, 1}, by_kind{MPI_COMPLEX, complex64, complex128, 2},
+          by_kind{MPI_DOUBLE_COMPLEX, complex64, complex128, 2}}) {
+        if (k.mpi == MPI_DATATYPE_NULL) continue;
+        const std::int64_t part = size_of_type(k.mpi) / k.parts;
+        if (part == 4) all.push_back({k.mpi, k.four});
+        if (part == 8) all.push_back({k.mpi, k.eight});
+    }
+    for (const known_type& t :
+         {known_type{MPI_INTEGER1, int8}, known_type{MPI_INTEGER2, int16}, known_type{MPI_INTEGER4, int32},
+          known_type{MPI_INTEGER8, int64}, known_type{MPI_REAL4, float32}, known_type{MPI_REAL8, float64},
+          known_type{MPI_COMPLEX8, complex64}, known_type{MPI_COMPLEX16, complex128}})
+        if (t.mpi != MPI_DATATYPE_NULL) all.push_back(t);
+    return all;
+}
+
+struct known_op {
+    MPI_Op mpi;
+    reduce_op op;
+};
+
+}  // namespace
+
+std::optional<element_type> element_of(MPI_Datatype type) noexcept {
+    static const std::vector<known_type> all = make_known_types();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const known_type& t) { return t.mpi == type; });
+    if (found == all.end()) return {};
+    return found->element;
+}
+
+std::optional<reduce_op> operation_of(MPI_Op op) noexcept {
+    static const known_op all[] = {{MPI_SUM, reduce_op::sum},   {MPI_MAX, reduce_op::max}, {MPI_MIN, reduce_op::min},
+                                   {MPI_PROD, reduce_op::prod}, {MPI_BOR, reduce_op::bor}, {MPI_BAND, reduce_op::band},
+                                   {MPI_BXOR, reduce_op::bxor}};
+    for (const known_op& known : all)
+        if (known.mpi == op) return known.op;
+    return {};
+}
+
+std::int64_t size_of_type(MPI_Datatype type) noexcept {
+    MPI_Count size = 0;
+    PMPI_Type_size_x(type, &size);
+    return size;
+}
+
+type_layout layout_of(MPI_Datatype type) noexcept {
+    MPI_Aint low = 0, extent = 0;
+    int integers = 0, addresses = 0, types = 0, combiner = 0;
+    PMPI_Type_get_extent(type, &low, &extent);
+    PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner);
+    const std::int64_t size = size_of_type(type);
+    return {.size = size, .extent = extent, .dense = combiner == MPI_COMBINER_NAMED && low == 0 && size == extent};
+}
+
+}  // namespace terrace::detail::pmpi

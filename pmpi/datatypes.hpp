@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <mpi.h>
+
+#include <terrace/types.hpp>
+
+namespace terrace::detail::pmpi {
+
+/// Returns the element type of a predefined datatype of C or Fortran that Terrace reduces as MPI does; nothing for
+/// others: derived ones, pairs, long double, logical ones, bytes and characters. Equal on all ranks of a reduction.
+std::optional<element_type> element_of(MPI_Datatype type) noexcept;
+/// Returns the operation of a predefined one; nothing for a user's, for MINLOC and MAXLOC, and for logical ones.
+std::optional<reduce_op> operation_of(MPI_Op op) noexcept;
+
+/// Returns the bytes of data in one element. @param type not MPI_DATATYPE_NULL
+std::int64_t size_of_type(MPI_Datatype type) noexcept;
+
+/// Where the bytes of elements lie.
+struct type_layout {
+    std::int64_t size = 0, extent = 0;  ///< [bytes]
+    bool dense = false;                 ///< predefined, and without gaps: memory is what a message would hold
+};
+type_layout layout_of(MPI_Datatype type) noexcept;
+
+}  // namespace terrace::detail::pmpi

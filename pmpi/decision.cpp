@@ -1,0 +1,85 @@
+#include "pmpi/decision.hpp"
+
+#include "pmpi/datatypes.hpp"
+#include "pmpi/settings.hpp"
+
+namespace terrace::detail::pmpi {
+
+namespace {
+
+// The side whose arguments say how much a rank of a rooted call moves; elsewhere what it receives.
+const side& telling_side(const call& c, bool is_root) noexcept {
+    const bool sends = (c.what == call_kind::gather && !is_root) || (c.what == call_kind::scatter && is_root);
+    return sends ? c.send : c.recv;
+}
+
+// Where MPI allows MPI_IN_PLACE.
+bool misplaced(const call& c, bool is_root) noexcept {
+    const bool scatters = c.what == call_kind::scatter;
+    if (c.recv.at == MPI_IN_PLACE && !(scatters && is_root)) return true;
+    if (c.send.at != MPI_IN_PLACE) return false;
+    return scatters || c.what == call_kind::bcast || (has_root(c.what) && !is_root);
+}
+
+// Elements of all blocks; negative where a count is.
+std::int64_t elements_of(call_kind what, const side& s, int ranks) noexcept {
+    if (s.counts) {
+        std::int64_t all = 0;
+        for (int r = 0; r < ranks; ++r) {
+            if (s.counts[r] < 0) return -1;
+            all += s.counts[r];
+        }
+        return all;
+    }
+    const bool one_block = what == call_kind::allreduce || what == call_kind::reduce || what == call_kind::bcast;
+    return one_block ? s.count : s.count * ranks;
+}
+
+bool wrong_side(const call& c, const side& s, int ranks) noexcept {
+    return s.at != MPI_IN_PLACE && (s.type == MPI_DATATYPE_NULL || elements_of(c.what, s, ranks) < 0);
+}
+
+// True if both sides of the call count on this rank.
+bool reads_both(const call& c, bool is_root) noexcept { return !has_root(c.what) || is_root; }
+
+}  // namespace
+
+call_facts facts_of(const call& c, const attached& on) noexcept {
+    constexpr call_facts refused{.bytes = 0, .invalid = true};
+    if (c.what == call_kind::barrier || on.is_inter) return {};  // roots are other ones there
+    if (has_root(c.what) && (c.root < 0 || c.root >= on.size)) return refused;
+    const bool is_root = has_root(c.what) && on.rank == c.root;
+    if (misplaced(c, is_root) || (reduces(c.what) && c.op == MPI_OP_NULL)) return refused;
+    const side& telling = telling_side(c, is_root);
+    if (wrong_side(c, telling, on.size)) return refused;
+    if (reads_both(c, is_root) && (wrong_side(c, c.send, on.size) || wrong_side(c, c.recv, on.size))) return refused;
+    if (!has_size(c.what)) return {};
+    return {.bytes = elements_of(c.what, telling, on.size) * size_of_type(telling.type)};
+}
+
+decision decide(const call& c, const call_facts& f, const attached& on, const trial& tried, bool starts) noexcept {
+    const auto pass = [](passed why) { return decision{runner::mpi, why}; };
+    const mode is = current_settings().mode_of(c.what, f.bytes);
+    if (f.invalid) return pass(passed::invalid);
+    if (is == mode::off) return pass(passed::switched_off);
+    if (on.is_inter) return pass(passed::intercommunicator);
+    if (on.size == 1) return pass(passed::one_rank);
+    if (has_size(c.what) && f.bytes == 0) return pass(passed::no_elements);
+    if (reduces(c.what)) {
+        const std::optional<reduce_op> op = operation_of(c.op);
+        if (!op) return pass(passed::operation);
+        const std::optional<element_type> type = element_of(c.recv.type);
+        if (!type || !is_defined(*op, *type)) return pass(passed::datatype);
+    }
+    if (on.tried && !on.by) return pass(passed::no_communicator);
+    // Ranks need not make a call that does not block at one time, so that it can wait for nobody: neither to make a
+    // communicator, nor to compare times, nor to learn of the longest block.
+    if (starts) {
+        if (c.what == call_kind::alltoallv) return pass(passed::unsupported);
+        if (!on.by || (is == mode::automatic && !tried.settled())) return pass(passed::not_tried);
+    } else if (is == mode::automatic && !tried.settled()) return {tried.next(), passed::not_at_all, true};
+    if (is == mode::automatic && tried.chosen() == runner::mpi) return pass(passed::mpi_is_faster);
+    return {.by = runner::terrace};
+}
+
+}  // namespace terrace::detail::pmpi

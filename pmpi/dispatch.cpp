@@ -1,0 +1,105 @@
+#include "pmpi/dispatch.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "pmpi/attached.hpp"
+#include "pmpi/decision.hpp"
+#include "pmpi/errors.hpp"
+#include "pmpi/requests.hpp"
+#include "pmpi/settings.hpp"
+#include "pmpi/terrace_call.hpp"
+
+namespace terrace::detail::pmpi {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point begin) noexcept {
+    return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+// Adds a call to a row, with its time where the report has times.
+template <class Run>
+int counted(tally& in, Run run) {
+    if (!current_settings().times()) {
+        ++in.calls;
+        return run();
+    }
+    const clock::time_point begin = clock::now();
+    const int code = run();
+    in.add(seconds_since(begin));
+    return code;
+}
+
+int run_by_terrace(const call& c, attached& on, row& r) noexcept {
+    const own_calls inside;
+    try {
+        terrace_call made(c, on);
+        {
+            const turn mine(on);
+            on.last_algorithm.clear();
+            made.start(*on.by).wait();
+            keep_algorithm(on, r);
+        }
+        made.finish();
+        return MPI_SUCCESS;
+    } catch (const std::exception& e) {
+        return report_error(c.comm, e);
+    }
+}
+
+// Ranks begin a call of a trial together: what they did before does not count.
+int run_trial(const call& c, attached& on, row& r, runner by, const mpi_call& by_mpi) {
+    if (by == runner::terrace && !make_communicator(on)) {
+        r.tried.give_up();
+        ++r.why[static_cast<std::size_t>(passed::no_communicator)];
+        return counted(r.by_mpi, by_mpi);
+    }
+    real.barrier(c.comm);
+    const clock::time_point begin = clock::now();
+    const int code = by == runner::terrace ? run_by_terrace(c, on, r) : by_mpi();
+    const double seconds = seconds_since(begin);
+    r.tried.add(by, seconds);
+    r.by(by).add(current_settings().times() ? seconds : 0);
+    if (r.tried.may_settle()) {
+        const trial::durations mine = r.tried.times();
+        double times[] = {mine.mpi, mine.terrace};
+        real.allreduce(MPI_IN_PLACE, times, 2, MPI_DOUBLE, MPI_MAX, c.comm);
+        r.tried.settle({times[0], times[1]});
+    }
+    return code;
+}
+
+}  // namespace
+
+int make_call(const call& c, mpi_call by_mpi) noexcept {
+    attached* const on = attached_to(c.comm);
+    if (on == nullptr) return by_mpi();
+    const call_facts f = facts_of(c, *on);
+    row& r = on->rows.at(c.what, false, f.bytes);
+    r.bytes += static_cast<std::uint64_t>(f.bytes);
+    const decision d = decide(c, f, *on, r.tried, false);
+    if (d.is_trial) return run_trial(c, *on, r, d.by, by_mpi);
+    if (d.by == runner::terrace) {
+        if (make_communicator(*on)) return counted(r.by_terrace, [&] { return run_by_terrace(c, *on, r); });
+        ++r.why[static_cast<std::size_t>(passed::no_communicator)];
+    } else ++r.why[static_cast<std::size_t>(d.why)];
+    return counted(r.by_mpi, by_mpi);
+}
+
+int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
+    attached* const on = attached_to(c.comm);
+    if (on == nullptr) return by_mpi();
+    const call_facts f = facts_of(c, *on);
+    row& r = on->rows.at(c.what, true, f.bytes);
+    r.bytes += static_cast<std::uint64_t>(f.bytes);
+    decision d = decide(c, f, *on, on->rows.at(c.what, false, f.bytes).tried, true);
+    if (d.by == runner::terrace && !can_start()) d = {runner::mpi, passed::unsupported};
+    if (d.by == runner::terrace) return counted(r.by_terrace, [&] { return start_by_terrace(c, *on, r, request); });
+    ++r.why[static_cast<std::size_t>(d.why)];
+    return counted(r.by_mpi, by_mpi);
+}
+
+}  // namespace terrace::detail::pmpi

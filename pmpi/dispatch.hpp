@@ -1,0 +1,39 @@
+#pragma once
+
+#include <mpi.h>
+
+#include "pmpi/call.hpp"
+#include "pmpi/real.hpp"
+
+namespace terrace::detail::pmpi {
+
+/// MPI's own function with the arguments that the program gave it.
+class mpi_call {
+public:
+    template <class Function>
+    explicit mpi_call(const Function& f) noexcept
+        : function_(&f), run_([](const void* at) { return (*static_cast<const Function*>(at))(); }) {}
+    int operator()() const { return run_(function_); }
+
+private:
+    const void* function_;
+    int (*run_)(const void*);
+};
+
+/// Makes a call that blocks: by Terrace or by MPI. Returns MPI's code.
+int make_call(const call& c, mpi_call by_mpi) noexcept;
+
+/// Starts a call.
+int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept;
+
+/// What an intercepted function does: calls of Terrace itself go to MPI.
+template <class Function>
+int intercept(const call& c, const Function& by_mpi) noexcept {
+    return depth > 0 ? by_mpi() : make_call(c, mpi_call(by_mpi));
+}
+template <class Function>
+int intercept_start(const call& c, const Function& by_mpi, MPI_Request* request) noexcept {
+    return depth > 0 ? by_mpi() : start_call(c, mpi_call(by_mpi), request);
+}
+
+}  // namespace terrace::detail::pmpi

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <mpi.h>
+
+#include "pmpi/attached.hpp"
+#include "pmpi/call.hpp"
+
+namespace terrace::detail::pmpi {
+
+/// True if this MPI moves requests of others along wherever it waits: Open MPI. The same on all ranks.
+bool can_start() noexcept;
+
+/// Starts a call as a request of MPI's. @param on has a communicator   @param r of such calls   @returns MPI's code
+int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* request) noexcept;
+
+}  // namespace terrace::detail::pmpi

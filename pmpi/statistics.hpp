@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pmpi/call.hpp"
+#include "pmpi/trial.hpp"
+
+namespace terrace::detail::pmpi {
+
+/// Why a call was passed to MPI.
+enum class passed : std::uint8_t {
+    not_at_all,
+    switched_off,
+    one_rank,
+    intercommunicator,
+    no_elements,
+    operation,
+    datatype,
+    invalid,
+    mpi_is_faster,
+    no_communicator,
+    not_tried,
+    unsupported,
+};
+inline constexpr std::string_view passed_names[] = {
+    "not_at_all", "switched_off", "one_rank",      "intercommunicator", "no_elements", "operation",
+    "datatype",   "invalid",      "mpi_is_faster", "no_communicator",   "not_tried",   "unsupported"};
+inline constexpr std::size_t reasons = std::size(passed_names);
+constexpr std::string_view to_string(passed why) noexcept { return passed_names[static_cast<std::size_t>(why)]; }
+
+/// Calls that one of the two ran.
+struct tally {
+    std::uint64_t calls = 0;
+    double seconds = 0;  ///< 0 without a report
+
+    void add(double time) noexcept {
+        ++calls;
+        seconds += time;
+    }
+};
+
+/// What is known of calls of one kind and size class on one communicator.
+struct row {
+    explicit row(std::int64_t least_bytes) noexcept : tried(least_bytes) {}
+
+    std::uint64_t bytes = 0;  ///< of all calls
+    tally by_mpi, by_terrace;
+    std::array<std::uint64_t, reasons> why{};  ///< calls that were passed to MPI, by `passed`
+    trial tried;
+    std::string algorithm;  ///< that Terrace ran last
+
+    tally& by(runner r) noexcept { return r == runner::mpi ? by_mpi : by_terrace; }
+};
+
+/// The size classes: 0, 1, 2 to 3, 4 to 7, ... bytes.
+constexpr int class_of(std::int64_t bytes) noexcept {
+    return bytes <= 0 ? 0 : 64 - __builtin_clzll(static_cast<unsigned long long>(bytes));
+}
+constexpr std::int64_t least_of_class(int c) noexcept { return c == 0 ? 0 : std::int64_t{1} << (c - 1); }
+
+/// The rows of a communicator, made when they are used.
+class statistics {
+public:
+    /// @param starts true for the call that does not block
+    row& at(call_kind what, bool starts, std::int64_t bytes) {
+        auto& of_call = rows_[index(what, starts)];
+        const auto c = static_cast<std::size_t>(class_of(bytes));
+        if (c >= of_call.size()) of_call.resize(c + 1);
+        if (of_call[c] == nullptr) of_call[c] = std::make_unique<row>(least_of_class(static_cast<int>(c)));
+        return *of_call[c];
+    }
+
+    template <class Visit>
+    void each(Visit visit) const {
+        for (std::size_t i = 0; i < rows_.size(); ++i)
+            for (std::size_t c = 0; c < rows_[i].size(); ++c)
+                if (rows_[i][c] != nullptr)
+                    visit(static_cast<call_kind>(i / 2), i % 2 != 0, static_cast<int>(c), *rows_[i][c]);
+    }
+
+private:
+    static constexpr std::size_t index(call_kind what, bool starts) noexcept {
+        return 2 * static_cast<std::size_t>(what) + (starts ? 1 : 0);
+    }
+
+    std::array<std::vector<std::unique_ptr<row>>, 2 * call_kinds> rows_;
+};
+
+}  // namespace terrace::detail::pmpi

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pmpi/attached.hpp"
+#include "pmpi/call.hpp"
+#include "pmpi/staging.hpp"
+
+namespace terrace::detail::pmpi {
+
+/// A call of MPI as Terrace runs it. Lives until the call is complete.
+class terrace_call {
+public:
+    /// Packs what is sent. Of an alltoallv collective: ranks agree on the longest block.
+    terrace_call(const call& c, const attached& on);
+
+    /// @throws as the collectives of `by`
+    request start(communicator& by);
+    /// Unpacks what has come.
+    void finish() const;
+
+private:
+    staged whole(const side& s, std::int64_t blocks, bool apart = false) const;
+    staged own_block(const side& s) const;
+    staged by_rank(const side& s, bool apart = false) const;
+    std::vector<std::int64_t> counts_of(const side& s, std::int64_t element) const;
+    void set_up_alltoallv();
+
+    call c_;
+    int rank_, ranks_;
+    bool is_root_, in_place_;
+    staged send_, recv_;
+    bool delivers_ = true;
+    std::vector<std::int64_t> counts_, received_;
+    std::int64_t capacity_ = 0, most_ = 0;  // bytes, of an alltoallv
+};
+
+}  // namespace terrace::detail::pmpi

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Programs that know nothing of Terrace get the results of MPI from the drop-in, and a report says who ran what.
+
+usage: drop_in_test.py PROGRAM LIBRARY RANKS MPIRUN [ARGUMENTS]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, LIBRARY, RANKS, *MPIRUN = sys.argv[1:]
+MPICH = "mpiexec" in os.path.basename(os.path.realpath(MPIRUN[0])) or "mpich" in MPIRUN[0]
+BLOCKING = ["allreduce", "reduce", "bcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
+            "alltoall", "alltoallv", "gather", "scatter", "barrier"]
+STARTED = ["iallreduce", "ireduce", "ibcast", "iallgather", "ialltoall", "ireduce_scatter_block", "igather",
+           "iscatter", "ibarrier"]
+
+
+def run(tests="*", **variables):
+    """Runs the program; with variables under the drop-in. Returns it, finished."""
+    if variables:
+        variables["LD_PRELOAD"] = LIBRARY
+    passed_on = [word for name, value in variables.items()
+                 for word in (["-env", name, value] if MPICH else ["-x", f"{name}={value}"])]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return subprocess.run([*MPIRUN, "-np", RANKS, *passed_on, PROGRAM, f"--gtest_filter={tests}"], text=True,
+                          capture_output=True, env=environment)
+
+
+class DropIn(unittest.TestCase):
+    def passes(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("[  PASSED  ]", done.stdout)
+        return done
+
+    def report(self, tests="*", **variables):
+        """Runs the program and returns the rows of its report, by call."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            done = self.passes(run(tests, TERRACE_PMPI_REPORT=str(file), **variables))
+            report = json.loads(file.read_text())
+        self.assertEqual(report["terrace_report"], 1)
+        self.assertEqual(report["ranks"], int(RANKS))
+        rows = {}
+        for row in report["rows"]:
+            self.assertEqual(row["calls"], row["mpi_calls"] + row["terrace_calls"], row)
+            rows.setdefault(row["call"], []).append(row)
+        return rows, done
+
+    def reasons(self, rows):
+        """Why calls passed: each row says "operation 3, datatype 2"."""
+        return {part.split(" ")[0] for of_call in rows.values() for row in of_call
+                for part in row["passed"].split(", ") if part}
+
+    def test_the_program_by_itself(self):
+        # Open MPI 4.1 itself crashes where a communicator is freed before a call of its own is complete.
+        self.passes(run("-*thousand*:*outlive*"))
+
+    def test_on_runs_all_calls_by_terrace(self):
+        rows, _ = self.report("-*thousand*", TERRACE_PMPI="on")
+        by = {call: sum(row["terrace_calls"] for row in of_call) for call, of_call in rows.items()}
+        calls = BLOCKING + ([] if MPICH else STARTED)
+        if RANKS == "1":
+            self.assertEqual({call: by[call] for call in calls}, dict.fromkeys(calls, 0))
+        else:
+            self.assertEqual([call for call in calls if by[call] == 0], [])
+            self.assertTrue(any(row["algorithm"] for row in rows["allreduce"]))
+        if MPICH:
+            self.assertEqual(sum(by.get(call, 0) for call in STARTED), 0)
+
+    def test_reasons_of_calls_that_pass(self):
+        rows, _ = self.report("passed_on.*:reductions.*:invalid*", TERRACE_PMPI="on")
+        reasons = self.reasons(rows)
+        expected = {"one_rank", "invalid"} if RANKS == "1" else {"operation", "datatype", "no_elements", "one_rank",
+                                                                  "intercommunicator", "invalid"}
+        self.assertLessEqual(expected, reasons)
+
+    def test_rows_of_freed_communicators_are_one(self):
+        if RANKS == "4":
+            self.skipTest("takes a minute; 3 ranks find the same")
+        rows, _ = self.report("*thousand*", TERRACE_PMPI="on")
+        label = "0" if RANKS == "1" else f"0-{int(RANKS) - 1}"
+        ours = [row for row in rows["allreduce"] if row["communicator"] == label]
+        self.assertEqual([(row["communicators"], row["calls"]) for row in ours], [(1000, 1000)])
+
+    def test_auto_tries_both_and_says_so(self):
+        rows, _ = self.report("reductions.*", TERRACE_PMPI="auto")
+        tried = [row for row in rows["allreduce"] if row["chosen"]]
+        if RANKS == "1":
+            self.assertEqual(tried, [])
+            return
+        self.assertGreater(len(tried), 0)
+        for row in tried:
+            self.assertGreater(row["tried_mpi_seconds"], 0)
+            self.assertGreater(row["tried_terrace_seconds"], 0)
+            faster = row["tried_terrace_seconds"] < 0.97 * row["tried_mpi_seconds"]
+            self.assertEqual(row["chosen"], "terrace" if faster else "mpi")
+            self.assertLessEqual(row["trial_calls"], 12)
+
+    def test_off_passes_everything(self):
+        rows, _ = self.report("moves.*", TERRACE_PMPI="off")
+        self.assertEqual(self.reasons(rows), {"switched_off"})
+
+    def test_calls_have_modes_of_their_own(self):
+        rows, _ = self.report("moves.bcast:moves.allgather", TERRACE_PMPI="on", TERRACE_PMPI_BCAST="on:64K-,off")
+        for row in rows["bcast"]:
+            if row["ranks"] > 1 and row["bytes_from"] > 1:
+                self.assertEqual(row["terrace_calls"] > 0, row["bytes_from"] >= 1 << 16, row)
+
+    def test_a_bad_value_switches_the_drop_in_off(self):
+        done = self.passes(run("moves.bcast", TERRACE_PMPI="fast"))
+        self.assertEqual(done.stderr.count('TERRACE_PMPI is "fast"; allowed: auto, on or off'), 1, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + os.environ.get("CASES", "").split())

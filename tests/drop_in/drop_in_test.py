@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs that know nothing of Terrace get the results of MPI from the drop-in, and a report says who ran what.
 
-usage: drop_in_test.py PROGRAM LIBRARY RANKS MPIRUN [ARGUMENTS]
+usage: drop_in_test.py PROGRAM SOLVER TERRACE LIBRARY RANKS MPIRUN [ARGUMENTS]
 """
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, LIBRARY, RANKS, *MPIRUN = sys.argv[1:]
+PROGRAM, SOLVER, TERRACE, LIBRARY, RANKS, *MPIRUN = sys.argv[1:]
 MPICH = "mpiexec" in os.path.basename(os.path.realpath(MPIRUN[0])) or "mpich" in MPIRUN[0]
 BLOCKING = ["allreduce", "reduce", "bcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
             "alltoall", "alltoallv", "gather", "scatter", "barrier"]
@@ -19,15 +19,18 @@ STARTED = ["iallreduce", "ireduce", "ibcast", "iallgather", "ialltoall", "ireduc
            "iscatter", "ibarrier"]
 
 
-def run(tests="*", **variables):
-    """Runs the program; with variables under the drop-in. Returns it, finished."""
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def run(tests="*", program=None, **variables):
+    """Runs a program, the tests if none is named; with variables under the drop-in. Returns it, finished."""
     if variables:
         variables["LD_PRELOAD"] = LIBRARY
     passed_on = [word for name, value in variables.items()
                  for word in (["-env", name, value] if MPICH else ["-x", f"{name}={value}"])]
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return subprocess.run([*MPIRUN, "-np", RANKS, *passed_on, PROGRAM, f"--gtest_filter={tests}"], text=True,
-                          capture_output=True, env=environment)
+    command = program or [PROGRAM, f"--gtest_filter={tests}"]
+    return subprocess.run([*MPIRUN, "-np", RANKS, *passed_on, *command], text=True, capture_output=True,
+                          env=ENVIRONMENT)
 
 
 class DropIn(unittest.TestCase):
@@ -109,6 +112,37 @@ class DropIn(unittest.TestCase):
         for row in rows["bcast"]:
             if row["ranks"] > 1 and row["bytes_from"] > 1:
                 self.assertEqual(row["terrace_calls"] > 0, row["bytes_from"] >= 1 << 16, row)
+
+    def test_a_solver_finds_the_same(self):
+        def solved(**variables):
+            done = run(program=[SOLVER, "40"], **variables)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout.rsplit(",", 1)[0]  # without its time
+        self.assertRegex(solved(), "^[0-9]+ iterations, the middle is ")
+        self.assertEqual(solved(TERRACE_PMPI="on"), solved())
+
+    def test_terrace_run_prints_and_runs_the_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            command = [TERRACE, "run", "-n", RANKS, "--mode", "on", "--report", str(report), "--launcher",
+                       " ".join(MPIRUN[1:]), "--", SOLVER, "30"]
+            done = subprocess.run(command, text=True, capture_output=True, env=ENVIRONMENT)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("iterations", done.stdout)
+            rows = json.loads(report.read_text())["rows"]
+            self.assertIn("allgatherv", {row["call"] for row in rows})
+            printed = subprocess.run([*command[:2], "--print", *command[2:]], text=True, capture_output=True,
+                                     env=ENVIRONMENT)
+        self.assertEqual(printed.returncode, 0, printed.stderr)
+        line = printed.stdout.splitlines()[0]
+        self.assertIn(line, done.stderr)
+        self.assertIn("libterrace-pmpi.so", line)
+        self.assertTrue(line.endswith(f"{SOLVER} 30"), line)
+
+    def test_terrace_run_asks_for_the_mpi(self):
+        done = subprocess.run([TERRACE, "run", "--print", "--", "/bin/sh"], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("add --mpi openmpi or --mpi mpich", done.stderr)
 
     def test_a_bad_value_switches_the_drop_in_off(self):
         done = self.passes(run("moves.bcast", TERRACE_PMPI="fast"))

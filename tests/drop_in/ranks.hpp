@@ -19,12 +19,13 @@ inline int size_of(MPI_Comm comm = MPI_COMM_WORLD) {
     return size;
 }
 
-/// The element i that a rank passes in: any bits of the type, but for floats small whole numbers, whose sums are exact.
+/// The element i that a rank passes in: any bits of the type. Of floats small whole numbers, whose sums are exact, and
+/// small numbers of short integers, whose sums Open MPI does not let wrap around.
 template <class T>
 T element(int rank, std::size_t i) {
     const std::uint64_t mixed = (static_cast<std::uint64_t>(rank) * 1'000'003 + i + 17) * 0x9e3779b97f4a7c15u;
     if constexpr (T(0.5) != T(0)) return static_cast<T>(static_cast<int>(mixed >> 60) - 7);
-    else return static_cast<T>(mixed >> 7);
+    else return static_cast<T>(mixed >> (sizeof(T) > 2 ? 7 : 61));
 }
 
 template <class T>

@@ -137,7 +137,8 @@ class Files(Installed):
         self.assertTrue(module & {"terrace-openmpi.so", "terrace-mpich.so"})
         self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
                          {"pkgconfig/terrace.pc", "cmake/terrace/terrace-config.cmake",
-                          "cmake/terrace/terrace-config-version.cmake"} | module)
+                          "cmake/terrace/terrace-config-version.cmake"} | module |
+                         {f"terrace/{p.parent.name}/{p.name}" for p in BUILD.glob("pmpi/*/libterrace-pmpi.so")})
         self.assertNotIn("meson.build", {pathlib.Path(f).name for f in self.files(".")})
         run("ninja", "-C", BUILD, "uninstall")
         self.assertEqual(sorted(self.stage.rglob("*")), [])

@@ -3,9 +3,15 @@
 
 usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 from datetime import timedelta
 
-from torch_ranks import check, dist, equal, main, torch
+from torch_ranks import PACKAGE, check, dist, equal, main, torch
 
 import terrace.torch
 
@@ -220,6 +226,62 @@ def split_groups(rank, size):
     else:
         assert part is dist.GroupMember.NON_GROUP_MEMBER
     dist.barrier()
+
+
+@check
+def debugging_in_detail_compares_calls(rank, size):
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    group = dist.new_group(timeout=timedelta(seconds=20))
+    gc.collect()  # torch's wrapper does not keep what is written in Python alive
+    data = torch.ones(2)
+    dist.all_reduce(data, group=group)
+    equal(data, [size] * 2)
+    if size > 1:
+        try:
+            dist.all_reduce(torch.ones(2 if rank else 3), group=group)
+            raise AssertionError("nothing was raised")
+        except RuntimeError as e:
+            assert "mismatch between collectives" in str(e), e
+    dist.set_debug_level(dist.DebugLevel.OFF)
+    dist.barrier()
+
+
+ALONE = """
+import torch, torch.distributed as dist, sys
+more = {"device_id": torch.device("cpu:0")} if sys.argv[2] == "bound" else {}
+dist.init_process_group("terrace", init_method=f"file://{sys.argv[1]}/meeting", rank=0, world_size=1, **more)
+group, data = dist.new_group([0]), torch.ones(1)
+dist.all_reduce(data, group=group)
+print(dist.get_backend(group), data.item(), "terrace.torch" in sys.modules)
+dist.destroy_process_group()
+"""
+
+
+@check
+def torch_finds_the_back_end_by_itself(rank, size):
+    if rank > 0 or terrace.torch.groups.TerraceBackend is None:
+        return
+    for how in ("unbound", "bound"):
+        with tempfile.TemporaryDirectory() as directory:
+            info = pathlib.Path(directory) / "terrace-0.1.0.dist-info"  # as the wheel has it
+            info.mkdir()
+            (info / "METADATA").write_text("Metadata-Version: 2.1\nName: terrace\nVersion: 0.1.0\n")
+            (info / "entry_points.txt").write_text("[torch.distributed.backends]\nterrace = terrace.torch:register\n")
+            done = subprocess.run([sys.executable, "-c", ALONE, directory, how], text=True, capture_output=True, check=False,
+                                  env=dict(os.environ, PYTHONPATH=f"{PACKAGE}:{directory}"))
+            assert done.stdout == "terrace 1.0 True\n", done.stdout + done.stderr
+
+
+@check
+def the_doctor_finds_what_would_trip_a_run(rank, size):
+    if rank > 0:
+        return
+    run = [sys.executable, "-m", "terrace.torch.doctor"]
+    for plan, code, text in ((None, 0, "ok   UCX connects"), ("missing.yaml", 1, "BAD  missing.yaml: cannot be opened")):
+        there = {k: v for k, v in os.environ.items() if k != "TERRACE_PLAN"}
+        done = subprocess.run(run, text=True, capture_output=True, check=False,
+                              env=dict(there, PYTHONPATH=PACKAGE, **({"TERRACE_PLAN": plan} if plan else {})))
+        assert done.returncode == code and text in done.stdout, done.stdout + done.stderr
 
 
 @check

@@ -1,8 +1,10 @@
-"""Times all_reduce of torch.distributed over several back ends, in turns, in one run.
+"""Times torch.distributed over several back ends, in turns, in one run: all_reduce, steps of DDP and FSDP2.
 
     torchrun --nproc-per-node 4 -m terrace.bench --backends terrace gloo --sizes 8 4KiB 32MiB
+    torchrun --nproc-per-node 4 -m terrace.bench --steps 25
 
 Each round measures every back end once at every size; the time of a call is that of its slowest rank. Prints medians.
+With --steps it times a forward and a backward pass of an MLP instead, with so many million parameters.
 """
 from __future__ import annotations
 
@@ -46,6 +48,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--backends", nargs="+", default=["terrace", "gloo"], help="the first one is compared with")
     parser.add_argument("--sizes", nargs="+", type=size_of, default=[8, 4096, 65536, 1 << 20, 32 << 20], metavar="SIZE")
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is measured")
+    parser.add_argument("--steps", type=float, metavar="MILLIONS", help="measure steps of DDP and FSDP2: parameters")
     return parser.parse_args()
 
 
@@ -54,6 +57,75 @@ def _time_of(call: Any, repeats: int) -> float:
     for _ in range(repeats):
         call()
     return (time.perf_counter() - begun) / repeats
+
+
+class _Bench:
+    """Groups of the same ranks, one for each back end, and times by row and back end [s]."""
+
+    def __init__(self, backends: list[str], rounds: int) -> None:
+        import torch
+        import torch.distributed as dist
+        self.torch, self.dist, self.rounds = torch, dist, rounds
+        self.rank, self.size = dist.get_rank(), dist.get_world_size()
+        self.groups = {name: dist.new_group(backend=name) for name in backends}
+        self.times: dict[tuple[str, str], list[float]] = {}
+        self.wrong = False
+
+    def measure(self, row: str, backend: str, call: Any, repeats: int) -> None:
+        """Notes the time of the slowest rank."""
+        self.dist.barrier()
+        longest = self.torch.tensor([_time_of(call, repeats)])
+        self.dist.all_reduce(longest, self.dist.ReduceOp.MAX)
+        self.times.setdefault((row, backend), []).append(longest.item())
+
+    def all_reduce(self, sizes: list[int]) -> None:
+        for _ in range(self.rounds + 1):
+            for size in sizes:
+                data = self.torch.ones(max(1, size // 4))
+                for name, group in self.groups.items():
+                    data.fill_(1)
+                    self.dist.all_reduce(data, group=group)
+                    self.wrong |= not bool((data == self.size).all())
+                    data.fill_(0)
+                    self.measure(text_of(size), name, lambda: self.dist.all_reduce(data, group=group),
+                                 50 if size <= 65536 else 1)
+
+    def steps(self, millions: float) -> None:
+        torch = self.torch
+        width = int((millions * 1e6 / 4) ** 0.5)
+        made: dict[tuple[str, str], Any] = {}
+        for name, group in self.groups.items():
+            for kind in ("DDP", "FSDP2"):
+                torch.manual_seed(1)
+                model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(4)))
+                if kind == "DDP":
+                    made[kind, name] = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+                    continue
+                from torch.distributed.device_mesh import DeviceMesh
+                from torch.distributed.fsdp import fully_shard
+                mesh = DeviceMesh.from_group(group, "cpu")
+                for layer in model:
+                    fully_shard(layer, mesh=mesh)
+                made[kind, name] = fully_shard(model, mesh=mesh)
+        batch = torch.full((1, width), 1 / width)
+
+        def step(model: Any) -> None:
+            model.zero_grad()
+            model(batch).sum().backward()
+
+        for _ in range(self.rounds + 1):
+            for (kind, name), model in made.items():
+                self.measure(f"{kind} step", name, lambda: step(model), 1)
+
+    def report(self, title: str) -> None:
+        """Prints medians; the first round is not counted."""
+        names = list(self.groups)
+        print(f"{title} over {self.size} ranks, medians of {self.rounds} rounds [us]")
+        print("".join(f"{word:>14}" for word in ["", *names, *(f"{n}/{names[0]}" for n in names[1:])]))
+        for row in dict.fromkeys(row for row, _ in self.times):
+            medians = [1e6 * statistics.median(self.times[row, name][1:]) for name in names]
+            ratios = [f"{m / medians[0]:.2f}" for m in medians[1:]]
+            print("".join(f"{word:>14}" for word in [row, *(f"{m:.0f}" for m in medians), *ratios]))
 
 
 def main() -> int:
@@ -67,34 +139,18 @@ def main() -> int:
         sys.exit("terrace.bench: start it by torchrun --nproc-per-node N -m terrace.bench")
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    rank, size = dist.get_rank(), dist.get_world_size()
-    groups = {name: dist.new_group(backend=name) for name in arguments.backends}
-    times: dict[tuple[int, str], list[float]] = {(s, name): [] for s in arguments.sizes for name in groups}
-    wrong = False
-    for number in range(arguments.rounds + 1):  # the first one is not counted
-        for bytes_of, name in times:
-            data = torch.ones(max(1, bytes_of // 4))
-            group, repeats = groups[name], 50 if bytes_of <= 65536 else 1
-            dist.all_reduce(data, group=group)
-            wrong |= not bool((data == size).all())
-            data.fill_(0)
-            dist.barrier()
-            longest = torch.tensor([_time_of(lambda: dist.all_reduce(data, group=group), repeats)])
-            dist.all_reduce(longest, dist.ReduceOp.MAX)
-            if number > 0:
-                times[bytes_of, name].append(longest.item())
-    if rank == 0:
-        print(f"all_reduce of float32 over {size} ranks, medians of {arguments.rounds} rounds [us]")
-        compared = [f"{name}/{arguments.backends[0]}" for name in list(groups)[1:]]
-        print("".join(f"{word:>14}" for word in ["size", *groups, *compared]))
-        for bytes_of in arguments.sizes:
-            medians = [1e6 * statistics.median(times[bytes_of, name]) for name in groups]
-            ratios = [f"{m / medians[0]:.2f}" for m in medians[1:]]
-            print("".join(f"{word:>14}" for word in [text_of(bytes_of), *(f"{m:.0f}" for m in medians), *ratios]))
-        print("results: " + ("WRONG" if wrong else "right"))
+    bench = _Bench(arguments.backends, arguments.rounds)
+    if arguments.steps:
+        bench.steps(arguments.steps)
+    else:
+        bench.all_reduce(arguments.sizes)
+    if bench.rank == 0:
+        bench.report(f"MLP of {arguments.steps:g} M parameters" if arguments.steps else "all_reduce of float32")
+        if not arguments.steps:
+            print("results: " + ("WRONG" if bench.wrong else "right"))
     dist.barrier()
     dist.destroy_process_group()
-    return 1 if wrong else 0
+    return 1 if bench.wrong else 0
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ usage: failures_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says
 With TERRACE_TEST_ALL=1 there are 200 failures, else one of each kind.
 """
 import os
+import pathlib
 import random
 import resource
 import signal
@@ -22,6 +23,19 @@ RANKS = 4
 
 def exhaust_memory(pid):
     resource.prlimit(pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
+
+
+def ends(pid, patience=10.0):
+    """Whether a process ends in time."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        try:
+            if pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
 
 
 KINDS = {
@@ -44,7 +58,7 @@ class Failures(Jobs):
         count = 50 if EVERYTHING else 1
         if not EVERYTHING:
             print(f"left out: {50 - count} of 50 times {kind} over {TRANSPORT}")
-        took, finalized = [], 0
+        took, finalized, endless = [], 0, 0
         for n in range(count):
             job = Job(RANKS, dice.randrange(1 << 30))
             try:
@@ -54,6 +68,9 @@ class Failures(Jobs):
                 with self.subTest(kind=kind, n=n, victim=victim):
                     since = time.monotonic()
                     do(job.pids[victim])
+                    if MPIRUN and kind == "out of memory" and not ends(job.pids[victim]):
+                        endless += 1  # Open MPI 4.1 may look for memory for ever, in MPI_Isend
+                        continue
                     took.append(self.expect_verdict(job, {victim}, how, since, FAILURE_TIMEOUT))
                     self.assertLess(took[-1], FAILURE_TIMEOUT + 1 + 5)  # the rest is for a loaded machine
                     others = [rank for rank in range(RANKS) if rank != victim]
@@ -66,6 +83,10 @@ class Failures(Jobs):
         print(f"{TRANSPORT}, {kind}: {len(took)} of {count} named by all, {late} later than {FAILURE_TIMEOUT + 1:g} s"
               + after(took) + (f"; MPI_Finalize returned in {finalized}" if MPIRUN and how == "died" else ""),
               flush=True)
+        if endless > 0:
+            print(f"left out: {endless} of {count} that did not end without memory", flush=True)
+        self.assertEqual(len(took) + endless, count)
+        self.assertLessEqual(endless, 1 + count // 10)
 
     def test_killed(self):
         self.expect_named_in_time("killed")

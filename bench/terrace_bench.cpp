@@ -112,7 +112,7 @@ void compare(const world& w, const conditions& under, memory& where, collective 
     say(w, heading_text(under, what, all.absent));
     const std::size_t before = all.rows.size();
     for (const std::int64_t count : s.counts(what, w.size())) {
-        const std::vector<row> rows = run.measure(count, shown);
+        const std::vector<row> rows = run.measure(count, under.against, shown);
         shown.clear();
         say(w, rows_text(under, rows));
         all.rows.insert(all.rows.end(), rows.begin(), rows.end());

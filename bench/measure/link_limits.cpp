@@ -36,6 +36,17 @@ std::optional<double> link_limits::percent_of_goodput(collective what, std::int6
     return percent(limit(machine_, bytes, rate, static_cast<double>(burst_), what), time);
 }
 
+double link_limits::refill_time(std::int64_t bytes) const {
+    if (!has_goodput() || bytes < least_with_burst) return 0;
+    double time = 0;
+    for (const level& l : machine_.levels) {
+        if (l.medium != fabric::ethernet) continue;
+        const double slowest = l.rates.empty() ? l.bandwidth : *std::min_element(l.rates.begin(), l.rates.end());
+        time = std::max(time, static_cast<double>(burst_) / slowest);
+    }
+    return time;
+}
+
 std::optional<double> link_limits::percent_of_bus(collective what, std::int64_t bytes, double time) const {
     if (!bus_) return {};
     return percent(bus_limit(*bus_, what, bytes, machine_.ranks()), time);

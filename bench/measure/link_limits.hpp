@@ -24,6 +24,10 @@ public:
     /// let through is not small beside the vector.
     std::optional<double> percent_of_goodput(collective what, std::int64_t bytes, double time) const;
 
+    /// How long links must be idle before a call, so that all of the burst is free again, as percent_of_goodput takes
+    /// it [s]. 0 where that says nothing.
+    double refill_time(std::int64_t bytes) const;
+
     /// The same at the rates at which the bus takes buffers from the device and back. Nothing where they stay there.
     std::optional<double> percent_of_bus(collective what, std::int64_t bytes, double time) const;
 

@@ -756,6 +756,7 @@ levels:
         self.assertEqual([self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", rank) for rank in (0, 3, 4, 6)],
                          ["two words eth0", "two words eth0", "two words eth1", "two words eth1"])
         self.assertEqual(self.nic_of("SLURM_LOCALID", 5), "two words eth1")
+        self.assertEqual(self.nic_of("LOCAL_RANK", 4), "two words eth1")
         self.assertRegex(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 7), "rank '7' is none of the plan's")
         self.assertRegex(self.nic_of("NOTHING", 0), "rank '' is none")
         self.script("plan.yaml", "--interfaces", "mlx5_0:1,mlx5_3:1")
@@ -780,11 +781,11 @@ levels:
         self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--nics", status=2))
 
     # What the doctor says of a job of these ranks.
-    def doctor(self, nics):
+    def doctor(self, nics, told=("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
+               nic_variable="OMPI_MCA_btl_tcp_if_include"):
         ranks = [subprocess.Popen(["sleep", "60"], env={
-            "PATH": os.environ["PATH"], "PMIX_NAMESPACE": "test", "OMPI_COMM_WORLD_SIZE": "14",
-            "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
-            **({"OMPI_MCA_btl_tcp_if_include": nic} if nic else {})}) for rank, nic in nics.items()]
+            "PATH": os.environ["PATH"], told[0]: str(rank), told[1]: str(rank), told[2]: "14",
+            **({nic_variable: nic} if nic else {})}) for rank, nic in nics.items()]
         try:
             done = subprocess.run([TERRACE, "doctor", "--plan", "plan.yaml"], cwd=self.directory, text=True,
                                   capture_output=True)
@@ -795,12 +796,15 @@ levels:
                 rank.wait()
 
     def test_the_doctor_sees_ranks_without_their_nics(self):
-        self.assertEqual(self.doctor({}), "note NICs of ranks: no job of 14 ranks of Open MPI runs here")
+        self.assertEqual(self.doctor({}), "note NICs of ranks: no job of 14 ranks by mpirun, srun or torchrun runs here")
         self.assertEqual(self.doctor({0: "eth0", 1: "eth0", 6: "eth1"}), "ok   NICs of ranks: 3, as the plan has it")
         self.assertEqual(self.doctor({0: "eth0", 6: "eth0"}),
                          "FIX  NICs of ranks: ranks 0 and 6 both use eth0; the plan gives them NICs 0 and 1")
         self.assertEqual(self.doctor({0: "eth0", 1: "eth1"}),
                          "FIX  NICs of ranks: ranks 0 and 1 use eth0 and eth1; the plan gives them one NIC, 0")
+        for told in (("SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS"), ("RANK", "LOCAL_RANK", "WORLD_SIZE")):
+            self.assertEqual(self.doctor({0: "eth0", 6: "eth0"}, told, "UCX_NET_DEVICES"),
+                             "FIX  NICs of ranks: ranks 0 and 6 both use eth0; the plan gives them NICs 0 and 1")
         for every in ("", "eth0,eth1", "10.0.0.0/8"):
             self.assertEqual(self.doctor({0: "eth0", 6: every}),
                              "FIX  NICs of ranks: rank 6 may use every NIC; the plan gives it NIC 1")

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "bench/measure/bus.hpp"
 #include "bench/measure/exact.hpp"
 #include "bench/measure/flow.hpp"
+#include "bench/measure/link_limits.hpp"
 #include "bench/measure/links.hpp"
 #include "bench/measure/partners.hpp"
 #include "bench/measure/steal_time.hpp"
@@ -219,6 +221,19 @@ TEST(bench_bus, the_limit_is_of_the_rank_that_copies_most) {
 }
 
 // ---- links ----------------------------------------------------------------------------------------------------------
+
+// Of the slowest link, and where %goodput takes a burst as free.
+TEST(bench_links, idle_links_let_bursts_pass_again) {
+    const hierarchy h = read_hierarchy(document::parse(
+        "levels:\n  - {name: node, size: 2, fabric: shm}\n  - {name: cluster, size: 2, fabric: ethernet, bandwidth: "
+        "[1 GB/s, 0.5 GB/s], latency: 1 us}\n",
+        "two nodes"));
+    const std::vector<std::optional<double>> measured{{}, 1e9};
+    EXPECT_DOUBLE_EQ(link_limits(h, measured, 1'000'000).refill_time(2 << 20), 0.002);
+    EXPECT_EQ(link_limits(h, measured, 1'000'000).refill_time(1 << 20), 0);
+    EXPECT_EQ(link_limits(h, measured, 0).refill_time(2 << 20), 0);
+    EXPECT_EQ(link_limits(h, {}, 1'000'000).refill_time(2 << 20), 0) << "no goodput";
+}
 
 TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     const hierarchy before =

@@ -261,7 +261,8 @@ finding nics_of_ranks(const fs::path& plan_file) {
     if (machine.nics.empty()) return good("NICs of ranks", "the plan has none");
     const std::vector<running_rank> ranks = running_ranks(machine.ranks());
     if (ranks.empty())
-        return noted("NICs of ranks", fmt::format("no job of {} ranks of Open MPI runs here", machine.ranks()),
+        return noted("NICs of ranks",
+                     fmt::format("no job of {} ranks by mpirun, srun or torchrun runs here", machine.ranks()),
                      "look again while the job runs");
     if (const auto conflict = nic_conflict(machine, ranks))
         return bad("NICs of ranks", *conflict,

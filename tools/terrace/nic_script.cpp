@@ -59,13 +59,14 @@ std::string nic_script(const plan_data& plan, const std::vector<std::string>& in
         "#   mpirun ... THIS_SCRIPT PROGRAM ...\n";
     if (!alike)
         out += "# Nodes differ in their NICs, so ranks must start in the plan's order (terrace export --rankfile).\n";
-    out += alike ? "rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-$MPI_LOCALRANKID}}\n"
-                 : "rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-$PMI_RANK}}\n";
+    out += alike ? "rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-${MPI_LOCALRANKID:-$LOCAL_RANK}}}\n"
+                 : "rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-${PMI_RANK:-$RANK}}}\n";
     out += "case \"$rank\" in\n";
     for (std::size_t i = 0; i < of_rank.size(); ++i)
         out += fmt::format("    {}) nic={} ;;\n", i, interfaces[at(of_rank[i])]);
     out +=
-        "    *) echo \"$0: rank '$rank' is none of the plan's; is this started by mpirun or srun?\" >&2; exit 1 ;;\n"
+        "    *) echo \"$0: rank '$rank' is none of the plan's; is this started by mpirun, srun or torchrun?\" >&2; "
+        "exit 1 ;;\n"
         "esac\n";
     const bool devices = std::any_of(interfaces.begin(), interfaces.end(), is_device);
     if (!devices) out += "export OMPI_MCA_btl_tcp_if_include=\"$nic\"\n";

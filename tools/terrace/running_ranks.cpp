@@ -58,6 +58,29 @@ std::string one_nic(const environment& all) {
     return "";
 }
 
+// What a launcher tells each rank: its number in the job and on its node, the job's ranks, and which job it is.
+struct rank_variables {
+    const char *rank, *local_rank, *size, *job;
+    bool of_mpi;
+};
+constexpr rank_variables told_by_launchers[]{
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE", true},
+    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_STEP_NUM_TASKS", "SLURM_JOB_ID", false},
+    {"RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID", false}};
+
+// By the first launcher that started this as one of so many ranks: a batch script of Slurm may start mpirun. Without
+// MPI, a rank that names no NIC may have found its own: Terrace over UCX does.
+std::optional<running_rank> rank_of(const environment& all, int size_of_job) {
+    for (const rank_variables& by : told_by_launchers) {
+        const auto rank = number(all, by.rank), local = number(all, by.local_rank);
+        if (!rank || !local || number(all, by.size) != size_of_job) continue;
+        running_rank found{word(all, by.job), *rank, *local, one_nic(all)};
+        if (found.nic.empty() && !by.of_mpi) return {};
+        return found;
+    }
+    return {};
+}
+
 // Containers and emulated nodes have networks of their own.
 bool shares_network(const fs::path& process, const fs::path& here) {
     std::error_code none;
@@ -79,12 +102,11 @@ std::vector<running_rank> running_ranks(int size_of_job, const fs::path& process
         const std::string name = entry.path().filename().string();
         if (name.find_first_not_of("0123456789") != name.npos || !shares_network(entry.path(), processes)) continue;
         const environment all = environment_of(entry.path());
-        const auto rank = number(all, "OMPI_COMM_WORLD_RANK"), local = number(all, "OMPI_COMM_WORLD_LOCAL_RANK");
-        if (!rank || !local || number(all, "OMPI_COMM_WORLD_SIZE") != size_of_job) continue;
-        const running_rank r{word(all, "PMIX_NAMESPACE"), *rank, *local, one_nic(all)};
+        const std::optional<running_rank> r = rank_of(all, size_of_job);
+        if (!r) continue;
         // A script that a rank began as, and programs that it starts, have less to say than the rank.
-        running_rank& kept = found.try_emplace({r.job, r.rank}, r).first->second;
-        if (kept.nic.empty()) kept = r;
+        running_rank& kept = found.try_emplace({r->job, r->rank}, *r).first->second;
+        if (kept.nic.empty()) kept = *r;
     }
     std::vector<running_rank> ranks;
     for (auto& [key, r] : found) ranks.push_back(std::move(r));

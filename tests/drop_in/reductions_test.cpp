@@ -162,6 +162,9 @@ TEST(passed_on, between_two_groups) {
 
 // An invalid argument gets an error of MPI's on the rank that has it, by its handler; calls after it work.
 TEST(invalid_arguments, are_reported_by_mpi) {
+#ifndef OMPI_MAJOR_VERSION
+    GTEST_SKIP() << "Debian's MPICH is built without checks, and crashes";
+#endif
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);

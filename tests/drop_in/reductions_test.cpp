@@ -14,6 +14,13 @@ namespace drop_in {
 
 namespace {
 
+// MPICH 4.0.2 itself copies memory onto itself there, and ends the program.
+#ifdef OMPI_MAJOR_VERSION
+constexpr bool scatters_in_place = true;
+#else
+constexpr bool scatters_in_place = false;
+#endif
+
 // Integers wrap around.
 template <class T>
 T combined(MPI_Op op, T a, T b) {
@@ -108,13 +115,16 @@ TEST(reductions, in_blocks) {
             std::vector<int> got(static_cast<std::size_t>(own)), in_place = mine;
             if (even) {
                 MPI_Reduce_scatter_block(mine.data(), got.data(), n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-                MPI_Reduce_scatter_block(MPI_IN_PLACE, in_place.data(), n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+                if (scatters_in_place)
+                    MPI_Reduce_scatter_block(MPI_IN_PLACE, in_place.data(), n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
             } else {
                 MPI_Reduce_scatter(mine.data(), got.data(), lengths.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-                MPI_Reduce_scatter(MPI_IN_PLACE, in_place.data(), lengths.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+                if (scatters_in_place)
+                    MPI_Reduce_scatter(MPI_IN_PLACE, in_place.data(), lengths.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
             }
             in_place.resize(static_cast<std::size_t>(own));
-            EXPECT_TRUE(got == expected && in_place == expected) << n;
+            EXPECT_TRUE(got == expected) << n;
+            EXPECT_TRUE(!scatters_in_place || in_place == expected) << n;
         }
     }
 }

@@ -15,13 +15,24 @@ namespace terrace::detail {
 namespace {
 
 // Returns the modes that the stages of a shape may have. Allreduce: root inside, then scatter, and outermost scatter or
-// replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout. Those with a root
-// scatter in some stages in a row, so that all ranks of a node send to other nodes, and have mode root in the others;
-// to split a level for a root is what tree and chain do.
+// replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout; in alltoall one rank may
+// also stand for all of an inner domain, in gather and scatter for all of each. Others with a root scatter in some
+// stages in a row, so that all ranks of a node send to other nodes, and have mode root in the others; to split a level
+// for a root is what tree and chain do.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
-    if (has_blocks(what)) return {std::vector(s.size(), mode::scatter)};
-    if (has_root(what) && has_split(s)) return {};
     std::vector<std::vector<mode>> result;
+    if (has_blocks(what)) {
+        std::vector<mode> modes(s.size(), mode::scatter);
+        result.push_back(modes);
+        if (!can(mode::root, what) || s.size() == 1) return result;
+        if (has_root(what)) return {modes, std::vector(s.size(), mode::root)};
+        for (std::size_t roots = 1; roots < s.size() && !s[roots - 1].split; ++roots) {
+            modes[roots - 1] = mode::root;
+            result.push_back(modes);
+        }
+        return result;
+    }
+    if (has_root(what) && has_split(s)) return {};
     if (has_root(what)) {
         result.emplace_back(s.size(), mode::root);
         for (std::size_t first = 0; first < s.size(); ++first) {

@@ -54,6 +54,13 @@ double root_accesses(int rank) { return rank == 0 ? 2 : 0; }
 
 bool is_cut(const sample_place& p) { return p.pieces > 1; }
 
+// Of the largest group of the last stage.
+int most_positions(const layout& l) {
+    int most = 1;
+    for (const sample_place& p : l.places) most = std::max(most, p.positions);
+    return most;
+}
+
 }  // namespace
 
 std::string key_of(std::span<const stage> stages) {
@@ -99,15 +106,27 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
 
 // A rank that exchanges blocks has as many bytes to pass on after each stage as before: what a stage leaves it with,
 // from all ranks of its domain, is as long as the vector. So the stages inside count as if they left everybody with
-// everything.
+// everything. One in mode root leaves one rank with the vectors of all. In it each member sends that one all that it
+// has, which a broadcast's messages are as long as, the other way; what comes down is as long again.
 std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage> up_to_it, const algorithm& a,
                                                           provider by) {
     std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
-    for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::replicate;
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s)
+        if (stages[s].how == mode::scatter) stages[s].how = mode::replicate;
     const layout& l = samples_.lay_out(stages);
-    const std::vector<int> blocks = samples_.unequal_positions(l);
-    phase_load load = load_of({machine_, samples_, l, a, by, false, root_part::none, true, blocks, true}, *patterns_);
-    return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
+    const bool to_one = stages.back().how == mode::root;
+    const std::vector<int> blocks = to_one ? std::vector<int>{} : samples_.unequal_positions(l);
+    phase_load load = load_of({machine_, samples_, l, a, by, to_one, root_part::none, true, blocks, !to_one}, *patterns_);
+    const double vectors = vectors_of_one(up_to_it.first(up_to_it.size() - 1));
+    return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), vectors), {}, nullptr});
+}
+
+// The vectors that one rank has after stages of an alltoall: those of all ranks that it stands for.
+double pricer::vectors_of_one(std::span<const stage> stages) {
+    double vectors = 1;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+        if (stages[s].how == mode::root) vectors *= most_positions(samples_.lay_out(stages.first(s + 1)));
+    return vectors;
 }
 
 // Over large groups about as much as where every rank has something to scatter and gather.
@@ -123,16 +142,19 @@ root_price pricer::price_at_root(const layout& l, const algorithm& a, provider b
     return {phase(false, at_root), phase(true, at_root), phase(true, at_others), phase(false, at_others)};
 }
 
-// To or from a root: one rank has all that the domains inside have, and gathers, or scatters, as a broadcast's root
-// does that has a vector so much shorter.
+// To or from a root. In mode root one rank has all that the domains inside have, and gathers, or scatters, as a
+// broadcast's root does that has a vector so much shorter. In mode scatter the ranks of the root's domain share what
+// comes for it, as in a reduce.
 std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
                                                                  provider by) {
     std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
-    for (std::size_t s = 0; s + 1 < stages.size(); ++s) stages[s].how = mode::root;
+    const bool through_one = stages.back().how == mode::root;
+    stages.back().how = mode::scatter;
     const layout& l = samples_.lay_out(stages);
     const std::vector<int> blocks = samples_.unequal_positions(l);
     phase_load load = load_of({machine_, samples_, l, a, by, true, root_part::moves, true, blocks}, *patterns_);
-    return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), part_of_domain(l)), {}, nullptr});
+    if (through_one) load = scaled(std::move(load), part_of_domain(l));
+    return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
 }
 
 // Returns the part of all ranks in the largest domain of the last stage.
@@ -162,12 +184,18 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
     return legs;
 }
 
-// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. To a
-// root that is what a domain's ranks have, before each stage but the first.
+// Between stages blocks are put together that go to the same rank: all are read and written once in each stage. To or
+// from a root that is what a domain's ranks have, before each stage but the first; where its ranks share them, all of
+// the root's.
 double pricer::exchange_accesses(collective what, std::span<const stage> stages) {
-    const double own = own_block_accesses(machine_.ranks());
-    if (!has_root(what)) return stages.size() > 1 ? 2.0 * static_cast<double>(stages.size()) : own;
-    double accesses = own;
+    double accesses = own_block_accesses(machine_.ranks());
+    if (!has_root(what) && stages.size() == 1) return accesses;
+    if (!has_root(what)) {
+        accesses = 0;
+        for (std::size_t s = 0; s < stages.size(); ++s) accesses += 2 * vectors_of_one(stages.first(s));
+        return accesses;
+    }
+    if (stages.front().how == mode::scatter) return stages.size() > 1 ? accesses + 2 : accesses;
     for (std::size_t s = 1; s < stages.size(); ++s) accesses += 2 * part_of_domain(samples_.lay_out(stages.first(s)));
     return accesses;
 }
@@ -175,8 +203,11 @@ double pricer::exchange_accesses(collective what, std::span<const stage> stages)
 // Copies count with the innermost stage.
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) {
-    std::vector<leg> legs = legs_of(stages, std::move(costs));
+    std::vector<leg> legs = legs_of(stages, costs);
     if (exchanges(what)) {
+        for (std::size_t s = 0; s < stages.size(); ++s)
+            if (stages[s].how == mode::root && !has_root(what))
+                legs.push_back({static_cast<int>(s), 0, costs[s]});  // down
         const double accesses = exchange_accesses(what, stages);
         legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
     } else if (has_blocks(what)) {
@@ -190,7 +221,7 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
-    if (exchanges(what)) check_exchange(stages);
+    if (exchanges(what)) check_exchange(stages, what);
     const auto price_one = !exchanges(what) ? &pricer::price_stage
                            : has_root(what) ? &pricer::price_rooted_exchange
                                             : &pricer::price_exchange;
@@ -201,9 +232,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
 
 // MPI's own collectives are taken to be as fast as messages of an algorithm, and are never chosen.
 std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, collective what) {
-    const auto smaller = [](const sample_place& a, const sample_place& b) { return a.positions < b.positions; };
-    const std::vector<sample_place>& places = samples_.lay_out(up_to_it).places;
-    const int size = std::max_element(places.begin(), places.end(), smaller)->positions;
+    const int size = most_positions(samples_.lay_out(up_to_it));
     const stage& s = up_to_it.back();
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {

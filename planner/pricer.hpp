@@ -52,6 +52,7 @@ private:
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
     std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
+    double vectors_of_one(std::span<const stage> stages);
     std::shared_ptr<const stage_price> price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
                                                              provider by);
     double part_of_domain(const layout& l) const;

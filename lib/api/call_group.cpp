@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "base/element_types.hpp"
 #include "base/partition.hpp"
@@ -28,29 +27,21 @@ bool are_of_one_kind(const call_shape& a, const call_shape& b) {
 
 }  // namespace
 
-std::vector<waiting_start> join_small_calls(std::vector<waiting_start> calls, int ranks) {
-    std::vector<waiting_start> joined;
-    std::vector<std::size_t> open;  // of these, the ones that may take another call: one of a kind
-    for (waiting_start& c : calls) {
-        if (!may_join(c.call, ranks)) {
-            joined.push_back(std::move(c));
-            continue;
-        }
-        const auto same = std::find_if(open.begin(), open.end(),
-                                       [&](std::size_t i) { return are_of_one_kind(joined[i].call, c.call); });
-        if (same != open.end() && bytes_of(joined[*same].call, ranks) + bytes_of(c.call, ranks) <= most_joined_bytes) {
-            waiting_start& whole = joined[*same];
-            if (whole.call.joined.empty()) whole.call.joined.push_back(whole.call.count);
-            whole.call.joined.push_back(c.call.count);
-            whole.call.count += c.call.count;
-            whole.parts.push_back(c.parts.front());
-            continue;
-        }
-        if (same != open.end()) *same = joined.size();
-        else open.push_back(joined.size());
-        joined.push_back(std::move(c));
+void group_calls::add(const call_shape& call, double factor, const given_call& part, int ranks) {
+    if (!may_join(call, ranks)) return add({.call = call, .factor = factor, .parts = {part}});
+    const auto same =
+        std::find_if(open_.begin(), open_.end(), [&](std::size_t i) { return are_of_one_kind(list_[i].call, call); });
+    if (same != open_.end() && bytes_of(list_[*same].call, ranks) + bytes_of(call, ranks) <= most_joined_bytes) {
+        waiting_start& whole = list_[*same];
+        if (whole.call.joined.empty()) whole.call.joined.push_back(whole.call.count);
+        whole.call.joined.push_back(call.count);
+        whole.call.count += call.count;
+        whole.parts.push_back(part);
+        return;
     }
-    return joined;
+    if (same != open_.end()) *same = list_.size();
+    else open_.push_back(list_.size());
+    add({.call = call, .factor = factor, .parts = {part}});
 }
 
 joined_call::joined_call(const waiting_start& s, int rank, int ranks, std::vector<std::byte>& memory)

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "api/signature.hpp"
@@ -32,19 +33,32 @@ struct waiting_start {
     std::exception_ptr error = {};                 ///< why it cannot begin
 };
 
+/// Calls of more bytes are not joined; the calls that are joined have no more than this together [bytes].
+inline constexpr std::int64_t most_bytes_to_join = 64 * 1024, most_joined_bytes = 1024 * 1024;
+
+/// The calls of a group. Small ones of one collective, type, operation and root are joined, at the place of the first
+/// one: alike on all ranks.
+class group_calls {
+public:
+    /// Adds a call that is not joined with others.
+    void add(waiting_start s) { list_.push_back(std::move(s)); }
+    /// Adds a call.
+    void add(const call_shape& call, double factor, const given_call& part, int ranks);
+
+    const std::vector<waiting_start>& list() const noexcept { return list_; }
+    std::vector<waiting_start> take() noexcept { return std::move(list_); }
+
+private:
+    std::vector<waiting_start> list_;
+    std::vector<std::size_t> open_;  // of these, the ones that may take another call: one of a kind
+};
+
 /// A group between group_start and group_end.
 struct open_group {
     int depth = 0;  ///< one in another
     std::optional<std::uint64_t> number = {};
-    std::vector<waiting_start> calls = {};
+    group_calls calls = {};
 };
-
-/// Calls of more bytes are not joined; the calls that are joined have no more than this together [bytes].
-inline constexpr std::int64_t most_bytes_to_join = 64 * 1024, most_joined_bytes = 1024 * 1024;
-
-/// Joins small calls of one collective, type, operation and root, at the place of the first one: alike on all ranks.
-/// @param calls one part each
-std::vector<waiting_start> join_small_calls(std::vector<waiting_start> calls, int ranks);
 
 /// A call that carries others: each of its blocks holds a block of each of them, side by side.
 class joined_call {

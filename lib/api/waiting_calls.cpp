@@ -122,7 +122,7 @@ request communicator_core::start(const uneven_blocks& b) {
                     .factor = 1,
                     .parts = {{ticket, first.call.count, first.send, first.recv}},
                     .uneven = std::move(call)};
-    if (group != nullptr) group->calls.push_back(std::move(s));
+    if (group != nullptr) group->calls.add(std::move(s));
     else begin_in_order({std::move(s)});
     return request_access::make(*this, ticket | ticket_bit);
 }
@@ -155,8 +155,7 @@ void communicator_core::group_start(std::optional<std::uint64_t> number) {
 request communicator_core::add_to_group(open_group& group, const call_shape& call, const void* send, void* recv,
                                         double factor, void* rounding_errors) {
     const std::uint64_t ticket = tickets_.take();
-    group.calls.push_back(
-        {.call = call, .factor = factor, .parts = {{ticket, call.count, send, recv, rounding_errors}}});
+    group.calls.add(call, factor, {ticket, call.count, send, recv, rounding_errors}, size());
     return request_access::make(*this, ticket | ticket_bit);
 }
 
@@ -166,7 +165,7 @@ void communicator_core::group_end() {
     if (mine == nullptr) throw usage_error("group_end: there is no group; call group_start first");
     if (--mine->depth > 0) return;
     const std::optional<std::uint64_t> number = mine->number;
-    std::vector<waiting_start> calls = join_small_calls(std::move(mine->calls), size());
+    std::vector<waiting_start> calls = mine->calls.take();
     groups_.erase(caller());
     expect_unbroken("group_end");
     if (!number) return begin_in_order(std::move(calls));
@@ -205,7 +204,9 @@ void communicator_core::expect_begun(std::uint64_t call) {
     const open_group* mine = own_group();
     if (mine == nullptr || (call & ticket_bit) == 0) return;
     const std::uint64_t ticket = call & ~ticket_bit;
-    if (std::ranges::none_of(mine->calls, [&](const waiting_start& s) { return s.parts.front().ticket == ticket; }))
+    const auto is_it = [&](const given_call& each) { return each.ticket == ticket; };
+    if (std::ranges::none_of(mine->calls.list(),
+                             [&](const waiting_start& s) { return std::ranges::any_of(s.parts, is_it); }))
         return;
     tickets_.close(ticket);
     throw usage_error("request: its call is in a group that is open; call group_end before you wait for it");

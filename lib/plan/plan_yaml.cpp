@@ -160,7 +160,7 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
         stages.push_back(read_stage(item, machine));
         if (!can(stages.back().how, what))
             item.at("mode").fail(fmt::format("mode is {}, but stages of {} have mode {}", to_string(stages.back().how),
-                                             to_string(what), has_root(what) ? "scatter or root" : "scatter"));
+                                             to_string(what), can(mode::root, what) ? "scatter or root" : "scatter"));
     }
     if (stages.empty()) list.fail("a rule needs at least one stage");
     for (std::size_t s = 0; s < stages.size(); ++s)

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,17 +18,20 @@ std::vector<range> block_layout::block_of(int rank) const {
     return parts;
 }
 
-// Composes a vector so fine that every rank owns a part of it (on each route), and lets each rank's block (its part on
-// the route) stand for a point of the rank's largest part. A cut through the fine vector is a cut between the blocks
-// before it and those behind.
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree) {
     for (const stage& s : stages)
         if (s.how != mode::scatter)
             throw plan_error(fmt::format("stages: mode {} cannot leave every rank with its own block; only scatter can",
                                          to_string(s.how)));
-    const std::int64_t fine = std::int64_t{machine.ranks()} << 20;
-    block_layout result{compose(machine, stages, fine, 1, -1, tree), {}};
+    return in_blocks(compose(machine, stages, fine_count(machine), 1, -1, tree), machine, stages, counts);
+}
+
+// Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine
+// vector is a cut between the blocks before it and those behind.
+block_layout in_blocks(composition fine, const hierarchy& machine, std::span<const stage> stages,
+                       std::span<const std::int64_t> counts) {
+    block_layout result{std::move(fine), {}, false};
     composition& c = result.c;
 
     const routes ways = routes_of(machine, stages);

@@ -21,7 +21,7 @@ block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, co
             if (is_dropped(s)) s.wire = wire_type::exact;
         stages = as_they_are;
     }
-    if (exchanges(chunk.what)) return compose_exchange(machine, stages);
+    if (exchanges(chunk.what)) return compose_exchange(machine, stages, chunk.what);
     if (has_blocks(chunk.what)) {
         std::vector<std::int64_t> counts;
         for (const range block : chunk.blocks) counts.push_back(block.count());

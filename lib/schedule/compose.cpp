@@ -266,7 +266,7 @@ void check_runnable(const plan_data& r) {
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
                 compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
-                if (exchanges(what)) check_exchange(rules[i].stages);
+                if (exchanges(what)) check_exchange(rules[i].stages, what);
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);

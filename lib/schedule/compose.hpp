@@ -74,6 +74,9 @@ struct block_layout {
     std::vector<range>
         blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
 
+    /// Of gather and scatter: one rank of each domain carries all that its ranks have for the root, or get from it.
+    bool through_one = false;
+
     /// Returns the parts of the vector that a rank's block consists of, in its order.
     std::vector<range> block_of(int rank) const;
 };
@@ -83,6 +86,14 @@ struct block_layout {
 /// @throws plan_error as above, or if a stage's mode is not scatter
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
+
+/// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each owns
+/// some. The groups are then those of the blocks.
+/// @param c of all ranks, without routes or with those of `stages`
+block_layout in_blocks(composition c, const hierarchy& machine, std::span<const stage> stages,
+                       std::span<const std::int64_t> counts);
+/// Elements of such a vector.
+inline std::int64_t fine_count(const hierarchy& machine) { return std::int64_t{machine.ranks()} << 20; }
 
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_stages(const composition& c, int rank, const capabilities& can);

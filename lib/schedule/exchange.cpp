@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "base/partition.hpp"
 #include "schedule/builder.hpp"
 
 namespace terrace::detail {
@@ -33,7 +35,7 @@ public:
           shape_(shape),
           call_(call),
           rank_(rank),
-          down_(call.what == collective::scatter),
+          down_(has_root(call.what) && (call.what == collective::scatter) == b.through_one),
           order_(at(b.c.ranks)),
           out_(rank, b.c.ranks, call.what, call.elements(), {buffer::recv, false}) {
         for (int r = 0; r < b.c.ranks; ++r) order_[at(static_cast<int>(b.blocks[at(r)].begin))] = r;
@@ -44,8 +46,13 @@ public:
     schedule run() {
         out_.next_step();
         if (passes({rank_, rank_})) out_.copy(due_from(rank_), given_for(rank_));
-        const int stages = static_cast<int>(layout_.stages.size());
-        for (int s = 0; s < stages; ++s) run_stage(layout_.stages[at(down_ ? stages - 1 - s : s)]);
+        const bool goes_down_alone = down_;
+        if (!goes_down_alone)
+            for (const composed_stage& s : layout_.stages) run_stage(s);
+        // What one rank has gathered for a domain goes down again.
+        down_ = true;
+        for (std::size_t s = layout_.stages.size(); s-- > 0;)
+            if (goes_down_alone || layout_.stages[s].how == mode::root) run_stage(layout_.stages[s]);
         return out_.finish();
     }
 
@@ -83,16 +90,37 @@ private:
     // ranks whose elements the other owns. On the way down: from all ranks whose elements the one owns to all of the
     // other's domain.
     std::vector<block> passing(const composed_stage& s, const group& g, int from, int to) const {
+        if (s.how == mode::root) return passing_root(s, g, from, to);
         const range owned = g.shard(down_ ? from : to);
         const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(down_ ? to : from));
         std::vector<block> list;
-        for (std::int64_t k = owned.begin; k < owned.end; ++k)
-            for (int r = shape_.first_rank(level, domain); r < shape_.first_rank(level, domain + 1); ++r) {
-                const int owner = order_[static_cast<std::size_t>(k)];
-                const block b = down_ ? block{owner, r} : block{r, owner};
-                if (passes(b)) list.push_back(b);
-            }
+        for (std::int64_t k = owned.begin; k < owned.end; ++k) {
+            const int owner = order_[static_cast<std::size_t>(k)];
+            add_with_ranks(list, owner, shape_.first_rank(level, domain), shape_.first_rank(level, domain + 1));
+        }
         return list;
+    }
+
+    // In mode root. On the way up: from all ranks of a member's domain, to all ranks whose elements the root owns. On
+    // the way down: from all ranks there are, to those of the member's domain.
+    std::vector<block> passing_root(const composed_stage& s, const group& g, int from, int to) const {
+        std::vector<block> list;
+        if (g.root() != (down_ ? from : to)) return list;
+        const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(down_ ? to : from));
+        for (std::int64_t k = g.whole().begin; k < g.whole().end; ++k) {
+            const int owner = order_[static_cast<std::size_t>(k)];
+            if (!down_)
+                add_with_ranks(list, owner, shape_.first_rank(level, domain), shape_.first_rank(level, domain + 1));
+            else if (shape_.domain_of(level, owner) == domain)
+                for (int r = 0; r < layout_.ranks; ++r) list.push_back({r, owner});
+        }
+        return list;
+    }
+
+    // Adds the blocks that pass between an owner and ranks [first, end).
+    void add_with_ranks(std::vector<block>& list, int owner, int first, int end) const {
+        for (int r = first; r < end; ++r)
+            if (const block b = down_ ? block{owner, r} : block{r, owner}; passes(b)) list.push_back(b);
     }
 
     void run_group(const composed_stage& s, const group& g) {
@@ -172,20 +200,43 @@ private:
     const tree& shape_;
     const collective_call& call_;
     int rank_;
-    bool down_;               // what goes out from a root goes the way back of what comes in
+    bool down_;               // the way that stages go now
     std::vector<int> order_;  // ranks, in the order of the vector that stages divide
     builder out_;
     std::map<block, operand> lies_;  // of blocks that are or have been here
 };
 
+// Hands down what the root of a group owns after the way up: equal parts to all members.
+void hand_down(const composed_stage& s, std::vector<owned>& owners) {
+    std::vector<owned> after;
+    for (const owned& o : owners) {
+        const int rank = o.owners.front();
+        std::int64_t begin = o.part.begin;
+        for (const int index : s.groups_of(rank)) {
+            const group& g = s.groups[at(index)];
+            const range part{std::max(begin, g.whole().begin), std::min(o.part.end, g.whole().end)};
+            if (g.rank(g.root()) != rank || part.empty()) continue;
+            if (begin < part.begin) after.push_back({{begin, part.begin}, o.owners});
+            for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
+            begin = part.end;
+        }
+        if (begin < o.part.end) after.push_back({{begin, o.part.end}, o.owners});
+    }
+    owners = std::move(after);
+}
+
 }  // namespace
 
-std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages) {
+std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages, collective what) {
     for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
         const stage& s = stages[at(n)];
+        if (has_root(what) && s.how != stages.front().how)
+            return std::pair(n, fmt::format("mode {} after mode {}; stages of {} have one mode", to_string(s.how),
+                                            to_string(stages.front().how), to_string(what)));
         const algorithm* by = find_algorithm(s);
-        if (s.how != mode::scatter)
-            return std::pair(n, fmt::format("mode {} cannot exchange blocks; only scatter can", to_string(s.how)));
+        if (!can(s.how, what))
+            return std::pair(n, fmt::format("mode {} cannot exchange blocks; only scatter and root can",
+                                            to_string(s.how)));
         if (by == nullptr || by->exchange == nullptr)
             return std::pair(n, fmt::format("{} cannot exchange blocks; these algorithms can: {}",
                                             s.sends() ? s.algorithm : to_string(s.provider), exchanger_names()));
@@ -195,14 +246,22 @@ std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const sta
     return {};
 }
 
-void check_exchange(std::span<const stage> stages) {
-    if (const auto fault = fault_of_exchange(stages))
+void check_exchange(std::span<const stage> stages, collective what) {
+    if (const auto fault = fault_of_exchange(stages, what))
         throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
 }
 
-block_layout compose_exchange(const hierarchy& machine, std::span<const stage> stages) {
-    check_exchange(stages);
-    block_layout made = compose_blocks(machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+block_layout compose_exchange(const hierarchy& machine, std::span<const stage> stages, collective what) {
+    check_exchange(stages, what);
+    // On the way to or from a root the same ranks meet in either mode.
+    std::vector<stage> meeting(stages.begin(), stages.end());
+    if (has_root(what))
+        for (stage& s : meeting) s.how = mode::scatter;
+    composition fine = compose(machine, meeting, fine_count(machine), 1);
+    for (std::size_t s = fine.stages.size(); s-- > 0;)
+        if (fine.stages[s].how == mode::root) hand_down(fine.stages[s], fine.owners);
+    block_layout made =
+        in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
     for (composed_stage& s : made.c.stages) {
         s.steps_up = s.steps_down = 0;
         for (group& g : s.groups) {
@@ -212,6 +271,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
             if (!g.whole().empty()) s.steps_up = std::max(s.steps_up, steps_of(*s.by, g));
         }
     }
+    made.through_one = has_root(what) && stages.front().how == mode::root;
     return made;
 }
 

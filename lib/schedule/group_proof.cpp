@@ -26,7 +26,10 @@ struct sum {
 // Follows what ranks have from stage to stage, from the groups alone.
 class replay {
 public:
-    explicit replay(const composition& c) : composition_(c), has_(at(c.ranks)) {
+    /// @param hands_down stages in mode root hand down what has been gathered, before owners own it
+    explicit replay(const composition& c, bool hands_down = false)
+        : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
+        if (hands_down) find_carriers();
         for (int r = 0; r < c.ranks; ++r)
             if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
         for (const std::vector<int>& route : c.routes) {
@@ -130,10 +133,33 @@ private:
         return {s.part, first, first + s.end - s.first, route};
     }
 
+    // Finds who must have before the way down what owners get on it, from the innermost stage outwards: the root of the
+    // group in which the owner is a member.
+    void find_carriers() {
+        std::vector<std::vector<owned*>> carried(at(composition_.ranks));
+        for (owned& o : owners_)
+            if (!o.part.empty()) carried[at(o.owners.front())].push_back(&o);
+        for (const composed_stage& s : composition_.stages) {
+            if (s.how != mode::root) continue;
+            std::vector<std::vector<owned*>> after(carried.size());
+            for (const group& g : s.groups)
+                for (const int member : g.members())
+                    std::erase_if(carried[at(member)], [&](owned* o) {
+                        if (o->part.begin < g.whole().begin || o->part.end > g.whole().end) return false;
+                        o->owners = {g.rank(g.root())};
+                        after[at(o->owners.front())].push_back(o);
+                        return true;
+                    });
+            for (std::size_t r = 0; r < after.size(); ++r)
+                after[r].insert(after[r].end(), carried[r].begin(), carried[r].end());
+            carried = std::move(after);
+        }
+    }
+
     // In the end the owners, and nobody else, have the sum of all ranks.
     void check_owners() {
         std::int64_t owned_parts = 0, had_parts = 0;
-        for (const owned& o : composition_.owners)
+        for (const owned& o : owners_)
             for (const int rank : o.owners) {
                 owned_parts += o.part.count();
                 if (o.part.empty()) continue;
@@ -154,6 +180,7 @@ private:
     }
 
     const composition& composition_;
+    std::vector<owned> owners_;             // after the way up
     std::vector<std::vector<sum>> has_;     // by rank
     std::vector<std::vector<int>> places_;  // by route and rank
     std::size_t stage_ = 0;
@@ -276,7 +303,7 @@ std::optional<std::string> group_proof::find_fault(const composition& c) {
 std::optional<std::string> group_proof::find_exchange_fault(const block_layout& b) {
     if (auto fault = check_blocks(b)) return fault;
     try {
-        replay(b.c).run();
+        replay(b.c, true).run();
     } catch (const fault& f) {
         return f.text;
     }

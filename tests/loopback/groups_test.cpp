@@ -32,9 +32,11 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 // Each start: the tickets of its calls.
-std::vector<std::vector<std::uint64_t>> joined(std::vector<waiting_start> calls) {
+std::vector<std::vector<std::uint64_t>> joined(const std::vector<waiting_start>& calls) {
     std::vector<std::vector<std::uint64_t>> all;
-    for (const waiting_start& s : join_small_calls(std::move(calls), 4)) {
+    group_calls group;
+    for (const waiting_start& s : calls) group.add(s.call, s.factor, s.parts.front(), 4);
+    for (const waiting_start& s : group.list()) {
         std::int64_t count = 0;
         all.emplace_back();
         for (const given_call& part : s.parts) {

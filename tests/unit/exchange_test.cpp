@@ -19,7 +19,9 @@ namespace {
 
 using test::mib;
 
-stage over(std::vector<int> levels, int group) { return {std::move(levels), group, mode::scatter, "direct"}; }
+stage over(std::vector<int> levels, int group, mode how = mode::scatter) {
+    return {std::move(levels), group, how, "direct"};
+}
 
 std::vector<schedule> programs_of(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t count) {
     const collective_call call{
@@ -51,9 +53,29 @@ TEST(exchange, joins_blocks_for_a_far_node) {
     const auto staged = programs_of(racks, {over({0}, 2), over({1, 2}, 6)}, 4);
     EXPECT_EQ(between_nodes(racks, direct), std::pair(120, std::int64_t{480}));
     EXPECT_EQ(between_nodes(racks, staged), std::pair(60, std::int64_t{480}));
+    const auto by_level = programs_of(racks, {over({0}, 2), over({1}, 2), over({2}, 3)}, 4);
+    EXPECT_EQ(between_nodes(racks, by_level).first, 36);
     const hierarchy nodes = test::two_nodes();
     EXPECT_EQ(between_nodes(nodes, programs_of(nodes, {over({0}, 4), over({1}, 2)}, 4)).first, 8);
     EXPECT_EQ(between_nodes(nodes, programs_of(nodes, {over({0, 1}, 8)}, 4)).first, 32);
+}
+
+TEST(exchange, one_rank_sends_for_its_node) {
+    const hierarchy racks = test::three_racks();  // 3 x 2 nodes of 2 ranks
+    const auto of_nodes = programs_of(racks, {over({0}, 2, mode::root), over({1, 2}, 6)}, 4);
+    EXPECT_EQ(between_nodes(racks, of_nodes), std::pair(30, std::int64_t{480}));
+    // A node to the other one of its rack and back, a rack to each other one.
+    const auto of_racks = programs_of(racks, {over({0}, 2, mode::root), over({1}, 2, mode::root), over({2}, 3)}, 4);
+    EXPECT_EQ(between_nodes(racks, of_racks).first, 12);
+    for (const hierarchy& machine : {racks, test::uneven(), test::two_racks()}) {
+        const auto group = [&](int l) { return machine.shape.uniform_size(l).value_or(0); };
+        for (const mode inner : {mode::scatter, mode::root})
+            for (const mode outer : {mode::scatter, mode::root}) {
+                const auto all = programs_of(
+                    machine, {over({0}, group(0), mode::root), over({1}, group(1), inner), over({2}, group(2), outer)}, 4);
+                EXPECT_EQ(find_fault(all, {.root = 0, .blocks = equal_blocks(machine.ranks(), 4)}), std::nullopt);
+            }
+    }
 }
 
 TEST(exchange, sends_straight_from_and_to_the_caller_in_one_stage) {
@@ -100,12 +122,16 @@ TEST(exchange, group_proof_refuses_groups_that_lose_a_block) {
     b.c.stages[1].groups.pop_back();
     group_proof proof;
     EXPECT_NE(proof.find_exchange_fault(b), std::nullopt);
+    block_layout down = compose_exchange(racks, std::vector{over({0}, 2, mode::root), over({1, 2}, 6)});
+    EXPECT_EQ(proof.find_exchange_fault(down), std::nullopt);
+    std::swap(down.c.owners[0].owners, down.c.owners[2].owners);
+    EXPECT_NE(proof.find_exchange_fault(down), std::nullopt);
 }
 
 TEST(exchange, refuses_stages_that_cannot) {
-    stage ring = over({0}, 4), root = ring, memory = ring, shares = ring;
+    stage ring = over({0}, 4), replicate = ring, memory = ring, shares = ring;
     ring.algorithm = "ring";
-    root.how = mode::root;
+    replicate.how = mode::replicate;
     memory.algorithm = "", memory.provider = provider::shared_memory;
     shares.shares = {1, 1};
     const auto fault = [](const stage& s) {
@@ -113,18 +139,39 @@ TEST(exchange, refuses_stages_that_cannot) {
     };
     EXPECT_EQ(fault(over({0}, 4)), "");
     EXPECT_EQ(fault(ring), "ring cannot exchange blocks; these algorithms can: direct");
-    EXPECT_EQ(fault(root), "mode root cannot exchange blocks; only scatter can");
+    EXPECT_EQ(fault(replicate), "mode replicate cannot exchange blocks; only scatter and root can");
     EXPECT_EQ(fault(memory), "shared_memory cannot exchange blocks; these algorithms can: direct");
     EXPECT_EQ(fault(shares), "an exchange of blocks has neither shares nor route_share; remove them");
 }
 
-// A node sends the root's one message, and gets one from it.
+TEST(exchange, to_and_from_a_root_has_one_mode) {
+    const std::vector mixed{over({0}, 2), over({1, 2}, 6, mode::root)};
+    EXPECT_EQ(fault_of_exchange(mixed), std::nullopt);
+    EXPECT_EQ(fault_of_exchange(mixed, collective::gather),
+              std::pair(1, std::string("mode root after mode scatter; stages of gather have one mode")));
+}
+
+// In mode scatter every rank of the root's node meets ranks elsewhere, by its own NIC.
+TEST(exchange, to_and_from_a_root_by_all_ranks_of_its_node) {
+    const hierarchy nodes = test::two_nodes();  // 2 of 4 ranks
+    for (const collective what : {collective::gather, collective::scatter}) {
+        const collective_call call{.what = what, .count = 4, .root = 5, .blocks = equal_blocks(8, 4)};
+        const call_layout by_all(nodes, std::vector{over({0}, 4), over({1}, 2)}, call);
+        std::map<int, std::int64_t> elements;  // that leave or come to a rank of the root's node
+        for (int r = 0; r < 8; ++r)
+            for (const instr& i : by_all.schedule_of(r).instrs)
+                if (i.what == action::send && leaves_node(nodes, r, i.peer)) elements[r < 4 ? i.peer : r] += i.src.part.count();
+        EXPECT_EQ(elements, (std::map<int, std::int64_t>{{4, 4}, {5, 4}, {6, 4}, {7, 4}})) << to_string(what);
+    }
+}
+
+// In mode root a node sends the root's one message, and gets one from it.
 TEST(exchange, to_and_from_a_root_takes_one_message_for_each_node) {
     const hierarchy racks = test::three_racks();
     for (const collective what : {collective::gather, collective::scatter})
         for (const int root : {0, 5}) {
             const collective_call call{.what = what, .count = 4, .root = root, .blocks = equal_blocks(12, 4)};
-            const call_layout staged(racks, std::vector{over({0}, 2), over({1, 2}, 6)}, call),
+            const call_layout staged(racks, std::vector{over({0}, 2, mode::root), over({1, 2}, 6, mode::root)}, call),
                 direct(racks, std::vector{over({0, 1, 2}, 12)}, call);
             std::vector<schedule> by_stages, at_once;
             for (int r = 0; r < 12; ++r) {

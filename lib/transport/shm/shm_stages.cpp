@@ -1,5 +1,7 @@
 #include "transport/shm/shm_stages.hpp"
 
+#include <sched.h>
+
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -21,6 +23,9 @@ constexpr std::uint32_t all_stages = [] {
     return bits;
 }();
 
+// A sleep costs a system call here and one in the peer that ends it, each of several microseconds.
+constexpr int yields_before_sleep = 16;
+
 class shm_stages final : public node_stage_runner {
 public:
     shm_stages(connection& by, std::vector<int> nodes, node_peers peers, shared_region arena, int slots,
@@ -30,8 +35,9 @@ public:
           stages_(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
           oversubscribed_(oversubscribed) {
         can_ = {.stages = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
-        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs.
-        spin_limit_ = oversubscribed ? by.net->traits().spin_limit : 500;
+        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One that
+        // waits for this core answers once it has it.
+        spin_limit_ = oversubscribed ? 2 : 500;
         stages_.reserve(at(slots));
     }
 
@@ -54,7 +60,13 @@ public:
     bool reachable(const void* memory, std::size_t bytes) const noexcept override {
         return stages_.reachable(static_cast<const std::byte*>(memory), bytes);
     }
-    bool wait() noexcept override { return !oversubscribed_ || stages_.idle() || ++waits_ < 2 || stages_.sleep(); }
+    // Ranks that share the core come first. The network is looked after when they have nothing to do either.
+    bool wait() noexcept override {
+        if (!oversubscribed_ || stages_.idle()) return true;
+        if (++waits_ > yields_before_sleep) return stages_.sleep();
+        sched_yield();
+        return false;
+    }
 
 private:
     connection& by_;

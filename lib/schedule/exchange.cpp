@@ -96,31 +96,27 @@ private:
         std::vector<block> list;
         for (std::int64_t k = owned.begin; k < owned.end; ++k) {
             const int owner = order_[static_cast<std::size_t>(k)];
-            add_with_ranks(list, owner, shape_.first_rank(level, domain), shape_.first_rank(level, domain + 1));
+            for (int r = shape_.first_rank(level, domain); r < shape_.first_rank(level, domain + 1); ++r)
+                if (const block b = down_ ? block{owner, r} : block{r, owner}; passes(b)) list.push_back(b);
         }
         return list;
     }
 
-    // In mode root. On the way up: from all ranks of a member's domain, to all ranks whose elements the root owns. On
-    // the way down: from all ranks there are, to those of the member's domain.
+    // In mode root. On the way up: from all ranks of a member's domain, to all ranks elsewhere whose elements the root
+    // owns. On the way down: from all ranks elsewhere, to those of the member's domain.
     std::vector<block> passing_root(const composed_stage& s, const group& g, int from, int to) const {
         std::vector<block> list;
         if (g.root() != (down_ ? from : to)) return list;
         const int level = s.number - 1, domain = shape_.domain_of(level, g.rank(down_ ? to : from));
+        const int first = shape_.first_rank(level, domain), end = shape_.first_rank(level, domain + 1);
         for (std::int64_t k = g.whole().begin; k < g.whole().end; ++k) {
             const int owner = order_[static_cast<std::size_t>(k)];
-            if (!down_)
-                add_with_ranks(list, owner, shape_.first_rank(level, domain), shape_.first_rank(level, domain + 1));
-            else if (shape_.domain_of(level, owner) == domain)
-                for (int r = 0; r < layout_.ranks; ++r) list.push_back({r, owner});
+            const bool is_there = owner >= first && owner < end;
+            if (is_there != down_) continue;
+            for (int r = down_ ? 0 : first; r < (down_ ? layout_.ranks : end); ++r)
+                if (!down_ || r < first || r >= end) list.push_back({r, owner});
         }
         return list;
-    }
-
-    // Adds the blocks that pass between an owner and ranks [first, end).
-    void add_with_ranks(std::vector<block>& list, int owner, int first, int end) const {
-        for (int r = first; r < end; ++r)
-            if (const block b = down_ ? block{owner, r} : block{r, owner}; passes(b)) list.push_back(b);
     }
 
     void run_group(const composed_stage& s, const group& g) {
@@ -215,7 +211,7 @@ void hand_down(const composed_stage& s, std::vector<owned>& owners) {
         for (const int index : s.groups_of(rank)) {
             const group& g = s.groups[at(index)];
             const range part{std::max(begin, g.whole().begin), std::min(o.part.end, g.whole().end)};
-            if (g.rank(g.root()) != rank || part.empty()) continue;
+            if (g.rank(g.root()) != rank || part.begin >= part.end) continue;
             if (begin < part.begin) after.push_back({{begin, part.begin}, o.owners});
             for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
             begin = part.end;

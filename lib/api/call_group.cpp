@@ -10,6 +10,8 @@ namespace terrace::detail {
 
 namespace {
 
+constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
+
 std::int64_t bytes_of(const call_shape& call, int ranks) {
     return call.count * (has_blocks(call.what) ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
 }
@@ -33,7 +35,11 @@ void group_calls::add(const call_shape& call, double factor, const given_call& p
         std::find_if(open_.begin(), open_.end(), [&](std::size_t i) { return are_of_one_kind(list_[i].call, call); });
     if (same != open_.end() && bytes_of(list_[*same].call, ranks) + bytes_of(call, ranks) <= most_joined_bytes) {
         waiting_start& whole = list_[*same];
-        if (whole.call.joined.empty()) whole.call.joined.push_back(whole.call.count);
+        if (whole.call.joined.empty()) {
+            whole.parts.reserve(usual_calls);
+            whole.call.joined.reserve(usual_calls);
+            whole.call.joined.push_back(whole.call.count);
+        }
         whole.call.joined.push_back(call.count);
         whole.call.count += call.count;
         whole.parts.push_back(part);

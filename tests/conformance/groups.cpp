@@ -1,6 +1,7 @@
 // Groups of calls: what every transport must do, written once.
 
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,32 @@ TEST_P(group_conformance, calls_of_a_group_are_right) {
                 wrong += ints.wrong() + doubles.wrong();
             }
             return std::vector{outcome{wrong, 0}};
+        });
+        for (std::size_t rank = 0; rank < seen.size(); ++rank)
+            EXPECT_EQ(seen[rank][0].wrong, 0) << "rank " << rank << " of " << ranks;
+    }
+}
+
+// A communicator, and what it has been split into: each is one thread's, and all threads call at once.
+TEST_P(group_conformance, parts_are_threads_of_their_own) {
+    if (!GetParam().many_threads) return;
+    for (const int ranks : GetParam().sizes) {
+        const report seen = GetParam().run(plan_for(ranks), [&](communicator& comm) {
+            communicator half = comm.split(comm.rank() % 2, 0), all = comm.split(0, -comm.rank());
+            std::vector<std::int64_t> wrong(3);
+            {
+                std::vector<std::jthread> threads;
+                for (std::size_t i = 0; i < wrong.size(); ++i)
+                    threads.emplace_back([&, i] {
+                        communicator& mine = *std::vector{&comm, &half, &all}[i];
+                        for (int round = 0; round < 20; ++round) {
+                            calls<double> c(mine, round % mine.size());
+                            c.start(round % 2 == 0 ? 7 : 3000);
+                            wrong[i] += c.wrong();
+                        }
+                    });
+            }
+            return std::vector{outcome{wrong[0] + wrong[1] + wrong[2], 0}};
         });
         for (std::size_t rank = 0; rank < seen.size(); ++rank)
             EXPECT_EQ(seen[rank][0].wrong, 0) << "rank " << rank << " of " << ranks;

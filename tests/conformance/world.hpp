@@ -21,6 +21,7 @@ struct world {
     std::vector<int> sizes;                                    ///< numbers of ranks it can run
     std::function<report(const plan&, const rank_main&)> run;  ///< the plan's ranks are one of `sizes`
     bool on_host = true;  ///< buffers are the host's: premul_sum may have factors, and blocks lengths that few know
+    bool many_threads = false;  ///< communicators of one rank may be of different threads, which call at once
 };
 
 /// What this program tests. One line of loopback_world.cpp or mpi_world.cpp per transport.

@@ -116,7 +116,8 @@ std::shared_ptr<const stage_price> pricer::price_exchange(std::span<const stage>
     const layout& l = samples_.lay_out(stages);
     const bool to_one = stages.back().how == mode::root;
     const std::vector<int> blocks = to_one ? std::vector<int>{} : samples_.unequal_positions(l);
-    phase_load load = load_of({machine_, samples_, l, a, by, to_one, root_part::none, true, blocks, !to_one}, *patterns_);
+    phase_load load =
+        load_of({machine_, samples_, l, a, by, to_one, root_part::none, true, blocks, !to_one}, *patterns_);
     const double vectors = vectors_of_one(up_to_it.first(up_to_it.size() - 1));
     return std::make_shared<const stage_price>(stage_price{scaled(std::move(load), vectors), {}, nullptr});
 }

@@ -87,8 +87,8 @@ struct block_layout {
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
 
-/// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each owns
-/// some. The groups are then those of the blocks.
+/// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each
+/// owns some. The groups are then those of the blocks.
 /// @param c of all ranks, without routes or with those of `stages`
 block_layout in_blocks(composition c, const hierarchy& machine, std::span<const stage> stages,
                        std::span<const std::int64_t> counts);

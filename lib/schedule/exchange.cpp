@@ -231,8 +231,8 @@ std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const sta
                                             to_string(stages.front().how), to_string(what)));
         const algorithm* by = find_algorithm(s);
         if (!can(s.how, what))
-            return std::pair(n, fmt::format("mode {} cannot exchange blocks; only scatter and root can",
-                                            to_string(s.how)));
+            return std::pair(
+                n, fmt::format("mode {} cannot exchange blocks; only scatter and root can", to_string(s.how)));
         if (by == nullptr || by->exchange == nullptr)
             return std::pair(n, fmt::format("{} cannot exchange blocks; these algorithms can: {}",
                                             s.sends() ? s.algorithm : to_string(s.provider), exchanger_names()));
@@ -256,8 +256,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
     composition fine = compose(machine, meeting, fine_count(machine), 1);
     for (std::size_t s = fine.stages.size(); s-- > 0;)
         if (fine.stages[s].how == mode::root) hand_down(fine.stages[s], fine.owners);
-    block_layout made =
-        in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
+    block_layout made = in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
     for (composed_stage& s : made.c.stages) {
         s.steps_up = s.steps_down = 0;
         for (group& g : s.groups) {

@@ -24,8 +24,7 @@ struct sum {
 // Follows what ranks have from stage to stage, from the groups alone.
 class replay {
 public:
-    replay(const composition& c, bool hands_down)
-        : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
+    replay(const composition& c, bool hands_down) : composition_(c), owners_(c.owners), has_(at(c.ranks)) {
         if (hands_down) find_carriers();
         for (int r = 0; r < c.ranks; ++r)
             if (c.count > 0) has_[at(r)] = {{{0, c.count}, r, r + 1}};
@@ -106,7 +105,7 @@ private:
             return on(route, {part, had.first, had.end, had.route});
         }
         throw misfit{fmt::format("stage {}: rank {} is to bring elements {} to {}, which it has not", stage_ + 1, rank,
-                                part.begin, part.end - 1)};
+                                 part.begin, part.end - 1)};
     }
 
     // The root of the call, in the order of the stage's route; -1 if it has none.
@@ -120,13 +119,13 @@ private:
         if (s.route == route) return s;
         if (s.route != 0 || at(route) > places_.size())
             throw misfit{fmt::format("stage {}: elements {} to {} have taken another route", stage_ + 1, s.part.begin,
-                                    s.part.end - 1)};
+                                     s.part.end - 1)};
         const std::vector<int>& places = places_[at(route - 1)];
         const int first = places[at(s.first)];
         for (int r = s.first; r < s.end; ++r)
             if (places[at(r)] != first + r - s.first)
                 throw misfit{fmt::format("route {}: ranks {} and {} have been summed up and do not stand side by side",
-                                        route, s.first, r)};
+                                         route, s.first, r)};
         return {s.part, first, first + s.end - s.first, route};
     }
 
@@ -173,7 +172,7 @@ private:
 
     [[noreturn]] void refuse(const group& g, const std::string& why) const {
         throw misfit{fmt::format("stage {}: the group of rank {} for elements {} to {}: {}", stage_ + 1,
-                                g.members().front(), g.whole().begin, g.whole().end - 1, why)};
+                                 g.members().front(), g.whole().begin, g.whole().end - 1, why)};
     }
 
     const composition& composition_;

@@ -65,8 +65,8 @@ report run_threads(const plan& p, const rank_main& body, bool shared_memory) {
 
 world threads(std::string name, std::vector<int> sizes, bool shared_memory) {
     return {std::move(name), std::move(sizes),
-            [shared_memory](const plan& p, const rank_main& body) { return run_threads(p, body, shared_memory); },
-            true, true};
+            [shared_memory](const plan& p, const rank_main& body) { return run_threads(p, body, shared_memory); }, true,
+            true};
 }
 
 }  // namespace

@@ -72,7 +72,8 @@ TEST(exchange, one_rank_sends_for_its_node) {
         for (const mode inner : {mode::scatter, mode::root})
             for (const mode outer : {mode::scatter, mode::root}) {
                 const auto all = programs_of(
-                    machine, {over({0}, group(0), mode::root), over({1}, group(1), inner), over({2}, group(2), outer)}, 4);
+                    machine, {over({0}, group(0), mode::root), over({1}, group(1), inner), over({2}, group(2), outer)},
+                    4);
                 EXPECT_EQ(find_fault(all, {.root = 0, .blocks = equal_blocks(machine.ranks(), 4)}), std::nullopt);
             }
     }
@@ -160,7 +161,8 @@ TEST(exchange, to_and_from_a_root_by_all_ranks_of_its_node) {
         std::map<int, std::int64_t> elements;  // that leave or come to a rank of the root's node
         for (int r = 0; r < 8; ++r)
             for (const instr& i : by_all.schedule_of(r).instrs)
-                if (i.what == action::send && leaves_node(nodes, r, i.peer)) elements[r < 4 ? i.peer : r] += i.src.part.count();
+                if (i.what == action::send && leaves_node(nodes, r, i.peer))
+                    elements[r < 4 ? i.peer : r] += i.src.part.count();
         EXPECT_EQ(elements, (std::map<int, std::int64_t>{{4, 4}, {5, 4}, {6, 4}, {7, 4}})) << to_string(what);
     }
 }

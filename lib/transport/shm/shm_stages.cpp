@@ -35,8 +35,8 @@ public:
           stages_(by.ranks.rank(), std::move(peers.position), std::move(arena), slots, slot_bytes, oversubscribed),
           oversubscribed_(oversubscribed) {
         can_ = {.stages = all_stages, .domain = std::move(nodes), .slot_bytes = slot_bytes, .slots = slots};
-        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One that
-        // waits for this core answers once it has it.
+        // A peer with a core of its own answers within a microsecond or so, which is what an idle moment costs. One
+        // that waits for this core answers once it has it.
         spin_limit_ = oversubscribed ? 2 : 500;
         stages_.reserve(at(slots));
     }

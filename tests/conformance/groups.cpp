@@ -131,7 +131,7 @@ TEST_P(group_conformance, parts_are_threads_of_their_own) {
     if (!GetParam().many_threads) return;
     for (const int ranks : GetParam().sizes) {
         const report seen = GetParam().run(plan_for(ranks), [&](communicator& comm) {
-            communicator half = comm.split(comm.rank() % 2, 0), all = comm.split(0, -comm.rank());
+            communicator half = comm.split(comm.rank() % 2, 0).value(), all = comm.split(0, -comm.rank()).value();
             std::vector<std::int64_t> wrong(3);
             {
                 std::vector<std::jthread> threads;

@@ -43,7 +43,8 @@ const rule& binding::rule_of(const call_shape& call) const {
 rule binding::rule_to_run(const call_shape& call) const {
     const rule& planned = rule_of(call);
     if (!call.has_own_lengths()) return planned;
-    if (call.what == collective::alltoall && call.known == lengths::own && planned.stages.size() == 1) return planned;
+    const bool is_straight = planned.stages.size() == 1 && planned.stages.front().how == mode::scatter;
+    if (call.what == collective::alltoall && call.known == lengths::own && is_straight) return planned;
     stage all{.levels = {}, .group = plan.machine.ranks(), .how = mode::scatter, .algorithm = "direct"};
     for (int l = 0; l < plan.machine.depth(); ++l) all.levels.push_back(l);
     rule straight;

@@ -15,6 +15,8 @@ from torch_ranks import PACKAGE, check, dist, equal, main, torch
 
 import terrace.torch
 
+OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
+
 @check
 def reductions(rank, size):
     total = size * (size + 1) // 2
@@ -33,9 +35,10 @@ def reductions(rank, size):
     flag = torch.tensor([rank == 0, True])
     dist.all_reduce(flag, dist.ReduceOp.MIN)
     equal(flag, [size == 1, True])
-    scaled = torch.ones(2)
-    dist.all_reduce(scaled, dist._make_nccl_premul_sum(float(rank)))
-    equal(scaled, [total - size] * 2)
+    scaled, by = torch.ones(2), dist._make_nccl_premul_sum(float(rank))
+    if hasattr(by, "factor"):  # torch 1.13 keeps it to itself
+        dist.all_reduce(scaled, by)
+        equal(scaled, [total - size] * 2)
     columns = torch.arange(6.0).view(2, 3).t()  # a view that is not contiguous
     dist.all_reduce(columns)
     equal(columns, (torch.arange(6.0).view(2, 3) * size).t())
@@ -114,12 +117,14 @@ def works_and_futures(rank, size):
     for i, d in enumerate(data):
         equal(d, [i * size] * 1000)
     dist.barrier()
-    dist.monitored_barrier(timeout=timedelta(seconds=20))
+    if not OLD:
+        dist.monitored_barrier(timeout=timedelta(seconds=20))
     many = [torch.ones(i + 1) for i in range(5)]
-    with dist._coalescing_manager():
-        for m in many:
-            dist.all_reduce(m)
-    equal(torch.cat(many), [size] * 15)
+    if not OLD:
+        with dist._coalescing_manager():
+            for m in many:
+                dist.all_reduce(m)
+        equal(torch.cat(many), [size] * 15)
 
 
 @check
@@ -158,6 +163,8 @@ def profiles_have_events(rank, size):
 
 @check
 def monitored_barriers_name_who_is_missing(rank, size):
+    if OLD:
+        return  # torch has it for Gloo alone
     group = dist.new_group()
     dist.monitored_barrier(group, timedelta(seconds=20))
     try:
@@ -201,6 +208,8 @@ def groups(rank, size):
     data = torch.ones(3)
     dist.all_reduce(data, group=every)
     equal(data, [size] * 3)
+    if OLD:
+        return
     mesh = dist.device_mesh.init_device_mesh("cpu", (size, 1), mesh_dim_names=("a", "b"))
     data = torch.ones(1)
     dist.all_reduce(data, group=mesh.get_group("a"))
@@ -230,6 +239,8 @@ def split_groups(rank, size):
 
 @check
 def debugging_in_detail_compares_calls(rank, size):
+    if OLD:
+        return  # torch wraps its own back ends alone
     dist.set_debug_level(dist.DebugLevel.DETAIL)
     group = dist.new_group(timeout=timedelta(seconds=20))
     gc.collect()  # torch's wrapper does not keep what is written in Python alive

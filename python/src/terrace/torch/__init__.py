@@ -4,6 +4,8 @@ Importing this module registers the back end. From torch 2.14 on torch finds it 
 """
 from __future__ import annotations
 
+import inspect
+
 import torch.distributed as dist
 
 from terrace.torch.ddp_hook import ddp_hook
@@ -17,8 +19,11 @@ __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "Sum", "b
 
 def register() -> None:
     """Makes "terrace" a back end of torch.distributed. May be called again."""
-    if not hasattr(dist.Backend, "TERRACE"):
-        dist.Backend.register_backend("terrace", create_group, extended_api=True, devices=["cpu"])
+    if hasattr(dist.Backend, "TERRACE"):
+        return
+    parameters = inspect.signature(dist.Backend.register_backend).parameters
+    devices = {"devices": ["cpu"]} if "devices" in parameters else {}  # not in torch 1.13
+    dist.Backend.register_backend("terrace", create_group, extended_api=True, **devices)
 
 
 register()

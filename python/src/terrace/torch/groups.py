@@ -13,8 +13,8 @@ from terrace.torch.holders import forward_questions
 from terrace.torch.operations import Operations
 from terrace.torch.store import C10dStore
 
-# Groups that have not been shut down: torch's wrapper for TORCH_DISTRIBUTED_DEBUG=DETAIL does not keep what is written in
-# Python alive.
+# Groups that have not been shut down: torch's wrapper for TORCH_DISTRIBUTED_DEBUG=DETAIL does not keep what is written
+# in Python alive.
 _alive: set[Any] = set()
 
 

@@ -1,5 +1,5 @@
-"""The collectives that torch.distributed calls, over one communicator. The same for a Backend (torch 2.14 and later) and
-for a ProcessGroup (before)."""
+"""The collectives that torch.distributed calls, over one communicator. The same for a Backend (torch 2.14 and later)
+and for a ProcessGroup (before)."""
 from __future__ import annotations
 
 import math
@@ -9,6 +9,7 @@ from typing import Any, Callable, Sequence
 
 import torch
 
+from terrace._errors import usage_error
 from terrace._requests import Request
 from terrace.communicator import Communicator
 from terrace.torch.messages import BLOCK_TAG, Messages
@@ -104,7 +105,7 @@ class Operations(Messages):
         return self._in_place(tensors[0], start, opts)
 
     @named("reduce_scatter", 1)
-    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Work:
+    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, blocks = one(outputs), one(inputs)
         flat, op = packed(blocks), reduction(opts.reduceOp, out.dtype)
         counts = [b.numel() for b in blocks]
@@ -113,7 +114,7 @@ class Operations(Messages):
                                                                             counts=equal), [out], opts)
 
     @named("reduce_scatter", 1)
-    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
+    def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         return self._reduce_scatter_single(output, input, opts)
 
     def _reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
@@ -124,7 +125,7 @@ class Operations(Messages):
     _reduce_scatter_base = reduce_scatter_single
 
     @named("reduce_scatter", 1)
-    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Work:
+    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         with self._comm.group():
             works = [self._reduce_scatter_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
         return Work(works, [w._results for w in works], None, in_background(opts))
@@ -138,7 +139,7 @@ class Operations(Messages):
         return self._in_place(one(tensors), lambda t: self._comm.broadcast_async(raw(t), opts.rootRank), opts)
 
     @named("all_gather", 1)
-    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Work:
+    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         into, mine = one(outputs), one(inputs).contiguous()
         counts = [t.numel() * t.element_size() for t in into]
         if len(into) != self._comm.size:
@@ -148,7 +149,7 @@ class Operations(Messages):
         return Work([request], [into], lambda: unpack(flat, into), in_background(opts))
 
     @named("all_gather", 1)
-    def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Work:
+    def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         """outputs[r][i] is tensor i of rank r."""
         mine = packed([t.reshape(-1).view(torch.uint8) for t in inputs])
         flat = mine.new_empty(mine.numel() * self._comm.size)
@@ -164,7 +165,7 @@ class Operations(Messages):
         return Work([self._comm.allgather_async(raw(mine), raw(flat))], [outputs], finish, in_background(opts))
 
     @named("all_gather", 1)
-    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
+    def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         return self._all_gather_single(output, input, opts)
 
     def _all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
@@ -174,7 +175,7 @@ class Operations(Messages):
     _allgather_base = all_gather_single
 
     @named("all_gather", 1)
-    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Work:
+    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         with self._comm.group():
             works = [self._all_gather_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
         return Work(works, [w._results for w in works], None, in_background(opts))
@@ -182,7 +183,7 @@ class Operations(Messages):
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     @named("gather", 1)
-    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Work:
+    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         mine, root = one(inputs).contiguous(), opts.rootRank
         if self._comm.rank != root:
             return Work([self._comm.gather_async(raw(mine), None, root)], [], None, in_background(opts))
@@ -192,7 +193,7 @@ class Operations(Messages):
                     in_background(opts))
 
     @named("scatter", 1)
-    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Work:
+    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, root = one(outputs), opts.rootRank
         flat = packed(one(inputs)) if self._comm.rank == root else None
         return self._into(out, lambda room: self._comm.scatter_async(raw(flat) if flat is not None else None, raw(room),
@@ -200,12 +201,14 @@ class Operations(Messages):
 
     @named("all_to_all", 1)
     def all_to_all_single(self, output: Tensor, input: Tensor, output_splits: Sequence[int],
-                          input_splits: Sequence[int], opts: Any) -> Work:
-        by = input.contiguous()
+                          input_splits: Sequence[int], opts: Any = None) -> Work:
+        by, size = input.contiguous(), self._comm.size
         if not output_splits and not input_splits:
+            if by.shape[0] % size or output.shape[0] % size:
+                raise usage_error(f"all_to_all_single: {by.shape[0]} and {output.shape[0]} rows are no {size} equal "
+                                  "blocks")
             return self._into(output, lambda room: self._comm.alltoall_async(raw(by), raw(room)), [output], opts)
         room = output if output.is_contiguous() else torch.empty(output.shape, dtype=output.dtype)
-        size = self._comm.size
         requests = self._exchange(torch.split(by, list(input_splits) or by.shape[0] // size),
                                   torch.split(room, list(output_splits) or room.shape[0] // size))
         return Work(requests, [output], None if room is output else lambda: output.copy_(room), in_background(opts))
@@ -213,7 +216,7 @@ class Operations(Messages):
     alltoall_base = all_to_all_single
 
     @named("all_to_all", 1)
-    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any) -> Work:
+    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         rooms = [o if o.is_contiguous() else torch.empty(o.shape, dtype=o.dtype) for o in outputs]
 
         def finish() -> None:

@@ -1,6 +1,7 @@
 """torch's store, as one of Terrace's."""
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 
@@ -13,8 +14,17 @@ class C10dStore:
     def put(self, key: str, value: bytes) -> None:
         self._store.set(key, value)
 
+    def _has(self, key: str) -> bool:
+        if hasattr(self._store, "check"):
+            return bool(self._store.check([key]))
+        try:  # torch 1.13
+            self._store.wait([key], timedelta(milliseconds=1))
+            return True
+        except RuntimeError:
+            return False
+
     def get(self, key: str) -> bytes | None:
-        return bytes(self._store.get(key)) if self._store.check([key]) else None
+        return bytes(self._store.get(key)) if self._has(key) else None
 
     def wait(self, key: str) -> bytes:
         """The value of a key, once it has one."""

@@ -16,6 +16,7 @@
 #include "base/element_types.hpp"
 #include "base/units.hpp"
 #include "bench/chaos/settings.hpp"
+#include "bench/discover/settings.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/measure/detect.hpp"
 #include "bench/measure/links.hpp"
@@ -374,6 +375,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     });
     app.get_formatter()->label("SUBCOMMAND", "MODE");
     add_mode<detect_line>(app);
+    app.add_subcommand(discover_page())->group(mode_group);
     add_mode<links_line>(app);
     add_mode<suite_line>(app);
     app.add_subcommand(training_page())->group(mode_group);

@@ -18,6 +18,7 @@
 #include "bench/chaos/command.hpp"
 #include "bench/command.hpp"
 #include "bench/device/gpu.hpp"
+#include "bench/discover/command.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/measure/goodput.hpp"
 #include "bench/measure/runner.hpp"
@@ -168,6 +169,7 @@ int run(const world& w, int argc, char** argv) {
     const auto asks_for = [&](std::string_view what) { return std::find(argv, argv + argc, what) != argv + argc; };
     if (!w.has_mpi() && (asks_for("--detect") || asks_for("--links")))
         throw refusal("--detect and --links take MPI: start them by mpirun, without TERRACE_BOOTSTRAP");
+    if (asks_for("--discover")) return answer_or(w, parse_discover_settings(argc, argv), discover_machine);
     if (asks_for("--detect")) return answer_or(w, parse_detect_settings(argc, argv), describe_cluster);
     if (asks_for("--links")) return answer_or(w, parse_links_settings(argc, argv), measure_links);
     const auto has_mode = [&](std::string_view mode) {

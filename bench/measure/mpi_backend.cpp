@@ -96,6 +96,7 @@ private:
 
 }  // namespace
 
+communicator create_over_mpi(const world& w, const options& o) { return mpi::create(comm_of(w), o); }
 communicator create_over_mpi(const setting& s, const plan& p) { return mpi::create(comm_of(s.ranks), p, s.how); }
 
 std::unique_ptr<backend> make_mpi_backend(const setting& s) { return std::make_unique<mpi_library>(s); }

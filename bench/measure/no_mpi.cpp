@@ -17,6 +17,7 @@ namespace {
 
 std::unique_ptr<world> world_over_mpi(int&, char**&) { return nullptr; }
 communicator create_over_mpi(const setting&, const plan&) { refuse(); }
+communicator create_over_mpi(const world&, const options&) { refuse(); }
 std::unique_ptr<backend> make_mpi_backend(const setting&) { refuse(); }
 std::unique_ptr<backend> make_planned_on_device(const setting&, plan) { refuse(); }
 std::unique_ptr<backend> make_nccl_backend(const setting&) { refuse(); }

@@ -238,6 +238,19 @@ class Bench(Scratch):
         self.assertIn("Examples:", self.bench("--detect", "--help", plan=None))
         self.assertIn("cannot be written", self.bench("--detect", "-o", "no/x", plan=None, status=2))
 
+    # The same machine is one node. By hand on several: tools/vcluster run -- build/bench/terrace-bench --discover
+    def test_discover(self):
+        text = self.bench("--discover", "--trust-hosts", "--name", "mine", "-o", "discovered.yaml", plan=None)
+        for word in ("All ranks are on one node", "written: discovered.yaml", f"probes of {RANKS} ranks"):
+            self.assertIn(word, text)
+        found = json.loads(subprocess.run([TERRACE, "topo", "discovered.yaml", "--json"], cwd=self.directory, check=True,
+                                          text=True, capture_output=True).stdout)
+        self.assertEqual((found["name"], found["ranks"], found["nodes"]), ("mine", RANKS, [RANKS]))
+        subprocess.run([TERRACE, "plan", "discovered.yaml", "-o", "discovered.plan.yaml"], cwd=self.directory, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.assertIn("Examples:", self.bench("--discover", "--help", plan=None))
+        self.assertIn("cannot be written", self.bench("--discover", "-o", "no/x", plan=None, status=2))
+
     def test_links_refuses(self):
         links = ["--links", "--topology"]
         self.assertIn("Examples:", self.bench("--links", "--help", plan=None))

@@ -1,0 +1,157 @@
+#include "bench/discover/command.hpp"
+
+#include <chrono>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <terrace/error.hpp>
+#include <terrace/ucx.hpp>
+#include <terrace/version.hpp>
+
+#include "base/index.hpp"
+#include "bench/command.hpp"
+#include "bench/discover/contradictions.hpp"
+#include "bench/discover/discover.hpp"
+#include "bench/discover/prober.hpp"
+#include "bench/measure/mpi_backend.hpp"
+#include "bench/report/progress.hpp"
+#include "tools/common/import_child.hpp"
+#include "tools/common/output_file.hpp"
+#include "topology/formats/cluster.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr int contradicted = 1;
+
+std::string host_name() {
+    char name[256] = {};
+    gethostname(name, sizeof name - 1);
+    return name;
+}
+
+// By place of what was found, the place in the file: by the names of hosts where the file has those of all, else rank r
+// is at place r.
+std::vector<int> places_in(const hierarchy& file, const std::vector<int>& ranks,
+                           const std::vector<std::string>& hosts) {
+    std::map<std::string, int> next;
+    for (std::size_t n = 0; n < file.hosts.size(); ++n)
+        next[file.hosts[n]] = file.shape.first_rank(file.node_levels() - 1, static_cast<int>(n));
+    std::vector<int> place_of(ranks.size());
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const auto node = next.find(hosts[r]);
+        if (node == next.end()) return ranks;
+        place_of[r] = node->second++;
+    }
+    std::vector<int> places;
+    for (const int r : ranks) places.push_back(place_of[at(r)]);
+    return places;
+}
+
+std::optional<topology> load(const world& w, const discover_settings& s) {
+    return w.together([&]() -> std::optional<topology> {
+        if (w.first() && !s.output_file.empty()) {
+            expect_writable(s.output_file, "-o");
+            expect_replaceable(s.output_file, {s.compare_file}, s.force);
+        }
+        if (w.size() < 2) throw usage_error("--discover: one rank has nothing to measure; start several");
+        if (s.compare_file.empty()) return {};
+        topology said = read_cluster(s.compare_file, read_node_in_child);
+        if (said.machine.ranks() != w.size())
+            throw input_error(
+                s.compare_file.string(), 0, 0,
+                fmt::format("{} ranks, but {} run; start one for each place", said.machine.ranks(), w.size()));
+        return said;
+    });
+}
+
+communicator connect(const world& w, const discover_settings& s) {
+    options o = options::from_environment();
+    o.plan_file.clear();  // it may be of another machine
+    return s.ucx || !w.has_mpi() ? ucx::create(o) : create_over_mpi(w, o);
+}
+
+std::string commented(const std::string& text) {
+    std::string lines;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = text.find('\n', begin);
+        lines += fmt::format("# {}\n", text.substr(begin, end - begin));
+        begin = end == text.npos ? end : end + 1;
+        if (begin == text.npos) break;
+    }
+    return lines;
+}
+
+struct result {
+    std::string text, file;
+    std::vector<std::string> contradictions;
+};
+
+std::string sentences(const std::vector<std::string>& all) {
+    std::string text;
+    for (const std::string& each : all) text += fmt::format("  {}\n", each);
+    return text;
+}
+
+result describe(const world& w, const discover_settings& s, const discovery& d, const std::vector<std::string>& hosts,
+                int cores, const std::optional<topology>& said, double seconds) {
+    discovered_machine found = machine_of(d, hosts);
+    found.machine.processors.cores = cores;
+    const std::string origin = fmt::format(
+        "# Found by terrace-bench {} --discover, {}, {}, ranks: {}.\n"
+        "# Bandwidths and latencies are measured; overheads are assumed.\n",
+        version(), now_text(), s.ucx || !w.has_mpi() ? "UCX" : w.library(), w.size());
+    result r;
+    r.text = discovery_text(d, found.machine) +
+             fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds);
+    r.file = origin + write_cluster({s.name.empty() ? "discovered" : s.name, found.machine});
+    if (said) {
+        r.contradictions = contradictions(found.machine, places_in(said->machine, found.ranks, hosts), said->machine);
+        r.text += r.contradictions.empty()
+                      ? fmt::format("Nothing contradicts {}.\n", s.compare_file.string())
+                      : fmt::format("Contradictions to {}:\n{}", s.compare_file.string(), sentences(r.contradictions));
+    }
+    return r;
+}
+
+}  // namespace
+
+int discover_machine(const world& w, const discover_settings& s) {
+    const std::optional<topology> said = load(w, s);
+    progress shown(w.first(), s.progress);
+    shown.now("connecting");
+    communicator comm = connect(w, s);
+    const std::vector<std::string> hosts = prober::names(comm, host_name());
+    const int cores = prober::cores(comm);
+    prober net(comm);
+    result r;
+    if (w.first()) {
+        const auto begin = std::chrono::steady_clock::now();
+        const auto seconds = [&] {
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        };
+        discover_options o{.hosts = hosts, .trust_hosts = s.trust_hosts, .seed = s.seed};
+        o.progress = [&](const std::string& what) { shown.now(fmt::format("{:.0f} s: {}", seconds(), what)); };
+        const discovery d = discover(net, o);
+        shown.clear();
+        r = describe(w, s, d, hosts, cores, said, seconds());
+        net.finish();
+    } else {
+        net.answer();
+    }
+    const bool differs = w.from_first(r.contradictions.empty() ? "" : "differs") == "differs";
+    w.together([&] {
+        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, r.file);
+        return true;
+    });
+    // What is printed as a file stays one: the rest becomes comments.
+    if (!s.output_file.empty()) say(w, r.text + fmt::format("written: {}\n", s.output_file.string()));
+    else say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);
+    return differs ? contradicted : fine;
+}
+
+}  // namespace terrace::detail::bench

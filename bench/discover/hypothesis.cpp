@@ -1,0 +1,70 @@
+#include "bench/discover/hypothesis.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/discover/fair_rates.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr double worst_misfit = 0.7;  // that one stream counts for: half or twice the rate
+
+}  // namespace
+
+links_of::links_of(const groupings& levels) : levels_(levels) {
+    for (const grouping& g : levels) {
+        first_.push_back(count_);
+        count_ += 2 * g.count;
+    }
+}
+
+std::vector<int> links_of::path(const stream& s) const {
+    std::vector<int> path;
+    for (std::size_t l = 0; l < levels_.size(); ++l) {
+        const int from = levels_[l].of[at(s.from)], to = levels_[l].of[at(s.to)];
+        if (from == to) break;
+        path.push_back(up(l, from));
+        path.push_back(up(l, to) + 1);
+    }
+    return path;
+}
+
+std::vector<std::vector<int>> links_of::paths(std::span<const stream> all) const {
+    std::vector<std::vector<int>> found;
+    for (const stream& s : all) found.push_back(path(s));
+    return found;
+}
+
+hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
+    : levels_(std::move(levels)), links_(levels_), capacity_(at(links_.count())) {
+    for (const observation& o : seen) {
+        auto& paths = paths_.emplace_back(links_.paths(o.between));
+        std::vector<double> carried(capacity_.size());
+        for (std::size_t s = 0; s < paths.size(); ++s)
+            for (const int link : paths[s]) carried[at(link)] += o.rates[s];
+        for (std::size_t l = 0; l < carried.size(); ++l) capacity_[l] = std::max(capacity_[l], carried[l]);
+    }
+    for (std::size_t l = 0; l < capacity_.size(); l += 2)  // both directions are alike
+        capacity_[l] = capacity_[l + 1] = std::max({capacity_[l], capacity_[l + 1], 1.0});
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+        expected_.push_back(fair_rates(paths_[i], capacity_));
+        for (std::size_t s = 0; s < seen[i].rates.size(); ++s) {
+            const double off = std::abs(std::log(std::max(seen[i].rates[s], 1.0) / expected_[i][s]));
+            off_.push_back(std::min(off, worst_misfit));
+        }
+    }
+}
+std::vector<double> expected(const switch_tree& tree, std::span<const stream> between) {
+    groupings levels;
+    for (const switch_level& l : tree) levels.push_back(l.groups);
+    const links_of links(levels);
+    std::vector<double> capacity(at(links.count()));
+    for (std::size_t l = 0; l < tree.size(); ++l)
+        for (int g = 0; g < tree[l].groups.count; ++g)
+            capacity[at(links.up(l, g))] = capacity[at(links.up(l, g) + 1)] = tree[l].rates[at(g)];
+    return fair_rates(links.paths(between), capacity);
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,179 @@
+#include "bench/discover/level_search.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/index.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr double noticeable = 0.1;       // change of a rate
+constexpr double price_of_group = 0.15;  // misfit that a group has to explain
+constexpr double unslowed = 0.9;         // of what is expected
+constexpr int fewest_changed = 3;        // streams
+
+}  // namespace
+
+level_search::level_search(const std::vector<observation>& seen, const groupings& levels, std::size_t below)
+    : seen_(seen), levels_(levels), below_(below), before_(seen, levels) {
+    const grouping& items = levels[below];
+    parent_.assign(at(items.count), 0);
+    if (below + 1 < levels.size())
+        for (std::size_t n = 0; n < items.of.size(); ++n) parent_[at(items.of[n])] = levels[below + 1].of[n];
+}
+
+std::optional<std::pair<grouping, double>> level_search::find() {
+    if (parent_.size() < 3) return {};
+    std::optional<std::pair<std::vector<int>, double>> best;
+    for (std::vector<int> start : {never_slowed(), alone()}) {
+        const double cost = climb(start);
+        if (!best || cost < best->second - 1e-9) best = {std::move(start), cost};
+    }
+    std::vector<int> groups = with_the_rest(std::move(best->first));
+    grouping found = of_nodes(groups);
+    if (found.count == levels_[below_].count) return {};
+    const hypothesis after(seen_, inserted(found));
+    std::size_t changed = 0, i = 0;
+    double was = 0, is = 0;
+    for (std::size_t o = 0; o < seen_.size(); ++o)
+        for (std::size_t s = 0; s < seen_[o].rates.size(); ++s, ++i) {
+            if (after.rates()[o][s] > (1 - noticeable) * before_.rates()[o][s]) continue;
+            ++changed;
+            was += before_.off()[i];
+            is += after.off()[i];
+        }
+    if (changed < fewest_changed || is > was / 2) return {};
+    confidence_ = was > 0 ? 1 - is / was : 0;
+    return std::pair(std::move(found), before_.misfit() - after.misfit());
+}
+
+groupings level_search::inserted(const grouping& g) const {
+    groupings all = levels_;
+    all.insert(all.begin() + static_cast<std::ptrdiff_t>(below_) + 1, g);
+    return all;
+}
+
+std::vector<int> level_search::alone() const {
+    std::vector<int> groups(parent_.size());
+    std::iota(groups.begin(), groups.end(), 0);
+    return groups;
+}
+
+grouping level_search::of_nodes(const std::vector<int>& groups) const {
+    std::vector<int> of;
+    for (const int item : levels_[below_].of) of.push_back(groups[at(item)]);
+    return grouping::numbered(of);
+}
+
+double level_search::cost(const std::vector<int>& groups) const {
+    std::vector<int> sizes(groups.size());
+    for (const int g : groups) ++sizes[at(g)];
+    const auto shared = std::count_if(sizes.begin(), sizes.end(), [](int n) { return n > 1; });
+    return hypothesis(seen_, inserted(of_nodes(groups))).misfit() + price_of_group * static_cast<double>(shared);
+}
+
+std::vector<int> level_search::never_slowed() const {
+    const std::size_t n = parent_.size();
+    std::vector<std::vector<std::vector<double>>> parts(n, std::vector<std::vector<double>>(n));
+    for (std::size_t o = 0; o < seen_.size(); ++o)
+        for (std::size_t s = 0; s < seen_[o].rates.size(); ++s) {
+            const stream& between = seen_[o].between[s];
+            const auto a = at(levels_[below_].of[at(between.from)]), b = at(levels_[below_].of[at(between.to)]);
+            parts[std::min(a, b)][std::max(a, b)].push_back(seen_[o].rates[s] / before_.rates()[o][s]);
+        }
+    std::vector<std::vector<bool>> near(n, std::vector<bool>(n));
+    for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t b = a; b < n; ++b) {
+            std::vector<double>& all = parts[a][b];
+            std::sort(all.begin(), all.end());
+            const std::size_t stray = all.size() >= 6 ? 1 : 0;
+            near[a][b] = near[b][a] = a == b || (parent_[a] == parent_[b] && !all.empty() && all[stray] >= unslowed);
+        }
+    std::vector<int> groups(n, -1);
+    for (std::size_t a = 0; a < n; ++a) {
+        if (groups[a] >= 0) continue;
+        groups[a] = static_cast<int>(a);
+        for (std::size_t b = a + 1; b < n; ++b) {
+            if (groups[b] >= 0 || !near[a][b]) continue;
+            std::size_t both = 0, either = 0;
+            for (std::size_t c = 0; c < n; ++c) {
+                both += near[a][c] && near[b][c];
+                either += near[a][c] || near[b][c];
+            }
+            if (2 * both > either) groups[b] = static_cast<int>(a);
+        }
+    }
+    return groups;
+}
+
+// Makes one group of two wherever that explains more.
+bool level_search::join(std::vector<int>& groups, double& now) const {
+    bool better = false;
+    for (std::size_t a = 0; a < groups.size(); ++a)
+        for (std::size_t b = a + 1; b < groups.size(); ++b) {
+            if (groups[a] == groups[b] || parent_[a] != parent_[b]) continue;
+            std::vector<int> joined = groups;
+            std::replace(joined.begin(), joined.end(), groups[b], groups[a]);
+            const double c = cost(joined);
+            if (c > now - 1e-6) continue;
+            now = c;
+            groups = std::move(joined);
+            better = true;
+        }
+    return better;
+}
+
+double level_search::climb(std::vector<int>& groups) const {
+    double now = cost(groups);
+    for (bool better = true; better;) {
+        better = join(groups, now);
+        for (std::size_t item = 0; item < groups.size(); ++item) {
+            const int home = groups[item];
+            int best = home;
+            std::vector<bool> tried(groups.size());
+            const auto attempt = [&](int g) {
+                if (g == home || tried[at(g)]) return;
+                tried[at(g)] = true;
+                groups[item] = g;
+                if (const double c = cost(groups); c < now - 1e-6) {
+                    now = c;
+                    best = g;
+                }
+            };
+            for (std::size_t other = 0; other < groups.size(); ++other)
+                if (other != item && parent_[other] == parent_[item]) attempt(groups[other]);
+            const auto is_free = [&](int g) { return std::find(groups.begin(), groups.end(), g) == groups.end(); };
+            groups[item] = home;
+            for (int g = 0; g < static_cast<int>(groups.size()); ++g)
+                if (is_free(g)) {
+                    attempt(g);
+                    break;
+                }
+            groups[item] = best;
+            better = better || best != home;
+        }
+    }
+    return now;
+}
+
+std::vector<int> level_search::with_the_rest(std::vector<int> groups) const {
+    std::vector<int> sizes(groups.size());
+    for (const int g : groups) ++sizes[at(g)];
+    const int parents = 1 + *std::max_element(parent_.begin(), parent_.end());
+    for (int p = 0; p < parents; ++p) {
+        std::vector<std::size_t> single;
+        std::vector<int> shared;
+        for (std::size_t i = 0; i < groups.size(); ++i) {
+            if (parent_[i] != p) continue;
+            if (sizes[at(groups[i])] == 1) single.push_back(i);
+            else if (std::find(shared.begin(), shared.end(), groups[i]) == shared.end()) shared.push_back(groups[i]);
+        }
+        if (shared.size() == 1 && single.size() > 1)
+            for (const std::size_t i : single) groups[i] = groups[single.front()];
+    }
+    return groups;
+}
+
+}  // namespace terrace::detail::bench

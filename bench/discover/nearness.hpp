@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "bench/discover/probes.hpp"
+
+namespace terrace::detail::bench {
+
+/// Things that fall into groups: the group of each, numbered from 0 by their lowest thing.
+struct grouping {
+    std::vector<int> of;
+    int count = 0;
+
+    /// Numbers the groups anew, by their lowest member. @param of any number by thing
+    static grouping numbered(const std::vector<int>& of);
+    std::vector<std::vector<int>> members() const;
+    friend bool operator==(const grouping&, const grouping&) = default;
+};
+
+/// Ranks that are nearer to one another than to others.
+struct near_level {
+    grouping groups;
+    double distance = 0;    ///< inside a group, where the groups of the level before do not contain both
+    double confidence = 0;  ///< the part of what was measured that agrees with it
+};
+
+/// Distances between ranks, each measured once: latencies [s], or the times that bytes take [s/B].
+class distances {
+public:
+    explicit distances(std::function<double(int, int)> measure) : measure_(std::move(measure)) {}
+
+    double operator()(int a, int b);
+    const std::map<std::pair<int, int>, double>& known() const noexcept { return known_; }
+
+private:
+    std::function<double(int, int)> measure_;
+    std::map<std::pair<int, int>, double> known_;
+};
+
+/// Groups of `things` (ranks) at each distance that stands out, innermost first; the last one, of all, is left out.
+/// Asks for O(n log n) distances: of some things to all others, of the rest to those that are found near.
+std::vector<near_level> near_levels(distances& distance, const std::vector<int>& things, std::uint64_t seed);
+
+/// The median of distances between things of one group that `inner` has apart. 0: none is known
+double distance_between(const distances& distance, const grouping& inner, const grouping& outer,
+                        const std::vector<int>& things);
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,182 @@
+#include "bench/discover/nics.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "base/index.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr double beyond_one_rank = 1.2;  // what all ranks of a node carry beyond one, where they have several NICs
+constexpr double on_one_nic = 0.75;      // of the sum of two streams that share a NIC, at most
+constexpr double other_rail = 0.8;       // of a stream's rate, at most, where it leaves its rail
+constexpr int most_lanes = 16;
+
+class nic_search {
+public:
+    nic_search(careful_probes& net, const std::vector<std::vector<int>>& nodes) : net_(net), nodes_(nodes) {
+        for (std::size_t n = 0; n < nodes.size(); ++n)
+            if (nodes[n].size() > nodes[largest_].size()) largest_ = n;
+        for (std::size_t n = 0; n < nodes.size(); ++n)
+            if (n != largest_ && (second_ == largest_ || nodes[n].size() > nodes[second_].size())) second_ = n;
+        if (second_ == largest_) second_ = largest_ == 0 ? 1 : 0;
+    }
+
+    found_nics find() {
+        found_nics found;
+        found.lanes.assign(nodes_.size(), 1);
+        if (nodes_[largest_].size() < 2) return found;
+        const std::size_t a = largest_, b = second_;
+        double best_of_one = 0;
+        for (const int target : nodes_[b])  // the first of them may be on another rail
+            if (best_of_one == 0 || nodes_[b].size() <= most_lanes)
+                best_of_one = std::max(best_of_one, alone({nodes_[a].front(), target}));
+        if (together(a, b) < beyond_one_rank * best_of_one) return found;
+        found.rate = best_of_one;
+        find_rails(found);
+        if (!found.rails) find_shares(found);
+        if (several(found)) {
+            for (std::size_t n = 0; n < nodes_.size(); ++n)
+                found.lanes[n] = static_cast<int>(std::min<std::size_t>(nodes_[n].size(), most_lanes));
+        } else {
+            found.of_rank.clear();
+            for (std::size_t n = 0; n < nodes_.size(); ++n)
+                found.lanes[n] = static_cast<int>(std::min<std::size_t>(nodes_[n].size(), 4));
+        }
+        return found;
+    }
+
+private:
+    static bool several(const found_nics& f) {
+        return std::any_of(f.of_rank.begin(), f.of_rank.end(), [](const std::vector<int>& of) {
+            return std::any_of(of.begin(), of.end(), [](int nic) { return nic > 0; });
+        });
+    }
+
+    double alone(stream s) {
+        const std::pair key(s.from, s.to);
+        const auto known = alone_.find(key);
+        return known != alone_.end() ? known->second : alone_.emplace(key, net_.rate(s)).first->second;
+    }
+
+    // What all ranks of a node send to another, each to one there as far as there are so many.
+    double together(std::size_t a, std::size_t b) {
+        double best = 0;
+        for (const std::size_t turn : {std::size_t{0}, std::size_t{1}}) {
+            std::vector<stream> all;
+            for (std::size_t i = 0; i < nodes_[a].size() && i < most_lanes; ++i)
+                all.push_back({nodes_[a][i], nodes_[b][(i + turn) % nodes_[b].size()]});
+            const std::vector<double> rates = net_.rates(all);
+            best = std::max(best, std::accumulate(rates.begin(), rates.end(), 0.0));
+        }
+        return best;
+    }
+
+    // The node that ranks of this one send to.
+    std::size_t partner(std::size_t n) const { return n == largest_ ? second_ : largest_; }
+
+    bool share(std::size_t n, std::size_t i, std::size_t j) {
+        const std::vector<int>& targets = nodes_[partner(n)];
+        double best = 0;  // of what both have alone; targets may share a NIC, too
+        for (std::size_t x = 0; x < targets.size() && x < 4; ++x) {
+            const std::size_t y = (x + 1 + x / 2) % targets.size();
+            const stream both[] = {{nodes_[n][i], targets[x]}, {nodes_[n][j], targets[y]}};
+            if (x == y) continue;
+            const std::vector<double> rates = net_.rates(both);
+            best = std::max(best, (rates[0] + rates[1]) / (alone(both[0]) + alone(both[1])));
+            if (best > on_one_nic) return false;
+        }
+        return true;
+    }
+
+    void find_shares(found_nics& found) {
+        std::map<std::size_t, std::vector<int>> of_size;  // nodes of equally many ranks are taken to be alike
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            auto [known, is_new] = of_size.try_emplace(nodes_[n].size());
+            if (is_new) {
+                std::vector<std::size_t> leaders;
+                for (std::size_t i = 0; i < nodes_[n].size(); ++i) {
+                    std::size_t nic = 0;
+                    while (nic < leaders.size() && !share(n, i, leaders[nic])) ++nic;
+                    if (nic == leaders.size()) leaders.push_back(i);
+                    known->second.push_back(static_cast<int>(nic));
+                }
+            }
+            found.of_rank.push_back(known->second);
+        }
+    }
+
+    // By the ranks of the largest node, each of which stands for its rail.
+    void find_rails(found_nics& found) {
+        const std::vector<int>& here = nodes_[largest_];
+        const std::vector<int>& there = nodes_[second_];
+        double least = found.rate;
+        for (const int target : there) least = std::min(least, alone({here.front(), target}));
+        if (least > other_rail * found.rate) return;
+        std::vector<int> heads;  // the first rank of each rail
+        std::vector<int> own;
+        const auto rail_of = [&](int rank, const std::vector<int>& ends) {
+            std::vector<double> rates;
+            for (const int end : ends) rates.push_back(alone({end, rank}));
+            const auto best = std::max_element(rates.begin(), rates.end());
+            return *best < other_rail * found.rate ? -1 : static_cast<int>(best - rates.begin());
+        };
+        // Ranks of the other node first: those of one rail have one head there.
+        std::vector<int> rails_there;
+        for (const int rank : there) {
+            int rail = -1;
+            for (std::size_t h = 0; h < heads.size() && rail < 0; ++h)
+                if (alone({heads[h], rank}) > other_rail * found.rate) rail = static_cast<int>(h);
+            for (std::size_t i = 0; i < here.size() && rail < 0; ++i)
+                if (alone({here[i], rank}) > other_rail * found.rate) {
+                    rail = static_cast<int>(heads.size());
+                    heads.push_back(here[i]);
+                }
+            rails_there.push_back(std::max(rail, 0));
+        }
+        std::vector<int> ends;  // a rank of each rail in the other node
+        for (std::size_t h = 0; h < heads.size(); ++h)
+            for (std::size_t r = 0; r < there.size() && ends.size() == h; ++r)
+                if (rails_there[r] == static_cast<int>(h)) ends.push_back(there[r]);
+        found.rails = heads.size() > 1;
+        if (!found.rails) return;
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            std::vector<int>& of = found.of_rank.emplace_back();
+            for (const int rank : nodes_[n]) of.push_back(std::max(0, rail_of(rank, n == largest_ ? ends : heads)));
+        }
+        found.spine = spine_of(found);
+    }
+
+    // All that leaves the first rail for the second one, from all nodes at once.
+    double spine_of(const found_nics& found) {
+        const auto of_rail = [&](std::size_t n, int rail) {
+            for (std::size_t r = 0; r < nodes_[n].size(); ++r)
+                if (found.of_rank[n][r] == rail) return nodes_[n][r];
+            return -1;
+        };
+        std::vector<stream> all;
+        for (std::size_t n = 0; n < nodes_.size(); ++n) {
+            const stream s{of_rail(n, 0), of_rail((n + 1) % nodes_.size(), 1)};
+            if (s.from >= 0 && s.to >= 0) all.push_back(s);
+        }
+        const std::vector<double> rates = net_.rates(all);
+        return std::accumulate(rates.begin(), rates.end(), 0.0);
+    }
+
+    careful_probes& net_;
+    const std::vector<std::vector<int>>& nodes_;
+    std::size_t largest_ = 0, second_ = 0;
+    std::map<std::pair<int, int>, double> alone_;
+};
+
+}  // namespace
+
+found_nics find_nics(careful_probes& net, const std::vector<std::vector<int>>& nodes) {
+    return nic_search(net, nodes).find();
+}
+
+}  // namespace terrace::detail::bench

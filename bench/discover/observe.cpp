@@ -1,0 +1,106 @@
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "base/index.hpp"
+#include "bench/discover/switches.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr int few_nodes = 8, some_nodes = 16;
+constexpr double of_what_was_seen = 0.9;
+
+std::vector<double> added_up(const std::vector<double>& each, const std::vector<std::size_t>& whose, std::size_t n) {
+    std::vector<double> sums(n);
+    for (std::size_t i = 0; i < each.size(); ++i) sums[whose[i]] += each[i];
+    return sums;
+}
+
+}  // namespace
+
+std::pair<std::vector<stream>, std::vector<std::size_t>> node_network::of_ranks(std::span<const stream> between) const {
+    std::pair<std::vector<stream>, std::vector<std::size_t>> all;
+    for (std::size_t s = 0; s < between.size(); ++s) {
+        const auto from = at(between[s].from), to = at(between[s].to);
+        for (int i = 0; i < std::min(lanes_[from], lanes_[to]); ++i) {
+            all.first.push_back({ranks_[from][at(i)], ranks_[to][at(i)]});
+            all.second.push_back(s);
+        }
+    }
+    return all;
+}
+
+std::vector<double> node_network::rates_once(std::span<const stream> between) {
+    const auto [all, whose] = of_ranks(between);
+    return added_up(net_.rates_once(all), whose, between.size());
+}
+
+std::vector<double> node_network::rates(std::span<const stream> between) {
+    const auto [all, whose] = of_ranks(between);
+    return added_up(net_.rates(all), whose, between.size());
+}
+
+double node_network::rate(stream between) {
+    const auto from = at(between.from), to = at(between.to);
+    if (std::min(lanes_[from], lanes_[to]) == 1) return net_.rate({ranks_[from].front(), ranks_[to].front()});
+    return rates(std::span(&between, 1)).front();
+}
+
+std::vector<observation> observe(node_network& net, std::uint64_t seed) {
+    const int n = net.nodes();
+    std::mt19937_64 dice(seed);
+    std::vector<observation> all;
+    const auto alone = [&](int a, int b) { all.push_back({{{a, b}}, {net.rate({a, b})}}); };
+    for (int a = 0; a < n; ++a) {
+        if (n <= few_nodes)
+            for (int b = a + 1; b < n; ++b) (a + b) % 2 == 0 ? alone(a, b) : alone(b, a);
+        else
+            for (int i = 0; i < 2; ++i)
+                alone(a, (a + 1 + static_cast<int>(dice() % static_cast<std::uint64_t>(n - 1))) % n);
+    }
+    if (n < 3) return all;
+    std::vector<int> order(at(n));
+    std::iota(order.begin(), order.end(), 0);
+    const int orders = n <= few_nodes ? 6 : n <= some_nodes ? 4 : 2;
+    for (int o = 0; o < orders; ++o) {
+        std::shuffle(order.begin(), order.end(), dice);
+        for (int shift = 1; shift < n; ++shift) {
+            observation& seen = all.emplace_back();
+            for (int i = 0; i < n; ++i) seen.between.push_back({order[at(i)], order[at((i + shift) % n)]});
+            seen.rates = net.rates_once(seen.between);
+        }
+    }
+    return all;
+}
+
+void measure_uplinks(node_network& net, switch_tree& tree) {
+    for (std::size_t l = 1; l < tree.size(); ++l) {
+        const grouping& groups = tree[l].groups;
+        const std::vector<std::vector<int>> members = groups.members();
+        for (int g = 0; g < groups.count; ++g) {
+            // To nodes of all other groups in turn, inside the group around both, where there is one.
+            std::vector<std::vector<int>> others;
+            for (int o = 0; o < groups.count; ++o) {
+                const bool together = l + 1 == tree.size() || tree[l + 1].groups.of[at(members[at(o)].front())] ==
+                                                                  tree[l + 1].groups.of[at(members[at(g)].front())];
+                if (o != g && together) others.push_back(members[at(o)]);
+            }
+            std::vector<int> targets;
+            for (std::size_t i = 0;
+                 targets.size() < members[at(g)].size() && i < at(groups.of.empty() ? 0 : net.nodes()); ++i)
+                for (const std::vector<int>& other : others)
+                    if (i < other.size()) targets.push_back(other[i]);
+            std::vector<stream> all;
+            for (std::size_t i = 0; i < members[at(g)].size() && i < targets.size(); ++i)
+                all.push_back({members[at(g)][i], targets[i]});
+            if (all.empty()) continue;
+            const std::vector<double> rates = net.rates(all);
+            const double sum = std::accumulate(rates.begin(), rates.end(), 0.0);
+            if (sum > of_what_was_seen * tree[l].rates[at(g)]) tree[l].rates[at(g)] = sum;
+        }
+    }
+}
+
+}  // namespace terrace::detail::bench

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace terrace::detail::bench {
+
+/// Messages from one rank to another, one after the other.
+struct stream {
+    int from = 0, to = 0;
+
+    friend bool operator==(const stream&, const stream&) = default;
+};
+
+/// What can be asked of a network.
+class probes {
+public:
+    virtual ~probes() = default;
+
+    virtual int ranks() const = 0;
+    /// Half the time that a short message and its answer take [s].
+    virtual double latency(int a, int b) = 0;
+    /// What arrives of each stream per second while all of them run at once [B/s].
+    virtual std::vector<double> rates(std::span<const stream> all) = 0;
+    /// The same of one stream, in a few milliseconds and less exactly.
+    virtual double rough_rate(const stream& self) { return rates(std::span(&self, 1)).front(); }
+};
+
+/// Asks again until answers agree. Other work on a machine makes messages slower and never faster, so the best answer
+/// counts.
+class careful_probes {
+public:
+    explicit careful_probes(probes& asked) : asked_(asked) {}
+
+    int ranks() const { return asked_.ranks(); }
+    /// The least of three answers or more, of which two agree.
+    double latency(int a, int b);
+    /// The most of answers of which two agree. @param self a stream by itself
+    double rate(stream self);
+    double rough_rate(stream self);
+    /// One answer.
+    std::vector<double> rates_once(std::span<const stream> all);
+    /// Element by element the median of three, or the mean of two that agree.
+    std::vector<double> rates(std::span<const stream> all);
+
+    int asked() const noexcept { return count_; }
+    /// Questions whose answers never agreed.
+    int unstable() const noexcept { return unstable_; }
+
+private:
+    // Asks so often at least, and until the best two agree. better(a, b): a is better than b.
+    template <class Ask, class Better>
+    double best_of(std::size_t fewest, Ask ask, Better better);
+
+    probes& asked_;
+    int count_ = 0, unstable_ = 0;
+};
+
+}  // namespace terrace::detail::bench

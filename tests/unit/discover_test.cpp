@@ -1,0 +1,288 @@
+// terrace-bench --discover over networks that are simulated: the right tree, the right rates, from noisy answers.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "bench/discover/contradictions.hpp"
+#include "bench/discover/discover.hpp"
+#include "machine/hierarchy_yaml.hpp"
+#include "support/simulated_network.hpp"
+#include "tools/common/import_child.hpp"
+#include "topology/formats/cluster.hpp"
+
+namespace terrace::detail::bench {
+
+namespace {
+
+constexpr double megabit = 125e3;  // [B/s]
+
+using parts = std::set<std::set<int>>;
+
+// Groups of places.
+parts parts_of(const grouping& g, const std::vector<int>& places) {
+    std::vector<std::set<int>> all(at(g.count));
+    for (std::size_t r = 0; r < g.of.size(); ++r) all[at(g.of[r])].insert(places[r]);
+    return {all.begin(), all.end()};
+}
+
+parts parts_of(const tree& shape, int l) {
+    std::vector<std::set<int>> all(at(shape.domains(l)));
+    for (int r = 0; r < shape.ranks(); ++r) all[at(shape.domain_of(l, r))].insert(r);
+    return {all.begin(), all.end()};
+}
+
+level link(std::string name, fabric medium, double rate, double latency) {
+    return {.name = std::move(name), .medium = medium, .bandwidth = rate, .latency = latency, .overhead = 1e-6};
+}
+
+// Racks of nodes of some ranks; all nodes send into their rack's link.
+hierarchy random_machine(std::uint64_t seed) {
+    test::dice dice(seed * 7919 + 11);
+    const std::size_t racks = 1 + dice.below(4);
+    std::vector<std::vector<int>> children(racks > 1 ? 3 : 2);
+    std::vector<double> nodes, uplinks;
+    const double over = dice.pick(std::vector{1.5, 2.0, 4.0});
+    const bool one_is_slow = dice.below(3) == 0, far = dice.coin();
+    for (std::size_t rack = 0; rack < racks; ++rack) {
+        const auto n = static_cast<int>(2 + dice.below(4));
+        children[1].push_back(n);
+        for (int i = 0; i < n; ++i) {
+            children[0].push_back(static_cast<int>(2 + dice.below(3)));
+            nodes.push_back(1000 * megabit);
+        }
+        uplinks.push_back(n * 1000 * megabit / over);
+    }
+    // Beside it two others show what they carry, whatever their rack's link does.
+    if (one_is_slow && children[1].front() > 2) nodes[0] = 500 * megabit;
+    // Of two racks all that one sends the other one gets: the slower link alone shows.
+    if (racks == 2) uplinks[0] = uplinks[1] = std::min(uplinks[0], uplinks[1]);
+    hierarchy h;
+    h.levels = {link("node", fabric::shm, 10e9, 0.5e-6), with_rates(link("rack", fabric::ethernet, 0, 30e-6), nodes)};
+    if (racks > 1) {
+        h.levels.push_back(with_rates(link("core", fabric::ethernet, 0, far ? 50e-6 : 30e-6), uplinks));
+        children[2] = {static_cast<int>(racks)};
+    }
+    h.shape = tree(std::move(children));
+    return h;
+}
+
+std::string shapes_of(const discovery& d) {
+    std::string text;
+    for (const found_level& l : d.levels) {
+        text += fmt::format("{} groups, {:.0f} %:", l.groups.count, 100 * l.confidence);
+        for (const double r : l.rates) text += fmt::format(" {:.0f}", r / megabit);
+        text += '\n';
+    }
+    return text;
+}
+
+// Empty: the discovery has the machine's groups at these levels, no others, and rates within a tenth.
+std::string difference(const hierarchy& truth, std::vector<int> levels, const discovery& d,
+                       const std::vector<int>& places) {
+    if (d.levels.size() != levels.size()) return "levels: " + shapes_of(d);
+    for (std::size_t l = 0; l < levels.size(); ++l)
+        if (parts_of(d.levels[l].groups, places) != parts_of(truth.shape, levels[l]))
+            return fmt::format("groups of level {}:\n{}", l, shapes_of(d));
+    const discovered_machine found = machine_of(d, {});
+    for (std::size_t l = 0; l < levels.size(); ++l)
+        for (std::size_t r = 0; r < places.size(); ++r) {
+            const int below = l == 0 ? -1 : static_cast<int>(l) - 1, true_below = levels[l] - 1;
+            const auto place = std::find(found.ranks.begin(), found.ranks.end(), static_cast<int>(r));
+            const double is =
+                found.machine.rate(static_cast<int>(l),
+                                   found.machine.shape.domain_of(below, static_cast<int>(place - found.ranks.begin())));
+            const double was = truth.rate(levels[l], truth.shape.domain_of(true_below, places[r]));
+            if (is < 0.9 * was || is > 1.1 * was)
+                return fmt::format("rate at level {} of rank {}: {:.0f} in place of {:.0f}\n{}", l, r, is / megabit,
+                                   was / megabit, shapes_of(d));
+        }
+    return {};
+}
+
+std::vector<int> all_levels(const hierarchy& h) {
+    std::vector<int> all;
+    for (int l = 0; l < h.depth(); ++l) all.push_back(l);
+    return all;
+}
+
+discovery discovered(simulated_network& net, std::uint64_t seed, std::vector<std::string> hosts = {}) {
+    discover_options o;
+    o.seed = seed;
+    o.hosts = std::move(hosts);
+    return discover(net, o);
+}
+
+TEST(discover, finds_random_machines) {
+    int right = 0;
+    std::string wrong;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        const hierarchy truth = random_machine(seed);
+        simulated_network net(truth, seed);
+        const std::string off = difference(truth, all_levels(truth), discovered(net, seed), net.places());
+        right += off.empty();
+        if (!off.empty()) wrong += fmt::format("seed {}, {}: {}\n", seed, shape_text(truth.shape), off);
+    }
+    EXPECT_GE(right, 19) << wrong;
+    if (std::getenv("TERRACE_TEST_VERBOSE") != nullptr) fmt::print("{}", wrong);
+}
+
+struct shipped {
+    const char* name;
+    std::vector<int> levels;  // those that change a probe
+};
+
+class shipped_clusters : public testing::TestWithParam<shipped> {};
+
+TEST_P(shipped_clusters, are_found_in_shuffled_order) {
+    const auto file = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies" / GetParam().name / "cluster.yaml";
+    const hierarchy truth = read_cluster(file, read_node_in_child).machine;
+    int right = 0;
+    std::string wrong;
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        simulated_network net(truth, seed);
+        const discovery d = discovered(net, seed);
+        const std::string off = difference(truth, GetParam().levels, d, net.places());
+        right += off.empty();
+        if (!off.empty()) wrong += fmt::format("seed {}: {}\n", seed, off);
+    }
+    EXPECT_GE(right, 19) << wrong;
+}
+
+INSTANTIATE_TEST_SUITE_P(all, shipped_clusters,
+                         testing::Values(shipped{"two-by-four", {0, 1}}, shipped{"four-and-two", {0, 1}},
+                                         shipped{"three-three-one", {0, 1}}, shipped{"unequal-uplinks", {0, 1}},
+                                         shipped{"uneven", {0, 1, 2}}, shipped{"uneven-racks", {0, 1, 2}},
+                                         shipped{"three-racks", {0, 1, 2}}, shipped{"blueconnect-fig1", {0, 1, 2}},
+                                         shipped{"four-nics", {0, 1}}, shipped{"uneven-nics", {0, 1}},
+                                         shipped{"rails", {0, 1}}, shipped{"paper-pcie-10gbe", {0, 1}}),
+                         [](const auto& i) {
+                             std::string name = i.param.name;
+                             std::replace(name.begin(), name.end(), '-', '_');
+                             return name;
+                         });
+
+TEST(discover, calls_a_flat_network_flat) {
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+        hierarchy truth;
+        truth.levels = {link("node", fabric::shm, 10e9, 0.5e-6),
+                        link("cluster", fabric::ethernet, 1000 * megabit, 30e-6)};
+        truth.shape = tree::uniform(std::vector{2, 8});
+        simulated_network net(truth, seed);
+        const discovery d = discovered(net, seed);
+        EXPECT_TRUE(d.flat()) << shapes_of(d);
+        EXPECT_NE(discovery_text(d, machine_of(d, {}).machine).find("The network is flat"), std::string::npos);
+    }
+}
+
+// A link of racks that never has to wait changes nothing.
+TEST(discover, leaves_out_what_changes_no_probe) {
+    hierarchy truth;
+    truth.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
+                    link("core", fabric::ethernet, 4000 * megabit, 31e-6)};
+    truth.shape = tree::uniform(std::vector{2, 4, 2});
+    simulated_network net(truth, 5);
+    EXPECT_EQ(discovered(net, 5).levels.size(), 2u);
+}
+
+TEST(discover, says_so_where_it_cannot_tell) {
+    class erratic final : public probes {
+    public:
+        int ranks() const override { return 6; }
+        double latency(int, int) override { return 1e-6 * static_cast<double>(1 + dice_.below(50)); }
+        std::vector<double> rates(std::span<const stream> all) override {
+            std::vector<double> found;
+            for (std::size_t i = 0; i < all.size(); ++i)
+                found.push_back(1e6 * static_cast<double>(1 + dice_.below(50)));
+            return found;
+        }
+
+    private:
+        test::dice dice_{3};
+    };
+    erratic net;
+    const discovery d = discover(net, {});
+    const bool told = std::any_of(d.notes.begin(), d.notes.end(),
+                                  [](const std::string& n) { return n.starts_with("Cannot tell for sure"); });
+    EXPECT_TRUE(told);
+}
+
+// Ranks that share cores with those of other nodes are as late inside nodes as between them.
+TEST(discover, finds_nodes_by_rates_where_latencies_are_alike) {
+    hierarchy truth = read_cluster(std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies/three-racks/cluster.yaml",
+                                   read_node_in_child)
+                          .machine;
+    for (level& l : truth.levels) l.latency = l.overhead = 5e-6;
+    simulated_network net(truth, 8);
+    EXPECT_EQ(difference(truth, {0, 1, 2}, discovered(net, 8), net.places()), "");
+}
+
+TEST(discover, orders_its_questions_by_p_log_p) {
+    hierarchy truth;
+    truth.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("cluster", fabric::ethernet, 1000 * megabit, 30e-6)};
+    truth.shape = tree::uniform(std::vector{4, 32});
+    simulated_network net(truth, 4);
+    EXPECT_LT(discovered(net, 4).questions, 128 * 7 * 6);
+}
+
+// ---- beside a file --------------------------------------------------------------------------------------------------
+
+class contradiction : public testing::Test {
+protected:
+    static hierarchy machine() {
+        hierarchy h;
+        h.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
+                    link("core", fabric::ethernet, 1500 * megabit, 30e-6)};
+        h.shape = tree::uniform(std::vector{2, 3, 3});
+        return h;
+    }
+    // What is said of `is` by one who believes in machine(); node `a` is where `b` should be.
+    static std::vector<std::string> told(const hierarchy& is, int a = 0, int b = 0) {
+        simulated_network net(is, 6);
+        const discovery d = discovered(net, 6);
+        const discovered_machine found = machine_of(d, {});
+        std::vector<int> places;
+        for (const int rank : found.ranks) {
+            int place = net.places()[at(rank)];
+            if (place / 2 == a) place += 2 * (b - a);
+            else if (place / 2 == b) place += 2 * (a - b);
+            places.push_back(place);
+        }
+        const hierarchy said = machine();
+        return contradictions(found.machine, places, said);
+    }
+};
+
+TEST_F(contradiction, there_is_none_to_the_truth) {
+    const std::vector<std::string> all = told(machine());
+    EXPECT_TRUE(all.empty()) << all.front();
+}
+
+TEST_F(contradiction, names_a_slow_link) {
+    hierarchy is = machine();
+    std::vector<double> rates(9, 1000 * megabit);
+    rates[4] = 100 * megabit;
+    is.levels[1] = with_rates(is.levels[1], rates);
+    const std::vector<std::string> all = told(is);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_TRUE(all[0].starts_with("link of node 4 into \"rack\": 1 Gbit/s by the file, measured ")) << all[0];
+    EXPECT_TRUE(all[0].ends_with(", 0.1 times as fast") || all[0].ends_with("0.099 times as fast")) << all[0];
+}
+
+TEST_F(contradiction, names_a_cable_in_the_wrong_rack) {
+    const std::vector<std::string> all = told(machine(), 1, 5);
+    ASSERT_EQ(all.size(), 2u);
+    EXPECT_EQ(all[0], "node 1 is in \"rack\" 0 by the file, and measured in 1");
+    EXPECT_EQ(all[1], "node 5 is in \"rack\" 1 by the file, and measured in 0");
+}
+
+}  // namespace
+
+}  // namespace terrace::detail::bench

@@ -144,10 +144,10 @@ class Docs(unittest.TestCase):
         option = r"^  (?:-\w,)?(--[\w-]+)"
         for command in commands:
             self.missing(set(re.findall(option, help_of(terrace, command), re.M)) - {"--help"}, page)
-        for mode in [[], ["--links"], ["--detect"], ["--suite"], ["--training"], ["--chaos"]]:
+        for mode in [[], ["--links"], ["--detect"], ["--discover"], ["--suite"], ["--training"], ["--chaos"]]:
             options = re.findall(option, help_of(bench, *mode), re.M)
             self.assertGreater(len(options), 2)
-            self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md",
+            self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md", "docs/reference/discover.md",
                          "docs/reference/training-benchmark.md")
 
     def test_every_term_of_help_is_in_the_glossary(self):

@@ -28,6 +28,7 @@
 #include "tools/terrace/export_command.hpp"
 #include "tools/terrace/info_command.hpp"
 #include "tools/terrace/plan_command.hpp"
+#include "tools/terrace/report_command.hpp"
 #include "tools/terrace/run_command.hpp"
 #include "tools/terrace/simulate_command.hpp"
 #include "tools/terrace/topo_command.hpp"
@@ -67,6 +68,7 @@ private:
     void add_export();
     void add_run();
     void add_info();
+    void add_report();
 
     CLI::App app_{"Plans for topology-aware hierarchical collectives", "terrace"};
     int status_ = 0;
@@ -271,6 +273,24 @@ void command_line::add_diff() {
         "  terrace diff before.plan.yaml after.plan.yaml");
 }
 
+void command_line::add_report() {
+    auto [command, a] = add<report_command>("report", "Show plans and results of measurements as one page");
+    command.add_option("FILE", a.files, "plans, and results: of terrace-bench --json or --suite, or other JSON")
+        ->required();
+    command.add_option("-o,--output", a.output,
+                       "page to write, HTML that loads nothing; - prints it (default: results are printed as tables)");
+    add_call_options(command, a.call);
+    add_force(command, a.force);
+    command.footer(
+        "The page has the machine as a tree, rules and predicted times by size, and one call with its timeline. With "
+        "a plan and results, what was measured stands beside what the plan predicts.\n\n"
+        "Examples:\n"
+        "  terrace report cluster.plan.yaml -o report.html\n"
+        "  terrace report cluster.plan.yaml results.json -o report.html\n"
+        "  terrace report cluster.plan.yaml --collective allgather --bytes 1M -o report.html\n"
+        "  terrace report results.json");
+}
+
 void command_line::add_detect() {
     auto [command, a] = add<detect_command>("detect", "Describe this machine as a cluster file");
     command.add_option("-o,--output", a.output, "cluster file to write (default: print it)");
@@ -376,6 +396,7 @@ command_line::command_line() {
     add_export();
     add_run();
     add_info();
+    add_report();
     app_.footer(
         "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input.\n\n"
         "Examples:\n"

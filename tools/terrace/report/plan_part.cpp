@@ -1,0 +1,245 @@
+#include "tools/terrace/report/plan_part.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/index.hpp"
+#include "base/units.hpp"
+#include "planner/link_rows.hpp"
+#include "planner/planner.hpp"
+#include "planner/sensitivity.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "schedule/slice.hpp"
+#include "tools/terrace/summary.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
+constexpr int ranks_on_page = 8;
+constexpr std::size_t spans_on_page = 5000;
+constexpr int priced_ranks = 4096;  // of a machine whose assumptions are priced, too
+
+json level_json(const hierarchy& machine, int l) {
+    const level& of = machine.levels[at(l)];
+    json assumed = json::array();
+    if (of.bandwidth_assumed) assumed.push_back("bandwidth");
+    if (of.latency_assumed) assumed.push_back("latency");
+    if (of.overhead_assumed) assumed.push_back("overhead");
+    json entry{{"name", of.name},
+               {"fabric", to_string(of.medium)},
+               {"bandwidth", bandwidth_text(of)},
+               {"latency", format_duration(of.latency)},
+               {"overhead", format_duration(of.overhead)},
+               {"assumed", assumed},
+               {"domains", machine.shape.domains(l)}};
+    if (const auto size = machine.shape.uniform_size(l)) entry["children"] = *size;
+    else entry["children"] = machine.shape.children()[at(l)];
+    if (!of.rates.empty()) {
+        entry["rates"] = json::array();
+        for (const double rate : of.rates) entry["rates"].push_back(format_bandwidth(rate));
+    }
+    if (!of.names.empty()) entry["names"] = of.names;
+    return entry;
+}
+
+json machine_json(const hierarchy& machine) {
+    json all{{"ranks", machine.ranks()},
+             {"shape", shape_text(machine.shape)},
+             {"node_levels", machine.node_levels()},
+             {"levels", json::array()}};
+    for (int l = 0; l < machine.depth(); ++l) all["levels"].push_back(level_json(machine, l));
+    if (!machine.hosts.empty()) all["hosts"] = machine.hosts;
+    if (!machine.nics.empty()) all["nics"] = nics_text(machine.nics);
+    if (machine.processors.reduction > 0) all["reduction"] = format_bandwidth(machine.processors.reduction);
+    if (machine.shared_cores() > 0) all["cores"] = machine.shared_cores();
+    return all;
+}
+
+json assumptions_json(const plan_data& plan) {
+    json all = json::array();
+    const auto add = [&](const assumption& a, const json& change) {
+        const bool is_rate = a.what == assumption::fact::bandwidth || a.what == assumption::fact::reduction;
+        const char* const names[] = {"bandwidth", "latency", "overhead", "reduction"};
+        all.push_back({{"what", names[static_cast<int>(a.what)]},
+                       {"level", a.what == assumption::fact::reduction ? std::string("ranks")
+                                                                       : plan.machine.levels[at(a.level)].name},
+                       {"value", is_rate ? format_bandwidth(a.value) : format_duration(a.value)},
+                       {"change", change}});
+    };
+    if (plan.machine.ranks() > priced_ranks) {
+        for (const assumption& a : assumptions_of(plan.machine)) add(a, nullptr);
+        return all;
+    }
+    std::vector<collective> what;
+    for (const auto& [c, rules] : plan.rules) what.push_back(c);
+    std::set<std::pair<int, int>> told;  // most first: the worse of half and twice
+    for (const sensitivity& s : time_sensitivities(plan, what))
+        if (told.insert({static_cast<int>(s.of.what), s.of.level}).second)
+            add(s.of, fmt::format("{} of {} takes {:.2f} times as long at {} times the value", to_string(s.time_of),
+                                  format_bytes(s.time_at), s.time, s.factor));
+    return all;
+}
+
+// Sizes that are plotted: powers of two, twice as far apart on large machines.
+std::vector<std::int64_t> plotted(const hierarchy& machine) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t b = smallest; b <= largest; b *= machine.ranks() > priced_ranks ? 16 : 4) all.push_back(b);
+    return all;
+}
+
+std::vector<std::string> baselines_of(const hierarchy& machine, collective what) {
+    if (exchanges(what)) return {"direct"};
+    std::vector<std::string> names{"flat-ring"};
+    if (machine.depth() > 1) names.emplace_back("two-level");
+    if (machine.nics.rail_count() > 1) names.emplace_back("flat-rings");
+    return names;
+}
+
+json collective_json(const plan_data& plan, collective what, const std::vector<rule>& rules) {
+    json listed = json::array();
+    for (const rule& r : rules)
+        listed.push_back({{"up_to", bound_text(r.up_to)},
+                          {"stages", describe(plan.machine, r.stages)},
+                          {"lanes", lanes_text(r)},
+                          {"at", format_bytes(r.at)},
+                          {"predicted", predicted_text(r)},
+                          {"of_limit", percent_of_limit(r.limit, r.predicted)}});
+    const std::vector<std::int64_t> sizes = plotted(plan.machine);
+    json series = json::array(), ours = json::array(), limits = json::array();
+    for (const std::int64_t bytes : sizes) {
+        const rule& r = plan.choose(what, bytes);
+        ours.push_back(predict(plan.machine, r.stages, bytes, r.lanes, r.chunk, what).time);
+        limits.push_back(limit(plan.machine, bytes, what));
+    }
+    series.push_back({{"name", "the plan"}, {"times", ours}});
+    const bool large = plan.machine.ranks() > priced_ranks;  // tuning lanes of a ring over so many takes a minute
+    for (const std::string& name : large ? std::vector<std::string>{} : baselines_of(plan.machine, what)) {
+        json times = json::array();
+        for (const rule& r : tuned(plan.machine, baseline(plan.machine, name, what), sizes, what))
+            times.push_back(r.predicted);
+        series.push_back({{"name", name}, {"times", times}});
+    }
+    series.push_back({{"name", "limit"}, {"times", limits}});
+    return {{"name", to_string(what)}, {"rules", listed}, {"sizes", sizes}, {"series", series}};
+}
+
+// ---- one call -------------------------------------------------------------------------------------------------------
+
+// The first and the last, and some evenly between.
+std::vector<int> evenly(int ranks, int n) {
+    std::set<int> shown;
+    for (int i = 0; i < n; ++i)
+        shown.insert(n == 1 ? 0 : static_cast<int>(std::lround(static_cast<double>(i) * (ranks - 1) / (n - 1))));
+    return {shown.begin(), shown.end()};
+}
+
+// As many as have few enough spans.
+std::vector<int> ranks_to_show(const simulation& s) {
+    const auto ranks = static_cast<int>(s.processors.size());
+    for (int n = std::min(ranks_on_page, ranks);; --n) {
+        std::vector<int> shown = evenly(ranks, n);
+        const auto spans = std::count_if(s.spans.begin(), s.spans.end(), [&](const stage_span& span) {
+            return std::binary_search(shown.begin(), shown.end(), span.rank);
+        });
+        if (n == 1 || spans <= static_cast<std::ptrdiff_t>(spans_on_page)) return shown;
+    }
+}
+
+double microseconds(double seconds) { return std::round(seconds * 1e8) / 100; }
+
+json timeline_json(const hierarchy& machine, const simulation& s) {
+    const std::vector<int> ranks = ranks_to_show(s);
+    json spans = json::array();
+    std::size_t left_out = 0;
+    for (const stage_span& span : s.spans) {
+        const auto row = std::find(ranks.begin(), ranks.end(), span.rank);
+        if (row == ranks.end()) continue;
+        if (spans.size() == spans_on_page) {
+            ++left_out;
+            continue;
+        }
+        spans.push_back({row - ranks.begin(), span.lane, span.stage, span.down ? 1 : 0, microseconds(span.begin),
+                         microseconds(span.end), span.chunk});
+    }
+    const link_rows rows(machine);
+    json links = json::array();
+    for (int row = 0; row < rows.count(); ++row) {
+        const link_load* busiest = nullptr;
+        for (const link_load& l : s.links)
+            if (l.row == row && (busiest == nullptr || l.bytes > busiest->bytes)) busiest = &l;
+        if (busiest == nullptr) continue;
+        json history = json::array();
+        const double full = busiest->rate * s.interval;
+        for (std::size_t i = 0; i < busiest->history.size() && static_cast<double>(i) * s.interval < s.time; ++i)
+            history.push_back(std::round(100 * std::min(1.0, busiest->history[i] / full)));
+        links.push_back({{"name", rows.text(row)},
+                         {"rate", format_bandwidth(busiest->rate)},
+                         {"child", busiest->child},
+                         {"busy", s.time > 0 ? std::round(100 * busiest->bytes / busiest->rate / s.time) : 0},
+                         {"history", history}});
+    }
+    return {{"time", microseconds(s.time)}, {"lanes", s.lanes}, {"chunks", s.chunks.chunks},
+            {"interval", s.interval * 1e6}, {"ranks", ranks},   {"spans", spans},
+            {"left_out", left_out},         {"links", links}};
+}
+
+json call_json(const plan_data& plan, collective what, std::int64_t bytes) {
+    const hierarchy& machine = plan.machine;
+    const simulation_options how{.slot_bytes = slot_bytes(plan)};
+    std::int64_t simulated = bytes;
+    while (simulated >= smallest && !can_simulate(machine, plan.choose(what, simulated), what, simulated, how))
+        simulated = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(simulated - 1)));
+    const bool can = simulated >= smallest;
+    if (can) bytes = simulated;
+    const rule& chosen = plan.choose(what, bytes);
+    const prediction p = predict(machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
+    json stages = json::array(), links = json::array();
+    for (std::size_t i = 0; i < chosen.stages.size(); ++i)
+        stages.push_back({{"text", stage_text(machine, chosen.stages[i])},
+                          {"first", chosen.stages[i].levels.front()},
+                          {"last", chosen.stages[i].levels.back()},
+                          {"time", format_duration(p.stages[i].time)},
+                          {"startups", format_duration(p.stages[i].latency)}});
+    const link_rows rows(machine);
+    for (const link_cost& l : p.links)
+        links.push_back({{"name", rows.text(l.row)},
+                         {"rate", format_bandwidth(rows.rate(l.row, l.child))},
+                         {"bytes", fmt::format("{:.4g} MB", l.bytes / 1e6)},
+                         {"part", p.time > 0 ? l.time / p.time : 0}});
+    json call{{"collective", to_string(what)},
+              {"bytes", format_bytes(bytes)},
+              {"predicted", format_duration(p.time)},
+              {"limit", format_duration(limit(machine, bytes, what))},
+              {"of_limit", percent_of_limit(limit(machine, bytes, what), p.time)},
+              {"stages", stages},
+              {"links", links}};
+    if (can) call["timeline"] = timeline_json(machine, simulate(machine, chosen, what, bytes, how));
+    return call;
+}
+
+}  // namespace
+
+json plan_part(const plan_data& plan, collective what, std::int64_t bytes) {
+    json collectives = json::array();
+    for (const auto& [c, rules] : plan.rules) collectives.push_back(collective_json(plan, c, rules));
+    const collective shown = plan.rules.contains(what) ? what : plan.rules.begin()->first;
+    return {{"kind", "plan"},
+            {"name", plan.name},
+            {"made_by", plan.made_by},
+            {"id", plan.id},
+            {"verified", plan.verified},
+            {"machine", machine_json(plan.machine)},
+            {"assumptions", assumptions_json(plan)},
+            {"collectives", collectives},
+            {"call", call_json(plan, shown, bytes)}};
+}
+
+}  // namespace terrace::detail

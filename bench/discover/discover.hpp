@@ -41,7 +41,7 @@ struct discovery {
     bool flat() const;
 };
 
-/// Asks and infers. Questions grow as P log P with the number of ranks.
+/// Asks and infers. Questions grow as the number of ranks times that of its logarithm or of half the nodes, if more.
 discovery discover(probes& network, const discover_options& o);
 
 /// The same as a machine, and by place in it the rank that has it.

@@ -42,7 +42,7 @@ private:
 };
 
 /// Groups of `things` (ranks) at each distance that stands out, innermost first; the last one, of all, is left out.
-/// Asks for O(n log n) distances: of some things to all others, of the rest to those that are found near.
+/// Asks for distances of log n things to all others, and of the rest to one of each group until theirs is found.
 std::vector<near_level> near_levels(distances& distance, const std::vector<int>& things, std::uint64_t seed);
 
 /// The median of distances between things of one group that `inner` has apart. 0: none is known

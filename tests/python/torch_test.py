@@ -151,6 +151,8 @@ def works_answer(rank, size):
 
 @check
 def profiles_have_events(rank, size):
+    if OLD:
+        return  # torch does not tell whether somebody makes a profile
     with torch.autograd.profiler.profile(record_shapes=True) as profile:
         dist.all_reduce(torch.ones(3, 2))
         dist.broadcast(torch.ones(4), 0, async_op=True).wait()
@@ -297,7 +299,8 @@ def the_doctor_finds_what_would_trip_a_run(rank, size):
 
 @check
 def errors_are_raised(rank, size):
-    for wrong, kind in [(lambda: dist.all_reduce(torch.ones(2, dtype=torch.uint16)), TypeError),
+    unknown = getattr(torch, "uint16", torch.qint8)
+    for wrong, kind in [(lambda: dist.all_reduce(torch.empty(2, dtype=unknown)), TypeError),
                         (lambda: dist.all_to_all_single(torch.empty(size + 1), torch.empty(size + 1)), RuntimeError)]:
         try:
             wrong()

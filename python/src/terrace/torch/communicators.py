@@ -76,7 +76,9 @@ def communicator_beside(group: Any = None, *, wire: str | None = None, levels: S
     rank, size = dist.get_rank(group), dist.get_world_size(group)
     whole = group if group is not None else dist.group.WORLD
     number = next(_numbers.setdefault(whole, itertools.count()))
-    store = C10dStore(dist.PrefixStore(f"terrace/{number}", dist.distributed_c10d._world.pg_map[whole][1]))
+    c10d: Any = dist.distributed_c10d
+    groups = c10d._world.pg_map if hasattr(c10d, "_world") else c10d._pg_map  # torch 1.13
+    store = C10dStore(dist.PrefixStore(f"terrace/{number}", groups[whole][1]))
     if wire is None and levels is not None:
         raise usage_error("levels round where wire says in which type: pass wire, too")
     options = Options(from_environment=True, threads="any")

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from datetime import timedelta
 from typing import Any, Sequence
 
@@ -42,6 +43,7 @@ class TerraceProcessGroup(Operations, dist.ProcessGroup):  # type: ignore[misc, 
     def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
         super().__init__(comm.rank, comm.size)
         self._comm, self._store, self._timeout = comm, store, timeout
+        self._recent = deque(maxlen=1000)  # torch 1.13 keeps no Work that is written in Python alive
 
 
 TerraceBackend: Any = None

@@ -3,9 +3,10 @@ and for a ProcessGroup (before)."""
 from __future__ import annotations
 
 import math
+from collections import deque
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Deque, Sequence
 
 import torch
 
@@ -36,6 +37,7 @@ class Operations(Messages):
     _store: Any
     _timeout: timedelta
     _calls = 0  # that have been started
+    _recent: Deque[Work] = deque(maxlen=0)  # works that are kept alive
 
     def getBackendName(self) -> str:
         return self.backend_name

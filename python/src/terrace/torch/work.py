@@ -41,6 +41,7 @@ def named(title: str, shown: int | None = 0) -> Callable[[Callable[..., Work]], 
                     event.end()
                 raise
             work.belongs_to(title, self._comm.rank, began, event)
+            self._recent.append(work)
             return work
         return call
     return mark

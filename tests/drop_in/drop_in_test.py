@@ -83,8 +83,8 @@ class DropIn(unittest.TestCase):
         self.assertLessEqual(expected, reasons)
 
     def test_rows_of_freed_communicators_are_one(self):
-        if RANKS == "4":
-            self.skipTest("takes a minute; 3 ranks find the same")
+        if RANKS == ("3" if MPICH else "4"):
+            self.skipTest("takes minutes; fewer ranks find the same")
         rows, _ = self.report("*thousand*", TERRACE_PMPI="on")
         label = "0" if RANKS == "1" else f"0-{int(RANKS) - 1}"
         ours = [row for row in rows["allreduce"] if row["communicator"] == label]

@@ -74,6 +74,7 @@ class CutLinks(Jobs):
         print(f"{TRANSPORT}, link {' '.join(way)}: {len(took)} of {count} named by all, {late} later than "
               f"{FAILURE_TIMEOUT + 1:g} s{after(took)}", flush=True)
 
+    @unittest.skipIf(not MPIRUN and not EVERYTHING, "UCX 1.13.1 may be blocked in connect(2)")
     def test_down(self):
         self.expect_named_and_left_out("down")
 

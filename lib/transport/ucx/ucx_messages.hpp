@@ -91,6 +91,7 @@ private:
     template <class Done>
     bool wait(Done done) noexcept;
     void close() noexcept;
+    void keep_worker() noexcept;
     void latch(const char* call, ucs_status_t status) noexcept;
     void lose_peer(const char* call, ucs_status_t status, int peer) noexcept;
 

@@ -165,23 +165,27 @@ ucx_messages::~ucx_messages() {
 
 // What has been sent may still have to leave, for ranks that are to fail like this one.
 bool ucx_messages::abandon() noexcept {
-    if (closed_) return true;
+    if (closed_) return worker_ != nullptr;
     wait([&] { return flushed(); });
     close();
     const auto idle = [&] {
         return std::none_of(slots_.begin(), slots_.end(), [](const slot_state& s) { return s.request != nullptr; });
     };
+    if (worker_ == nullptr) return false;
     for (slot_state& s : slots_)
         if (s.request != nullptr) ucp_request_cancel(worker_, s.request);
     const bool ended = wait(idle);
-    if (!ended) {  // never destroyed: it goes on using the memory
-        worker_ = nullptr;
-        new ucx_context(context_);
-    }
+    if (!ended) keep_worker();
     return ended;
 }
 
-// An endpoint that is closed by force ends what is in flight on it. The other end may see "Endpoint timeout".
+// It goes on using memory, and its context. This leaks both on purpose.
+void ucx_messages::keep_worker() noexcept {
+    if (std::exchange(worker_, nullptr) != nullptr) new ucx_context(context_);
+}
+
+// An endpoint that is closed by force ends what is in flight on it. The other end may see "Endpoint timeout". Where a
+// node cannot be reached this may take UCX long, and it aborts the process if the worker is destroyed meanwhile.
 void ucx_messages::close() noexcept {
     closed_ = true;
     if (listening_ != nullptr) ucp_request_cancel(worker_, listening_);
@@ -198,14 +202,15 @@ void ucx_messages::close() noexcept {
         void* request = ucp_ep_close_nbx(std::exchange(p.ep, nullptr), &force);
         if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
     }
-    wait([&] {
+    const bool over = wait([&] {
         std::erase_if(closing, [](void* request) {
-            const bool over = ucp_request_check_status(request) != UCS_INPROGRESS;
-            if (over) ucp_request_free(request);
-            return over;
+            const bool is_over = ucp_request_check_status(request) != UCS_INPROGRESS;
+            if (is_over) ucp_request_free(request);
+            return is_over;
         });
         return closing.empty() && listening_ == nullptr;
     });
+    if (!over) keep_worker();
 }
 
 }  // namespace terrace::detail

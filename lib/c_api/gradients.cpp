@@ -78,9 +78,10 @@ terrace_status terrace_gradients_create(terrace_communicator* communicator,
         for (const terrace::gradient_parameter& p : all) types.push_back(p.type);
         const terrace::gradient_options o = options != nullptr ? options_of(*options) : terrace::gradient_options{};
         out = std::make_unique<terrace_gradients>(
-                  terrace_gradients{terrace::gradient_reducer(existing(communicator, "communicator").of, std::move(all), o),
-                                    std::move(types),
-                                    {}})
+                  terrace_gradients{
+                      terrace::gradient_reducer(existing(communicator, "communicator").of, std::move(all), o),
+                      std::move(types),
+                      {}})
                   .release();
     });
 }
@@ -106,8 +107,7 @@ terrace_status terrace_gradients_set_weight(terrace_gradients* gradients, double
 terrace_status terrace_gradients_drop(terrace_gradients* gradients, const int* parameters, int count, int root) {
     return with(gradients, [&](auto& reducer) {
         if (root < 0) reducer.drop(list(parameters, count, "parameters"));
-        else
-            reducer.drop(list(parameters, count, "parameters"), root);
+        else reducer.drop(list(parameters, count, "parameters"), root);
     });
 }
 
@@ -162,10 +162,8 @@ terrace_status terrace_gradients_no_sync(terrace_gradients* gradients, int local
     return guarded([&] {
         terrace_gradients& g = existing(gradients, "gradients");
         if (local != 0) g.guards.push_back(g.of.no_sync());
-        else if (g.guards.empty())
-            throw terrace::usage_error("no_sync: iterations are not local");
-        else
-            g.guards.pop_back();
+        else if (g.guards.empty()) throw terrace::usage_error("no_sync: iterations are not local");
+        else g.guards.pop_back();
     });
 }
 
@@ -197,6 +195,7 @@ terrace_status terrace_allreduce_keeping_errors(terrace_communicator* communicat
                                                 int64_t count, terrace_element_type type, void* rounding_errors,
                                                 terrace_request** request) {
     return make(communicator, request, [&](terrace_communicator& c) {
-        return c.of.allreduce_async(send, recv, count, known(type), &existing(static_cast<char*>(rounding_errors), "rounding_errors"));
+        return c.of.allreduce_async(send, recv, count, known(type),
+                                    &existing(static_cast<char*>(rounding_errors), "rounding_errors"));
     });
 }

@@ -66,7 +66,9 @@ private:
         if (!o_.trust_hosts || o_.hosts.empty()) levels = near_levels(distance_, ranks, o_.seed);
         std::size_t node = 0;
         const double jump = node_level(levels, distance_, node);
-        if (jump < clearly_a_node && !o_.trust_hosts && n_ > 2) levels = nodes_by_rate(std::move(levels), jump, node);
+        const bool one_host = hosts.count == 1;
+        if (jump < clearly_a_node && !o_.trust_hosts && !one_host && n_ > 2)
+            levels = nodes_by_rate(std::move(levels), jump, node);
         if (!o_.hosts.empty()) {
             const auto same =
                 std::find_if(levels.begin(), levels.end(), [&](const near_level& l) { return l.groups == hosts; });

@@ -6,8 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/index.hpp"
-#include "planner/devices.hpp"
 #include "planner/tuning.hpp"
 
 namespace terrace::detail {
@@ -59,16 +57,16 @@ public:
 
     std::vector<sensitivity> run() {
         std::vector<sensitivity> all;
-        for (const assumption& a : assumptions_of(plan_.machine))
-            for (const double factor : factors) all.push_back(of(a, factor));
+        for (const figure& f : assumed_figures(plan_.machine))
+            for (const double factor : factors) all.push_back(of(f, factor));
         std::ranges::stable_sort(all, std::greater(), &sensitivity::change);
         return all;
     }
 
 private:
-    sensitivity of(const assumption& a, double factor) {
-        rule_times changed(with_assumption(plan_.machine, a, factor), patterns_);
-        sensitivity s{.of = a, .factor = factor};
+    sensitivity of(const figure& f, double factor) {
+        rule_times changed(with_figure(plan_.machine, f, factor), patterns_);
+        sensitivity s{.of = f, .factor = factor};
         for (const collective what : of_)
             for (const rule& r : plan_.rules.at(what)) {
                 const double before = assumed_.own(r, what), after = changed.own(r, what);
@@ -99,38 +97,6 @@ private:
 };
 
 }  // namespace
-
-std::vector<assumption> assumptions_of(const hierarchy& machine) {
-    using enum assumption::fact;
-    std::vector<assumption> all;
-    const auto add = [&](bool assumed, assumption::fact what, int level, double value) {
-        if (assumed && value > 0) all.push_back({what, level, value});
-    };
-    for (int l = 0; l < machine.depth(); ++l) {
-        const level& of = machine.levels[at(l)];
-        add(of.bandwidth_assumed, bandwidth, l, of.bandwidth);
-        add(of.latency_assumed, latency, l, of.latency);
-        add(of.overhead_assumed, overhead, l, of.overhead);
-    }
-    add(machine.processors.reduction == 0, reduction, 0, 1 / reduce_time(machine));
-    return all;
-}
-
-hierarchy with_assumption(hierarchy machine, const assumption& a, double factor) {
-    level& of = machine.levels[at(a.level)];
-    switch (a.what) {
-        case assumption::fact::bandwidth:
-            of.bandwidth *= factor;
-            for (double& rate : of.rates) rate *= factor;
-            if (a.level == machine.node_levels())
-                for (double& rate : machine.nics.rates) rate *= factor;  // they make up the node's link
-            break;
-        case assumption::fact::latency: of.latency *= factor; break;
-        case assumption::fact::overhead: of.overhead *= factor; break;
-        case assumption::fact::reduction: machine.processors.reduction = a.value * factor; break;
-    }
-    return machine;
-}
 
 std::vector<sensitivity> time_sensitivities(const plan_data& plan, std::span<const collective> of) {
     return study(plan, of, false).run();

@@ -5,29 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "planner/figures.hpp"
 #include "planner/planner.hpp"
 
 namespace terrace::detail {
 
-/// A figure of a machine that no file gave: of a level, or the rate at which ranks add up.
-struct assumption {
-    enum class fact : std::uint8_t { bandwidth, latency, overhead, reduction };
-
-    fact what = fact::bandwidth;
-    int level = 0;     ///< 0 for the reduction
-    double value = 0;  ///< assumed [B/s or s]
-};
-
-/// The assumed figures of a machine, innermost level first, the reduction last. Those of NCCL and MPI on GPUs (keys
-/// `nccl` and `mpi`) are not among them.
-std::vector<assumption> assumptions_of(const hierarchy& machine);
-
-/// The machine if an assumed figure is so many times as large.
-hierarchy with_assumption(hierarchy machine, const assumption& a, double factor);
-
 /// What another value of an assumed figure does to a plan.
 struct sensitivity {
-    assumption of = {};
+    figure of = {};
     double factor = 1;  ///< the other value, relative to the assumed one
     /// Predicted time of the rule whose time changes most, relative to that with the assumed value.
     double time = 1;

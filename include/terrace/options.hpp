@@ -85,6 +85,12 @@ struct TERRACE_API options {
     /// ranks throw usage_error. Empty: no trace.
     std::filesystem::path trace_file;
 
+    /// The directory to which the plan's rank 0 writes what calls took when a communicator is destroyed, for `terrace
+    /// plan
+    /// --profile`: calls that are waited for at once, without rounding on the wire or reproducible bits. Only that rank
+    /// uses it. Empty: none.
+    std::filesystem::path profile_directory;
+
     /// The file to which a rank writes its last operations and what it waits for, as JSON (.RANK.json is added to the
     /// name): when a call times out, and while it waits if the process receives SIGUSR1. Empty: no dumps, and the
     /// process's handler of SIGUSR1 stays as it is.

@@ -70,6 +70,9 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
         driver_ = make_driver();  // first: all ranks tell each other where they are
         if (!options_.trace_file.empty() && rank_ == 0) begin_trace(options_.trace_file);
     });
+    // Other rules than the plan's run where bits are fixed, and other bytes cross the links where they are rounded.
+    if (!options_.profile_directory.empty() && net_->rank() == 0 && !options_.reproducible && !options_.rounds_on_wire)
+        times_ = std::make_unique<call_times>();
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
 }
 
@@ -81,12 +84,17 @@ communicator_core::~communicator_core() {
     deliver_copies();
     const bool is_quiet = quiet() && !chain_->is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) programs_.keep_for_ever();
-    if (options_.trace_file.empty()) return;
     try {
-        events_.write_trace(options_.trace_file, plan_.name());
+        if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
+        if (times_ && !failure_.failed()) write_times();
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
+}
+
+void communicator_core::write_times() const {
+    const std::vector<profiled_call> calls = times_->quartiles();
+    if (!calls.empty()) write_profile(options_.profile_directory, data_of(plan_), calls);
 }
 
 void communicator_core::gather_callers_ranks() {
@@ -123,7 +131,10 @@ request communicator_core::start(const call_shape& call, const void* send, void*
     bool may_run = false;
     or_fail([&] { may_run = starts_.empty() && check_->start(call, signature); });
     if (!may_run) return start_later(call, send, recv, factor, rounding_errors);
+    if (times_) times_->begin();
     const std::uint64_t number = issue(call, signature, send, recv, factor, rounding_errors, found);
+    if (times_ && !call.is_barrier && !has_root(call.what) && !call.has_own_lengths())
+        times_->started(number, call.what, binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
     return number == 0 ? request{} : request_access::make(*this, number);
 }
 

@@ -17,6 +17,7 @@
 #include "api/binding.hpp"
 #include "api/call_check.hpp"
 #include "api/call_group.hpp"
+#include "api/call_times.hpp"
 #include "api/callbacks.hpp"
 #include "api/calls_in_flight.hpp"
 #include "api/device_calls.hpp"
@@ -99,6 +100,7 @@ private:
     static constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = std::uint64_t{1} << 62;
 
     void gather_callers_ranks();
+    void write_times() const;
     std::unique_ptr<driver> make_driver();
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
     const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
@@ -186,6 +188,7 @@ private:
     std::vector<std::pair<std::uint64_t, std::function<void()>>> ends_;  // what is left to do when a call is complete
     callbacks callbacks_;
     std::unique_ptr<driver> driver_;
+    std::unique_ptr<call_times> times_;  // null: nobody asks
     failure_state failure_;
     bool survivors_agree_ = false;  // in all_make()
 };

@@ -80,7 +80,9 @@ void communicator_core::wait(std::uint64_t call) {
     auto held = hold();
     const at_end then_call_back([&] { call_back(held); });
     expect_begun(call);
+    const bool at_once = times_ && times_->is_waited_for(call);
     if (!done(call)) finish(held, call);
+    if (at_once) times_->complete();
     conclude(call);
 }
 

@@ -66,6 +66,11 @@ bool set_plan_cache(options& o, std::string_view value) {
     return true;
 }
 
+bool set_profile(options& o, std::string_view value) {
+    o.profile_directory = value;
+    return true;
+}
+
 bool set_dump(options& o, std::string_view value) {
     o.dump_file = value;
     return true;
@@ -178,6 +183,8 @@ constexpr std::array variables{
     variable{"TERRACE_PMPI_REPORT", "", "a file name",
              "where the drop-in writes who ran what, and how long it took, when MPI ends", leave_to_the_drop_in},
     drop_in_mode_of("TERRACE_PMPI_SCATTER"),
+    variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
+             set_profile},
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
              set_reproducible},

@@ -12,7 +12,7 @@
 namespace terrace::detail {
 namespace {
 
-using fact = assumption::fact;
+using fact = figure::fact;
 
 constexpr std::array allreduce_alone{collective::allreduce};
 
@@ -26,12 +26,12 @@ hierarchy given_machine() {
 
 TEST(sensitivity, finds_what_is_assumed) {
     hierarchy h = given_machine();
-    EXPECT_TRUE(assumptions_of(h).empty());
+    EXPECT_TRUE(assumed_figures(h).empty());
     EXPECT_TRUE(sensitivities(make_plan("m", h)).empty());
     h.levels[2].bandwidth_assumed = true;
     h.levels[1].latency_assumed = true;
     h.processors.reduction = 0;
-    const std::vector<assumption> all = assumptions_of(h);
+    const std::vector<figure> all = assumed_figures(h);
     ASSERT_EQ(all.size(), 3U);
     EXPECT_EQ(all[0].what, fact::latency);
     EXPECT_EQ(all[0].level, 1);
@@ -44,13 +44,13 @@ TEST(sensitivity, finds_what_is_assumed) {
 TEST(sensitivity, changes_one_figure) {
     hierarchy h = test::unequal_links(0.5e9);
     const level before = h.levels[1];
-    const hierarchy twice = with_assumption(h, {fact::bandwidth, 1, before.bandwidth}, 2);
+    const hierarchy twice = with_figure(h, {fact::bandwidth, 1, before.bandwidth}, 2);
     EXPECT_EQ(twice.levels[1].bandwidth, 2 * before.bandwidth);
     EXPECT_EQ(twice.levels[1].rates.back(), 2 * before.rates.back());
     EXPECT_EQ(twice.levels[1].latency, before.latency);
     EXPECT_EQ(twice.levels[0].bandwidth, h.levels[0].bandwidth);
-    EXPECT_EQ(with_assumption(h, {fact::latency, 1, before.latency}, 0.5).levels[1].latency, before.latency / 2);
-    EXPECT_EQ(with_assumption(h, {fact::reduction, 0, 8e9}, 2).processors.reduction, 16e9);
+    EXPECT_EQ(with_figure(h, {fact::latency, 1, before.latency}, 0.5).levels[1].latency, before.latency / 2);
+    EXPECT_EQ(with_figure(h, {fact::reduction, 0, 8e9}, 2).processors.reduction, 16e9);
 }
 
 // The racks' links are the bottleneck of large messages, and their latency is most of what small ones take.
@@ -79,7 +79,7 @@ TEST(sensitivity, gains_are_of_plans_made_anew) {
         EXPECT_GE(s.gain, 1);
         if (s.choice.empty()) continue;
         most = std::max(most, s.gain);
-        const hierarchy other = with_assumption(h, s.of, s.factor);
+        const hierarchy other = with_figure(h, s.of, s.factor);
         const auto ranked = rank_candidates(other, s.gain_at, s.gain_of);
         EXPECT_EQ(ranked.front().what.stages, s.choice);
         const auto own = std::ranges::find(plan.rules.at(s.gain_of), s.gain_at, &rule::at);

@@ -13,11 +13,14 @@
 #include "base/document.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
+#include "plan/profile.hpp"
+#include "planner/corrections.hpp"
 #include "planner/planner.hpp"
 #include "tools/common/machine.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/sensitivity_text.hpp"
 #include "tools/terrace/summary.hpp"
@@ -147,12 +150,34 @@ void set_wire_types(hierarchy& machine, std::string_view list) {
     }
 }
 
+// What profiles have changed, and why.
+std::string corrections_text(const hierarchy& before, const corrected_machine& c) {
+    std::string text = fmt::format("profile: {} sizes took {:.2f} to {:.2f} times as long as predicted", c.sizes,
+                                   c.least_before, c.most_before);
+    if (c.others > 0) text += fmt::format(" ({} profiles of machines of other shapes left out)", c.others);
+    if (c.corrections.empty()) return text + "; no figure is corrected\n";
+    text += fmt::format("; {:.2f} to {:.2f} times with these figures\n", c.least, c.most);
+    table rows("<>>");
+    for (const correction& each : c.corrections)
+        rows.add({name_of(before, each.of), value_text(each.of), "-> " + value_text(each.of, each.factor)});
+    return text + rows.text();
+}
+
 }  // namespace
 
 int plan_command::run() const {
     expect_replaceable(output, {machine.source, machine.network, machine.hosts.value_or("")}, force);
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
+    std::string corrections;
+    if (!profile.empty()) {
+        const corrected_machine c = correct(t.machine, read_profiles(profile));
+        if (c.sizes == 0)
+            throw usage_error(fmt::format("--profile {}: no profile is of a machine of {} ({} of other shapes)",
+                                          profile, shape_text(t.machine.shape), c.others));
+        corrections = corrections_text(t.machine, c);
+        t.machine = c.machine;
+    }
     plan_data plan = make_plan(t.name, t.machine, reproducible);
     if (const auto fault = verify(plan)) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
@@ -167,6 +192,7 @@ int plan_command::run() const {
     }
     write_atomically(file, plan.text);
     print_summary(plan);
+    say_text(corrections);
     say_text(sensitivity ? sensitivity_text(plan) : most_sensitive_text(plan));
     for (const std::string& warning : t.warnings) say("warning: {}\n", warning);
     for (const std::string& note : t.notes) say("note: {}\n", note);

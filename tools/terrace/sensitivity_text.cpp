@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "base/index.hpp"
 #include "base/units.hpp"
 #include "planner/sensitivity.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {
@@ -15,18 +15,6 @@ namespace terrace::detail {
 namespace {
 
 constexpr double worth_a_line = 1.1;
-
-std::string name_of(const hierarchy& machine, const assumption& a) {
-    using enum assumption::fact;
-    if (a.what == reduction) return "rate of reductions";
-    const std::string_view what = a.what == bandwidth ? "bandwidth" : a.what == latency ? "latency" : "overhead";
-    return fmt::format("{} of {}", what, machine.levels[at(a.level)].name);
-}
-
-std::string value_text(const assumption& a, double factor = 1) {
-    const bool is_rate = a.what == assumption::fact::bandwidth || a.what == assumption::fact::reduction;
-    return is_rate ? format_bandwidth(a.value * factor) : format_duration(a.value * factor);
-}
 
 std::string at_text(collective what, std::int64_t bytes) {
     return fmt::format("{}, {}", to_string(what), format_bytes(bytes));

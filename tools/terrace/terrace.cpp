@@ -154,6 +154,8 @@ void command_line::add_plan() {
     command.add_option("--wire", a.wire,
                        "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
                        "fewer bits, where options::rounds_on_wire asks for it");
+    command.add_option("--profile", a.profile,
+                       "a directory of TERRACE_PROFILE: correct the machine's figures by what calls took");
     command.add_flag("--sensitivity", a.sensitivity,
                      "print what half and twice the value of each assumed figure would change");
     command.add_flag("--reproducible", a.reproducible,
@@ -172,6 +174,7 @@ void command_line::add_plan() {
                    "  terrace plan cluster.yaml -o -\n"
                    "  terrace plan cluster.yaml --wire core=bfloat16\n"
                    "  terrace plan cluster.yaml --sensitivity\n"
+                   "  terrace plan cluster.yaml --profile profiles\n"
                    "  terrace plan cluster.yaml --reproducible\n"
                    "  terrace plan node.xml --network topology.conf --hosts 'tux[0-7]'");
 }

@@ -1,4 +1,5 @@
 #include "tools/terrace/report/plan_part.hpp"
+#include "tools/terrace/figure_text.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -65,17 +66,16 @@ json machine_json(const hierarchy& machine) {
 
 json assumptions_json(const plan_data& plan) {
     json all = json::array();
-    const auto add = [&](const assumption& a, const json& change) {
-        const bool is_rate = a.what == assumption::fact::bandwidth || a.what == assumption::fact::reduction;
+    const auto add = [&](const figure& f, const json& change) {
         const char* const names[] = {"bandwidth", "latency", "overhead", "reduction"};
-        all.push_back({{"what", names[static_cast<int>(a.what)]},
-                       {"level", a.what == assumption::fact::reduction ? std::string("ranks")
-                                                                       : plan.machine.levels[at(a.level)].name},
-                       {"value", is_rate ? format_bandwidth(a.value) : format_duration(a.value)},
+        all.push_back({{"what", names[static_cast<int>(f.what)]},
+                       {"level", f.what == figure::fact::reduction ? std::string("ranks")
+                                                                   : plan.machine.levels[at(f.level)].name},
+                       {"value", value_text(f)},
                        {"change", change}});
     };
     if (plan.machine.ranks() > priced_ranks) {
-        for (const assumption& a : assumptions_of(plan.machine)) add(a, nullptr);
+        for (const figure& f : assumed_figures(plan.machine)) add(f, nullptr);
         return all;
     }
     std::vector<collective> what;

@@ -181,7 +181,7 @@ class Docs(unittest.TestCase):
                     for key in re.findall(r'"(\w+)"', words)}
             self.assertGreater(len(keys), 10)
             self.missing(keys, page, "docs/reference/topology-files.md", "docs/reference/nics.md",
-                         "docs/reference/network-files.md")
+                         "docs/reference/network-files.md", "docs/reference/profiles.md")
         text = (ROOT / "lib/plan/plan_yaml.cpp").read_text()
         self.missing(re.search(r"the modes are ([\w, ]+)", text).group(1).split(", "), "docs/glossary.md")
 

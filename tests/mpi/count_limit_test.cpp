@@ -11,9 +11,9 @@ TEST(count_limit, fails_calls_of_more_elements) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    EXPECT_EQ(MPI_Bcast(data.data(), limit, MPI_CHAR, 0, comm), MPI_SUCCESS);
-    EXPECT_EQ(MPI_Bcast(data.data(), limit + 1, MPI_CHAR, 0, comm), MPI_ERR_COUNT);
+    EXPECT_EQ(PMPI_Bcast(data.data(), limit, MPI_CHAR, 0, comm), MPI_SUCCESS);
+    EXPECT_EQ(PMPI_Bcast(data.data(), limit + 1, MPI_CHAR, 0, comm), MPI_ERR_COUNT);
     MPI_Request request = MPI_REQUEST_NULL;
-    EXPECT_EQ(MPI_Isend(data.data(), limit + 1, MPI_CHAR, 0, 0, comm, &request), MPI_ERR_COUNT);
+    EXPECT_EQ(PMPI_Isend(data.data(), limit + 1, MPI_CHAR, 0, 0, comm, &request), MPI_ERR_COUNT);
     MPI_Comm_free(&comm);
 }

@@ -1,9 +1,12 @@
 // Linked into an MPI program, fails every call with more than 1,048,576 elements, as one with more than 2^31 - 1 would
-// be wrong: the executable's definitions come before the library's, which it also has under names with PMPI_.
+// be wrong: Terrace calls the functions of MPI by their names with PMPI_, and the executable has definitions of these, which
+// come before those of the library.
 
 #include <algorithm>
 
 #include <mpi.h>
+
+#include "support/real_mpi.hpp"
 
 namespace {
 
@@ -20,29 +23,29 @@ int limited(int count, MPI_Comm comm, Call call) {
 
 extern "C" {
 
-int MPI_Send(const void* data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
-    return limited(n, c, [&] { return PMPI_Send(data, n, t, to, tag, c); });
+int PMPI_Send(const void* data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Send)(data, n, t, to, tag, c); });
 }
-int MPI_Recv(void* data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status* s) {
-    return limited(n, c, [&] { return PMPI_Recv(data, n, t, from, tag, c, s); });
+int PMPI_Recv(void* data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status* s) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Recv)(data, n, t, from, tag, c, s); });
 }
-int MPI_Isend(const void* data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* r) {
-    return limited(n, c, [&] { return PMPI_Isend(data, n, t, to, tag, c, r); });
+int PMPI_Isend(const void* data, int n, MPI_Datatype t, int to, int tag, MPI_Comm c, MPI_Request* r) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Isend)(data, n, t, to, tag, c, r); });
 }
-int MPI_Irecv(void* data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* r) {
-    return limited(n, c, [&] { return PMPI_Irecv(data, n, t, from, tag, c, r); });
+int PMPI_Irecv(void* data, int n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request* r) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Irecv)(data, n, t, from, tag, c, r); });
 }
-int MPI_Bcast(void* data, int n, MPI_Datatype t, int root, MPI_Comm c) {
-    return limited(n, c, [&] { return PMPI_Bcast(data, n, t, root, c); });
+int PMPI_Bcast(void* data, int n, MPI_Datatype t, int root, MPI_Comm c) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Bcast)(data, n, t, root, c); });
 }
-int MPI_Allgather(const void* mine, int n, MPI_Datatype t, void* all, int each, MPI_Datatype u, MPI_Comm c) {
-    return limited(std::max(n, each), c, [&] { return PMPI_Allgather(mine, n, t, all, each, u, c); });
+int PMPI_Allgather(const void* mine, int n, MPI_Datatype t, void* all, int each, MPI_Datatype u, MPI_Comm c) {
+    return limited(std::max(n, each), c, [&] { return TERRACE_REAL_MPI(PMPI_Allgather)(mine, n, t, all, each, u, c); });
 }
-int MPI_Reduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c) {
-    return limited(n, c, [&] { return PMPI_Reduce(send, recv, n, t, op, root, c); });
+int PMPI_Reduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Reduce)(send, recv, n, t, op, root, c); });
 }
-int MPI_Allreduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {
-    return limited(n, c, [&] { return PMPI_Allreduce(send, recv, n, t, op, c); });
+int PMPI_Allreduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {
+    return limited(n, c, [&] { return TERRACE_REAL_MPI(PMPI_Allreduce)(send, recv, n, t, op, c); });
 }
 
 }  // extern "C"

@@ -1,9 +1,11 @@
-// Linked into an MPI program: the executable's definitions come before the library's, which it also has under names
-// with PMPI_.
+// Linked into an MPI program: Terrace calls MPI's functions by their names with PMPI_, and the executable's
+// definitions of these come before the library's.
 
 #include "support/library_calls.hpp"
 
 #include <mpi.h>
+
+#include "support/real_mpi.hpp"
 
 namespace terrace::detail::test {
 
@@ -18,23 +20,23 @@ using terrace::detail::test::library_calls_so_far;
 
 extern "C" {
 
-int MPI_Ireduce_scatter(const void* send, void* recv, const int* n, MPI_Datatype t, MPI_Op op, MPI_Comm c,
-                        MPI_Request* r) {
+int PMPI_Ireduce_scatter(const void* send, void* recv, const int* n, MPI_Datatype t, MPI_Op op, MPI_Comm c,
+                         MPI_Request* r) {
     ++library_calls_so_far().reduce_scatter;
-    return PMPI_Ireduce_scatter(send, recv, n, t, op, c, r);
+    return TERRACE_REAL_MPI(PMPI_Ireduce_scatter)(send, recv, n, t, op, c, r);
 }
-int MPI_Iallgatherv(const void* send, int n, MPI_Datatype t, void* recv, const int* each, const int* at, MPI_Datatype u,
-                    MPI_Comm c, MPI_Request* r) {
+int PMPI_Iallgatherv(const void* send, int n, MPI_Datatype t, void* recv, const int* each, const int* at,
+                     MPI_Datatype u, MPI_Comm c, MPI_Request* r) {
     ++library_calls_so_far().allgather;
-    return PMPI_Iallgatherv(send, n, t, recv, each, at, u, c, r);
+    return TERRACE_REAL_MPI(PMPI_Iallgatherv)(send, n, t, recv, each, at, u, c, r);
 }
-int MPI_Ireduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c, MPI_Request* r) {
+int PMPI_Ireduce(const void* send, void* recv, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c, MPI_Request* r) {
     ++library_calls_so_far().reduce;
-    return PMPI_Ireduce(send, recv, n, t, op, root, c, r);
+    return TERRACE_REAL_MPI(PMPI_Ireduce)(send, recv, n, t, op, root, c, r);
 }
-int MPI_Ibcast(void* data, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request* r) {
+int PMPI_Ibcast(void* data, int n, MPI_Datatype t, int root, MPI_Comm c, MPI_Request* r) {
     ++library_calls_so_far().broadcast;
-    return PMPI_Ibcast(data, n, t, root, c, r);
+    return TERRACE_REAL_MPI(PMPI_Ibcast)(data, n, t, root, c, r);
 }
 
 }  // extern "C"

@@ -93,6 +93,17 @@ private:
     std::vector<int> below_;
 };
 
+// Parts of two children are added up together: neither message waits for the other one.
+void reduce_from_below(builder& out, const half_tree& t) {
+    if (t.below().size() == 1) return out.recv_reduce(t.below().front(), t.part());
+    std::vector<builder::place> parts{t.part()};
+    for (const int child : t.below()) {
+        parts.emplace_back(out.scratch(t.part().count()));
+        out.recv(child, parts.back());
+    }
+    out.reduce(t.part(), parts);
+}
+
 void reduce(builder& out, const group& g) {
     if (g.size() == 1) return;
     const half_tree halves[]{{g, 0}, {g, 1}};
@@ -101,8 +112,7 @@ void reduce(builder& out, const group& g) {
         for (const half_tree& t : halves)
             if (t.step() == step) out.send(t.above(), t.part());
         for (const half_tree& t : halves)
-            if (t.step() == step - 1)
-                for (const int child : t.below()) out.recv_reduce(child, t.part());
+            if (t.step() == step - 1) reduce_from_below(out, t);
     }
 }
 

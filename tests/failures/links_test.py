@@ -19,6 +19,9 @@ sys.dont_write_bytecode = True
 from job import EVERYTHING, FAILURE_TIMEOUT, MPIRUN, ROOT, SEED, TRANSPORT, VCLUSTER, Job, Jobs, after
 
 
+may_block = unittest.skipIf(not MPIRUN and not EVERYTHING, "UCX 1.13.1 may be blocked in connect(2)")
+
+
 class CutLinks(Jobs):
     """Three nodes of two ranks, one of which is cut off."""
 
@@ -74,10 +77,11 @@ class CutLinks(Jobs):
         print(f"{TRANSPORT}, link {' '.join(way)}: {len(took)} of {count} named by all, {late} later than "
               f"{FAILURE_TIMEOUT + 1:g} s{after(took)}", flush=True)
 
-    @unittest.skipIf(not MPIRUN and not EVERYTHING, "UCX 1.13.1 may be blocked in connect(2)")
+    @may_block
     def test_down(self):
         self.expect_named_and_left_out("down")
 
+    @may_block
     def test_outgoing_direction_down(self):
         self.expect_named_and_left_out("down", "--outgoing")
 

@@ -1,5 +1,5 @@
 // Linked into an MPI program, fails every call with more than 1,048,576 elements, as one with more than 2^31 - 1 would
-// be wrong. Terrace calls the functions of MPI by their names with PMPI_; the executable has definitions of these, which
+// be wrong. Terrace calls the functions of MPI by their names with PMPI_, of which the executable has definitions that
 // come before those of the library.
 
 #include <algorithm>

@@ -13,6 +13,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/disjoint_sets.hpp"
 #include "base/index.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/gpu_links.hpp"
@@ -122,37 +123,22 @@ grouping group_by(const std::vector<int>& keys) {
     return groups;
 }
 
-// Sets that merge; the first member stands for each.
-class merging_sets {
-public:
-    explicit merging_sets(int n) : up_(each_alone(n)) {}
-    int find(int i) {
-        while (up_[at(i)] != i) i = up_[at(i)] = up_[at(up_[at(i)])];
-        return i;
-    }
-    void merge(int a, int b) {
-        a = find(a), b = find(b);
-        up_[at(std::max(a, b))] = std::min(a, b);
-    }
-    grouping groups(int n) {
-        grouping g;
-        for (int i = 0; i < n; ++i) g.push_back(find(i));
-        return g;
-    }
-
-private:
-    std::vector<int> up_;
-};
+// The first member stands for each.
+grouping groups_of(disjoint_sets& sets, int n) {
+    grouping g;
+    for (int i = 0; i < n; ++i) g.push_back(sets.find(i));
+    return g;
+}
 
 // The finest grouping that keeps together what either does.
 grouping join(const grouping& a, const grouping& b) {
     const auto n = static_cast<int>(a.size());
-    merging_sets sets(n);
+    disjoint_sets sets(n);
     for (int r = 0; r < n; ++r) {
         sets.merge(r, a[at(r)]);
         sets.merge(r, b[at(r)]);
     }
-    return sets.groups(n);
+    return groups_of(sets, n);
 }
 
 int count_groups(const grouping& g) {
@@ -246,12 +232,12 @@ private:
     // Directly wired GPUs, and all that hang on switches: those connect whatever hangs on any of them.
     grouping wired(const hardware& h) {
         const auto n = static_cast<int>(ranks_.size());
-        merging_sets sets(n + 1);
+        disjoint_sets sets(n + 1);
         for (const hardware::wire& w : h.wires) {
             wire_rate_[at(w.from)] += w.rate;
             sets.merge(w.from, w.to < 0 ? n : w.to);
         }
-        return sets.groups(n);
+        return groups_of(sets, n);
     }
 
     // Returns the level with the link of its slowest child; the part that the file does not say is assumed.

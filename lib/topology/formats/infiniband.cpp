@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <map>
-#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +11,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/disjoint_sets.hpp"
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/letters.hpp"
@@ -52,27 +52,10 @@ std::pair<std::string, std::string> host_and_adapter(const std::string& descript
     return {description.substr(0, blank), adapter};
 }
 
-// Switches that merge; the first stands for all.
-class switch_sets {
-public:
-    explicit switch_sets(std::size_t n) : up_(n) { std::iota(up_.begin(), up_.end(), 0); }
-    int find(int i) {
-        while (up_[at(i)] != i) i = up_[at(i)] = up_[at(up_[at(i)])];
-        return i;
-    }
-    void merge(int a, int b) {
-        a = find(a), b = find(b);
-        up_[at(std::max(a, b))] = std::min(a, b);
-    }
-
-private:
-    std::vector<int> up_;
-};
-
 class fabric_tree {
 public:
     explicit fabric_tree(const infiniband_fabric& f)
-        : f_(f), tier_(f.switches.size(), unknown), sets_(f.switches.size()) {
+        : f_(f), tier_(f.switches.size(), unknown), sets_(static_cast<int>(f.switches.size())) {
         net_.source = f.source;
         net_.slow_advice = "look for cables that are missing or slow";
         if (f.switches.empty()) net_.fail({}, "no switch in the file; print the whole fabric");
@@ -253,7 +236,7 @@ private:
     std::unordered_map<std::string_view, int> number_;
     std::vector<host> hosts_;
     std::vector<int> tier_;
-    switch_sets sets_;
+    disjoint_sets sets_;                // of switches
     std::map<int, std::size_t> below_;  // by the first switch of each part: its entry in the network
 };
 

@@ -1,6 +1,5 @@
 // What comparing calls between ranks costs: medians of a small allreduce at each level of options::check, by turns.
-// With
-// --failures what looking for failures costs: without and with options::failure_timeout.
+// With --failures what looking for failures costs: without and with options::failure_timeout.
 //
 //   mpirun -np 8 check-cost [--failures] PLAN [BYTES ...]
 

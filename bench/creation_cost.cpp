@@ -11,20 +11,13 @@
 
 #include <terrace/mpi.hpp>
 
+#include "bench/cost_program.hpp"
+
 namespace {
 
-constexpr int turns = 21;
+using namespace terrace::detail::bench;
 
-// The slowest rank's time, s.
-template <class Action>
-double time_of(Action what) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    what();
-    double seconds = MPI_Wtime() - start;
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
+constexpr int turns = 21;
 
 void print(const char* what, std::vector<double> seconds) {
     const double first = seconds.front();
@@ -36,11 +29,10 @@ void print(const char* what, std::vector<double> seconds) {
 void print_costs(const char* plan_file) {
     std::vector<double> create, unwatched, duplicate;
     terrace::options o;
-    o.place = terrace::options::placement::anywhere;
     terrace::options nobody_looks = o;
     nobody_looks.failure_timeout = std::chrono::seconds(0);
     const auto time_with = [&](const terrace::options& how) {
-        return time_of([&] { terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(plan_file), how); });
+        return time_of([&] { on_any_machine(plan_file, how); });
     };
     for (int turn = 0; turn < turns; ++turn) {
         create.push_back(time_with(o));
@@ -65,15 +57,5 @@ void print_costs(const char* plan_file) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: creation-cost PLAN\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    try {
-        print_costs(argv[1]);
-    } catch (const terrace::error& e) {
-        std::fprintf(stderr, "%s\n", e.what());
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
+    return run_cost_program(argc == 2, "creation-cost PLAN", [&] { print_costs(argv[1]); });
 }

@@ -14,31 +14,16 @@
 
 #include <terrace/mpi.hpp>
 
+#include "bench/cost_program.hpp"
+
 namespace {
+
+using namespace terrace::detail::bench;
 
 constexpr int turns = 501;
 
-// Returns the slowest rank's time [s].
-template <class Work>
-double time_of(Work work) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    work();
-    double seconds = MPI_Wtime() - start;
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
-
-// us
-double median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-    return times[turns / 2] * 1e6;
-}
-
 void print_costs(const char* plan_file, std::size_t calls, std::size_t bytes) {
-    terrace::options o;
-    o.place = terrace::options::placement::anywhere;
-    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(plan_file), o);
+    terrace::communicator comm = on_any_machine(plan_file);
     const std::size_t count = bytes / sizeof(float);
     std::vector<float> whole(calls * count);
     std::vector<std::vector<float>> small(calls, std::vector<float>(count));
@@ -71,7 +56,8 @@ void print_costs(const char* plan_file, std::size_t calls, std::size_t bytes) {
                                            std::to_string(calls) + " of " + std::to_string(bytes) + " in a group",
                                            "the same, no group"};
     for (std::size_t i = 0; i < names.size(); ++i)
-        std::printf("%-24s %9.2f %6.2f\n", names[i].c_str(), median(times[i]), median(times[i]) / median(times[0]));
+        std::printf("%-24s %9.2f %6.2f\n", names[i].c_str(), median(times[i]) * 1e6,
+                    median(times[i]) / median(times[0]));
 }
 
 }  // namespace
@@ -81,15 +67,6 @@ int main(int argc, char** argv) {
     const auto number = [&](int i, int usual) {
         return static_cast<std::size_t>(std::max(argc > i ? std::atoi(argv[i]) : usual, 4));
     };
-    if (argc != 2 && argc != 4) {
-        std::fprintf(stderr, "usage: mpirun -np N group-cost PLAN [CALLS BYTES]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    try {
-        print_costs(argv[1], number(2, 64), number(3, 1024));
-    } catch (const terrace::error& e) {
-        std::fputs(terrace::mpi::error_lines(MPI_COMM_WORLD, e).c_str(), stderr);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
+    return run_cost_program(argc == 2 || argc == 4, "group-cost PLAN [CALLS BYTES]",
+                            [&] { print_costs(argv[1], number(2, 64), number(3, 1024)); });
 }

@@ -13,7 +13,11 @@
 
 #include <terrace/mpi.hpp>
 
+#include "bench/cost_program.hpp"
+
 namespace {
+
+using namespace terrace::detail::bench;
 
 constexpr int turns = 201, in_a_row = 10;
 
@@ -48,35 +52,20 @@ private:
     int bytes_;
 };
 
-// Returns the slowest rank's time of one of several in a row [s].
-template <class Work>
-double time_of(Work work) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    for (int i = 0; i < in_a_row; ++i) work();
-    double seconds = (MPI_Wtime() - start) / in_a_row;
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
-
 template <class Comm>
 double ping_pong(Comm&& comm, pair_of_buffers& b, int rank, int last) {
-    return time_of([&] {
-               if (rank == 0) {
-                   b.send(comm, last);
-                   b.recv(comm, last);
-               } else if (rank == last) {
-                   b.recv(comm, 0);
-                   b.send(comm, 0);
-               }
-           }) /
+    return time_of(
+               [&] {
+                   if (rank == 0) {
+                       b.send(comm, last);
+                       b.recv(comm, last);
+                   } else if (rank == last) {
+                       b.recv(comm, 0);
+                       b.send(comm, 0);
+                   }
+               },
+               in_a_row) /
            2;
-}
-
-// us
-double median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-    return times[turns / 2] * 1e6;
 }
 
 void measure(terrace::communicator& comm, int bytes) {
@@ -86,19 +75,17 @@ void measure(terrace::communicator& comm, int bytes) {
     for (int turn = 0; turn < turns; ++turn) {
         times[0].push_back(ping_pong(comm, b, me, n - 1));
         times[1].push_back(ping_pong(MPI_COMM_WORLD, b, me, n - 1));
-        times[2].push_back(time_of([&] { b.exchange(comm, next, previous); }));
-        times[3].push_back(time_of([&] { b.exchange(MPI_COMM_WORLD, next, previous); }));
+        times[2].push_back(time_of([&] { b.exchange(comm, next, previous); }, in_a_row));
+        times[3].push_back(time_of([&] { b.exchange(MPI_COMM_WORLD, next, previous); }, in_a_row));
     }
     if (me != 0) return;
     std::printf("%10d", bytes);
-    for (const auto& t : times) std::printf(" %10.2f %8.3f", median(t), bytes / median(t) / 1e3);
+    for (const auto& t : times) std::printf(" %10.2f %8.3f", median(t) * 1e6, bytes / median(t) / 1e9);
     std::printf("\n");
 }
 
 void print_costs(const char* plan_file, std::vector<int> sizes) {
-    terrace::options o;
-    o.place = terrace::options::placement::anywhere;
-    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(plan_file), o);
+    terrace::communicator comm = on_any_machine(plan_file);
     if (sizes.empty()) sizes = {8, 1024, 8192, 65'536, 1 << 20, 4 << 20};
     if (comm.rank() == 0)
         std::printf(
@@ -112,17 +99,9 @@ void print_costs(const char* plan_file, std::vector<int> sizes) {
 
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
-    if (argc < 2) {
-        std::fprintf(stderr, "usage: mpirun -np N message-cost PLAN [BYTES ...]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    try {
+    return run_cost_program(argc >= 2, "message-cost PLAN [BYTES ...]", [&] {
         std::vector<int> sizes;
         for (int i = 2; i < argc; ++i) sizes.push_back(std::max(std::atoi(argv[i]), 1));
         print_costs(argv[1], sizes);
-    } catch (const terrace::error& e) {
-        std::fputs(terrace::mpi::error_lines(MPI_COMM_WORLD, e).c_str(), stderr);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
+    });
 }

@@ -97,4 +97,17 @@ std::shared_ptr<CLI::App> page_of() {
     return {line, &line->app};
 }
 
+/// --placement: where ranks run.
+inline void add_placement(CLI::App& app, options::placement& place) {
+    using placement = options::placement;
+    add_choice<placement>(app, "--placement", place, "by-node",
+                          {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
+        ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
+}
+
+/// --transport: what carries messages. @param help says what ucx means
+inline void add_transport(CLI::App& app, bool& ucx, const std::string& help = "ucx: messages go over UCX") {
+    add_choice<bool>(app, "--transport", ucx, "mpi", {{"mpi", false}, {"ucx", true}})->description(help);
+}
+
 }  // namespace terrace::detail::bench

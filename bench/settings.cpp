@@ -336,12 +336,8 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->default_str("1");
     add_choice<element_type>(app, "-d,--datatype", s.type, "float", element_types());
     add_choice<reduce_op>(app, "-o,--op", s.op, "sum", reduce_ops());
-    using placement = options::placement;
-    add_choice<placement>(app, "--placement", s.place, "by-node",
-                          {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
-        ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
-    add_choice<bool>(app, "--transport", s.ucx, "mpi", {{"mpi", false}, {"ucx", true}})
-        ->description("ucx: Terrace's messages go over UCX; the algorithm mpi takes part only if it is named");
+    add_placement(app, s.place);
+    add_transport(app, s.ucx, "ucx: Terrace's messages go over UCX; the algorithm mpi takes part only if it is named");
     add_choice<bool>(app, "--buffers", s.windows, "user", {{"user", false}, {"window", true}})
         ->description("window: memory that ranks of a node share, where an algorithm has it (communicator::allocate)");
     add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})

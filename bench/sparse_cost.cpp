@@ -14,7 +14,11 @@
 #include <terrace/gradients.hpp>
 #include <terrace/mpi.hpp>
 
+#include "bench/cost_program.hpp"
+
 namespace {
+
+using namespace terrace::detail::bench;
 
 constexpr int turns = 9, warm_up = 2;
 
@@ -26,29 +30,18 @@ struct embedding {
 
     // Returns the slowest rank's time [s].
     double reduce(const std::vector<std::int64_t>& rows, const std::vector<float>& values) {
-        MPI_Barrier(MPI_COMM_WORLD);
-        const double start = MPI_Wtime();
-        reducer.ready<float>(0, rows, values);
-        reducer.finish();
-        double seconds = MPI_Wtime() - start;
-        MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-        return seconds;
+        return time_of([&] {
+            reducer.ready<float>(0, rows, values);
+            reducer.finish();
+        });
     }
 
     terrace::gradient_reducer reducer;
 };
 
-// ms
-double median(std::vector<double>& times) {
-    std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-    return times[turns / 2] * 1e3;
-}
-
 void print_costs(const char* plan_file, std::int64_t all, std::int64_t elements) {
     constexpr double never = 1, always = 1e-12;
-    terrace::options o;
-    o.place = terrace::options::placement::anywhere;
-    terrace::communicator comm = terrace::mpi::create(MPI_COMM_WORLD, terrace::plan::load(plan_file), o);
+    terrace::communicator comm = on_any_machine(plan_file);
     std::array<embedding, 3> ways{embedding(comm, all, elements, never), embedding(comm, all, elements, always),
                                   embedding(comm, all, elements, 0)};
     if (comm.rank() == 0)
@@ -69,7 +62,7 @@ void print_costs(const char* plan_file, std::int64_t all, std::int64_t elements)
             }
         if (comm.rank() == 0)
             std::printf("%10.4f %9.2f %9.2f %9.2f  %s\n", static_cast<double>(in_use) / static_cast<double>(all),
-                        median(times[0]), median(times[1]), median(times[2]),
+                        median(times[0]) * 1e3, median(times[1]) * 1e3, median(times[2]) * 1e3,
                         ways[2].reducer.was_dense(0) ? "dense" : "rows");
     }
 }
@@ -79,15 +72,6 @@ void print_costs(const char* plan_file, std::int64_t all, std::int64_t elements)
 int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     const auto number = [&](int i, long usual) { return std::max(argc > i ? std::atol(argv[i]) : usual, 1L); };
-    if (argc != 2 && argc != 4) {
-        std::fprintf(stderr, "usage: mpirun -np N sparse-cost PLAN [ROWS ELEMENTS]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    try {
-        print_costs(argv[1], number(2, 65536), number(3, 32));
-    } catch (const terrace::error& e) {
-        std::fputs(terrace::mpi::error_lines(MPI_COMM_WORLD, e).c_str(), stderr);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
+    return run_cost_program(argc == 2 || argc == 4, "sparse-cost PLAN [ROWS ELEMENTS]",
+                            [&] { print_costs(argv[1], number(2, 65536), number(3, 32)); });
 }

@@ -20,26 +20,13 @@
 
 #include <terrace/mpi.hpp>
 
+#include "bench/cost_program.hpp"
+
 namespace {
 
+using namespace terrace::detail::bench;
+
 constexpr int turns = 301, in_a_row = 50;
-
-// Returns the slowest rank's time of one of several in a row [s].
-template <class Work>
-double time_of(Work work) {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
-    for (int i = 0; i < in_a_row; ++i) work();
-    double seconds = (MPI_Wtime() - start) / in_a_row;
-    MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    return seconds;
-}
-
-// us
-double median(std::vector<double> times) {
-    std::nth_element(times.begin(), times.begin() + turns / 2, times.end());
-    return times[turns / 2] * 1e6;
-}
 
 // Returns the time of one of several hand-overs in a row between two threads [s]. @param pass(t) hands over to the
 // other thread; wait(t) returns when that one has handed over
@@ -93,8 +80,8 @@ void print_costs(const char* plan_file) {
     std::array<std::vector<double>, 4> times;
     std::vector<double> differences;
     for (int turn = 0; turn < turns; ++turn) {
-        times[0].push_back(time_of([&] { one.allreduce(data); }));
-        times[1].push_back(time_of([&] { any.allreduce(data); }));
+        times[0].push_back(time_of([&] { one.allreduce(data); }, in_a_row));
+        times[1].push_back(time_of([&] { any.allreduce(data); }, in_a_row));
         differences.push_back(times[1].back() - times[0].back());
         if (any.rank() != 0) continue;
         times[2].push_back(message_hand_over(any));
@@ -102,12 +89,12 @@ void print_costs(const char* plan_file) {
     }
     if (any.rank() != 0) return;
     std::printf("allreduce of 8 bytes on %d ranks, us: median of %d, the slowest rank's\n", any.size(), turns);
-    std::printf("  threads = serialized     %9.3f\n  threads = any, alone     %9.3f\n", median(times[0]),
-                median(times[1]));
-    std::printf("  any takes longer by      %9.3f\n", median(differences));
+    std::printf("  threads = serialized     %9.3f\n  threads = any, alone     %9.3f\n", median(times[0]) * 1e6,
+                median(times[1]) * 1e6);
+    std::printf("  any takes longer by      %9.3f\n", median(differences) * 1e6);
     std::printf("one thread of a rank wakes another, us: median of %d\n", turns);
-    std::printf("  by a message             %9.3f\n  by a futex alone         %9.3f\n", median(times[2]),
-                median(times[3]));
+    std::printf("  by a message             %9.3f\n  by a futex alone         %9.3f\n", median(times[2]) * 1e6,
+                median(times[3]) * 1e6);
 }
 
 }  // namespace
@@ -115,15 +102,5 @@ void print_costs(const char* plan_file) {
 int main(int argc, char** argv) {
     int given = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &given);
-    if (argc != 2) {
-        std::fprintf(stderr, "usage: mpirun -np N thread-cost PLAN\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
-    }
-    try {
-        print_costs(argv[1]);
-    } catch (const terrace::error& e) {
-        std::fputs(terrace::mpi::error_lines(MPI_COMM_WORLD, e).c_str(), stderr);
-        MPI_Abort(MPI_COMM_WORLD, 1);
-    }
-    MPI_Finalize();
+    return run_cost_program(argc == 2, "thread-cost PLAN", [&] { print_costs(argv[1]); });
 }

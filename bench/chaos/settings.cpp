@@ -23,12 +23,8 @@ struct chaos_line {
             ->type_name("N");
         app.add_option("--plan", s.plan_file, "plan file, made by: terrace plan")->required()->type_name("FILE");
         app.add_option("--seed", s.seed, "which ranks are killed, and when")->type_name("N")->capture_default_str();
-        using placement = options::placement;
-        add_choice<placement>(app, "--placement", s.place, "by-node",
-                              {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
-            ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
-        add_choice<bool>(app, "--transport", s.ucx, "mpi", {{"mpi", false}, {"ucx", true}})
-            ->description("ucx: messages go over UCX");
+        add_placement(app, s.place);
+        add_transport(app, s.ucx);
         app.footer(R"(
 Over Open MPI ranks survive under mpirun --enable-recovery alone; over MPICH they do not.
 

@@ -26,8 +26,7 @@ struct discover_line {
         app.add_option("--name", s.name, "what the machine is called (default: discovered)")->type_name("NAME");
         app.add_flag("--trust-hosts", s.trust_hosts, "nodes are the hosts; measure only what is between them");
         app.add_option("--seed", s.seed, "which pairs are measured")->type_name("N")->capture_default_str();
-        add_choice<bool>(app, "--transport", s.ucx, "mpi", {{"mpi", false}, {"ucx", true}})
-            ->description("ucx: messages go over UCX");
+        add_transport(app, s.ucx);
         app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
         app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
         app.footer(R"(

@@ -194,12 +194,8 @@ private:
             ->default_str("1");
         app.add_flag("--error-feedback", s.error_feedback,
                      "what TERRACE_WIRE rounds away is added to the gradients of the next iteration");
-        using placement = options::placement;
-        add_choice<placement>(app, "--placement", s.place, "by-node",
-                              {{"by-node", placement::by_node}, {"anywhere", placement::anywhere}})
-            ->description("by-node: the plan's nodes are the machine's; anywhere: wherever ranks run, to try a plan");
-        add_choice<bool>(app, "--transport", s.ucx, "mpi", {{"mpi", false}, {"ucx", true}})
-            ->description("ucx: messages go over UCX");
+        add_placement(app, s.place);
+        add_transport(app, s.ucx);
         app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
         app.add_option("--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
         app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");

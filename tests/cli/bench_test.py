@@ -243,11 +243,11 @@ class Bench(Scratch):
         text = self.bench("--discover", "--trust-hosts", "--name", "mine", "-o", "discovered.yaml", plan=None)
         for word in ("All ranks are on one node", "written: discovered.yaml", f"probes of {RANKS} ranks"):
             self.assertIn(word, text)
-        found = json.loads(subprocess.run([TERRACE, "topo", "discovered.yaml", "--json"], cwd=self.directory, check=True,
-                                          text=True, capture_output=True).stdout)
+        found = json.loads(subprocess.run([TERRACE, "topo", "discovered.yaml", "--json"], cwd=self.directory,
+                                          check=True, text=True, capture_output=True).stdout)
         self.assertEqual((found["name"], found["ranks"], found["nodes"]), ("mine", RANKS, [RANKS]))
-        subprocess.run([TERRACE, "plan", "discovered.yaml", "-o", "discovered.plan.yaml"], cwd=self.directory, check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([TERRACE, "plan", "discovered.yaml", "-o", "discovered.plan.yaml"], cwd=self.directory,
+                       check=True, stdout=subprocess.DEVNULL)
         self.assertIn("Examples:", self.bench("--discover", "--help", plan=None))
         self.assertIn("cannot be written", self.bench("--discover", "-o", "no/x", plan=None, status=2))
 

@@ -9,8 +9,8 @@ from typing import Callable, Iterator, Mapping, Sequence
 
 from terrace._buffers import AnyBuffer, Buffer, buffer_of
 from terrace._errors import usage_error
-from terrace._library import (AFTER_EACH, CGradientOptions, CGradientParameter, CGradientTimes, CStateTensor, Handle, lib,
-                              made_by)
+from terrace._library import (AFTER_EACH, CGradientOptions, CGradientParameter, CGradientTimes, CStateTensor, Handle,
+                              lib, made_by)
 from terrace._windows import view_of
 from terrace.communicator import Communicator
 from terrace.reductions import ELEMENT_TYPES, REDUCE_OPS, number_of
@@ -22,8 +22,8 @@ _UNUSED = {"error": 0, "find": 1, "fixed": 2}
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter: its name, and a buffer for its gradient. Without a buffer there are `count` elements of `type`, which
-    live in a bucket, or with `row` are rows of so many elements (sparse)."""
+    """A parameter: its name, and a buffer for its gradient. Without a buffer there are `count` elements of `type`,
+    which live in a bucket, or with `row` are rows of so many elements (sparse)."""
 
     name: str
     gradient: AnyBuffer = None
@@ -60,7 +60,8 @@ def _options(bucket_bytes: int | None, first_bucket_bytes: int | None, op: str, 
         made.bucket_bytes = bucket_bytes
     if first_bucket_bytes is not None:
         made.first_bucket_bytes = first_bucket_bytes
-    made.op, made.unused = number_of(REDUCE_OPS, op, "operation"), number_of(_UNUSED, unused, "way to treat unused ones")
+    made.op = number_of(REDUCE_OPS, op, "operation")
+    made.unused = number_of(_UNUSED, unused, "way to treat unused ones")
     made.weighted, made.dense_above = int(weighted), dense_above
     made.rounds_on_wire, made.error_feedback = int(rounds_on_wire), int(error_feedback)
     return made

@@ -13,6 +13,7 @@
 
 #include "api/call_group.hpp"
 #include "support/bad_calls.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail::test {
 
@@ -20,15 +21,6 @@ namespace {
 
 waiting_start call_of(collective what, std::int64_t count, element_type type, std::uint64_t ticket) {
     return {{.what = what, .count = count, .counts = {}, .type = type}, 1, {{ticket, count, nullptr, nullptr}}};
-}
-
-std::string refusal(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const usage_error& e) {
-        return e.what();
-    }
-    return "accepted";
 }
 
 // Each start: the tickets of its calls.
@@ -118,17 +110,19 @@ TEST(groups, what_blocks_is_refused_while_one_is_open) {
     loopback::run(plan_for(2), [](communicator& comm) {
         std::vector<float> data(10, 1);
         std::vector<std::int64_t> counts(2);
-        EXPECT_EQ(refusal([&] { comm.group_end(); }), "group_end: there is no group; call group_start first");
+        EXPECT_EQ(refusal_of<usage_error>([&] { comm.group_end(); }),
+                  "group_end: there is no group; call group_start first");
         comm.group_start();
         comm.group_start();
-        EXPECT_EQ(refusal([&] { comm.allreduce(data); }),
+        EXPECT_EQ(refusal_of<usage_error>([&] { comm.allreduce(data); }),
                   "allreduce: a group is open; call group_end first, or make an _async call and wait for it then");
-        EXPECT_EQ(refusal([&] { comm.barrier(); }).find("barrier: a group is open"), 0u);
-        EXPECT_EQ(refusal([&] { comm.split(0); }).find("split: a group is open"), 0u);
-        EXPECT_EQ(refusal([&] { comm.gatherv(data, data, counts, 0); }).find("gatherv: a group is open"), 0u);
+        EXPECT_EQ(refusal_of<usage_error>([&] { comm.barrier(); }).find("barrier: a group is open"), 0u);
+        EXPECT_EQ(refusal_of<usage_error>([&] { comm.split(0); }).find("split: a group is open"), 0u);
+        EXPECT_EQ(
+            refusal_of<usage_error>([&] { comm.gatherv(data, data, counts, 0); }).find("gatherv: a group is open"), 0u);
         request r = comm.allreduce_async(data);
         comm.group_end();
-        EXPECT_EQ(refusal([&] { r.wait(); }),
+        EXPECT_EQ(refusal_of<usage_error>([&] { r.wait(); }),
                   "request: its call is in a group that is open; call group_end before you wait for it");
         comm.send(std::as_const(data), comm.rank());
         EXPECT_EQ(comm.recv(data, comm.rank()).count, 10) << "messages do not wait for groups";
@@ -157,7 +151,7 @@ TEST(groups, that_differ_between_ranks_are_errors) {
     loopback::run(plan_for(3), [&](communicator& comm) {
         std::vector<float> a(10, 1), b(20, 1);
         const bool differs = comm.rank() == 1;
-        const std::string text = refusal([&] {
+        const std::string text = refusal_of<usage_error>([&] {
             std::vector<request> requests;
             comm.group_start();
             requests.push_back(comm.allreduce_async(differs ? b : a));
@@ -174,7 +168,7 @@ TEST(groups, that_differ_between_ranks_are_errors) {
 TEST(groups, a_call_that_is_wrong_is_an_error_on_all_ranks) {
     loopback::run(plan_for(2), [&](communicator& comm) {
         std::vector<float> data(10, 1);
-        const std::string text = refusal([&] {
+        const std::string text = refusal_of<usage_error>([&] {
             comm.group_start();
             request first = comm.allreduce_async(data.data(), data.data(), comm.rank() == 1 ? -1 : 10,
                                                  element_type::float32, reduce_op::sum);

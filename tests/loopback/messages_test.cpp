@@ -15,22 +15,12 @@
 
 #include "executor/point_to_point.hpp"
 #include "support/bad_calls.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
 
 namespace terrace::detail::test {
 
-namespace {
-
-std::string refusal(const std::function<void()>& call) {
-    try {
-        call();
-    } catch (const usage_error& e) {
-        return e.what();
-    }
-    return "accepted";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 // Whatever the receiver does: it makes no call until the sends are over.
 TEST(messages, short_ones_are_sent_before_they_are_received) {
@@ -95,14 +85,16 @@ TEST(messages, wrong_calls_are_refused_on_one_rank_alone) {
     loopback::run(plan_for(2), [](communicator& comm) {
         if (comm.rank() == 0) {
             std::vector<float> data(3);
-            EXPECT_EQ(refusal([&] { comm.send(data, 2); }), "send: rank is 2, but ranks are 0 to 1");
-            EXPECT_EQ(refusal([&] { comm.send(data, any_source); }),
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.send(data, 2); }), "send: rank is 2, but ranks are 0 to 1");
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.send(data, any_source); }),
                       "send: rank is -1, but ranks are 0 to 1; a send has one receiver");
-            EXPECT_EQ(refusal([&] { comm.recv(data, -2); }), "recv: rank is -2, but ranks are 0 to 1, or any_source");
-            EXPECT_EQ(refusal([&] { comm.recv(data, 1, -1); }), "recv: tag is -1; it must not be negative");
-            EXPECT_EQ(refusal([&] { comm.send(nullptr, 3, element_type::float32, 1, 0); }),
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.recv(data, -2); }),
+                      "recv: rank is -2, but ranks are 0 to 1, or any_source");
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.recv(data, 1, -1); }),
+                      "recv: tag is -1; it must not be negative");
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.send(nullptr, 3, element_type::float32, 1, 0); }),
                       "send: the buffer is null, but count is 3");
-            EXPECT_EQ(refusal([&] { comm.send(data.data(), -3, element_type::float32, 1, 0); }),
+            EXPECT_EQ(refusal_of<usage_error>([&] { comm.send(data.data(), -3, element_type::float32, 1, 0); }),
                       "send: count is -3; it must not be negative");
         }
         std::vector<int> ones(10, 1);

@@ -10,6 +10,7 @@
 #include <terrace/nccl.hpp>
 
 #include "support/plans.hpp"
+#include "support/refusal.hpp"
 #include "support/shapes.hpp"
 #include "transport/nccl/module.hpp"
 
@@ -27,12 +28,7 @@ std::string refusal(const std::string& module) {
     options o;
     o.place = options::placement::anywhere;
     o.gpu_module = module;
-    try {
-        nccl::create(MPI_COMM_WORLD, flat_plan(), nccl::device_by_rank, o);
-    } catch (const transport_error& e) {
-        return e.what();
-    }
-    return "created";
+    return refusal_of<transport_error>([&] { nccl::create(MPI_COMM_WORLD, flat_plan(), nccl::device_by_rank, o); });
 }
 
 }  // namespace

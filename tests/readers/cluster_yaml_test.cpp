@@ -1,3 +1,4 @@
+#include "support/refusal.hpp"
 #include "topology/formats/cluster.hpp"
 
 #include <filesystem>
@@ -39,12 +40,7 @@ topology read(const std::string& text) {
 }
 
 std::string error_of(const std::string& text) {
-    try {
-        read(text);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of<input_error>([&] { read(text); });
 }
 
 const std::string head = "terrace_topology: 1\nname: x\n";
@@ -264,7 +260,7 @@ TEST(domains, refuse_what_is_unclear) {
     says(head + "levels: [{name: n, fabric: shm}, {name: r, fabric: ethernet, bandwidth: [1 GB/s]}]\ndomains: [1]\n",
          "a bandwidth of their own");
     says(networks + "domains: [{ranks: 3, hosts: \"n[1-2]\"}]\n", "2 host names for 3 nodes");
-    EXPECT_EQ(error_of(networks + "domains: [{name: r, hosts: \"n[1-2]\"}, {name: s, hosts: m}]\n"), "no error");
+    EXPECT_EQ(error_of(networks + "domains: [{name: r, hosts: \"n[1-2]\"}, {name: s, hosts: m}]\n"), "accepted");
 }
 
 // A node whose description has links of its own for each child, in many places.

@@ -1,3 +1,4 @@
+#include "support/refusal.hpp"
 #include "topology/formats/hwloc.hpp"
 
 #include <chrono>
@@ -39,12 +40,7 @@ hierarchy import(const std::filesystem::path& file, rank_unit ranks, const char*
 }
 
 std::string error_of(const std::filesystem::path& file, const char* libxml) {
-    try {
-        import(file, rank_unit::gpus, libxml);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of<input_error>([&] { import(file, rank_unit::gpus, libxml); });
 }
 
 std::string error_of_text(const std::string& text) {
@@ -202,12 +198,7 @@ TEST(hwloc_xml, gpus_without_pci_count_once) {
 }
 
 std::string child_error(const std::function<hardware()>& import, const import_limits& limits = {}) {
-    try {
-        import_in_child(import, "node.xml", limits);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of<input_error>([&] { import_in_child(import, "node.xml", limits); });
 }
 
 TEST(import_child, however_it_ends_is_an_error) {

@@ -1,6 +1,7 @@
 // InfiniBand fabrics as ibnetdiscover and iblinkinfo print them: tiers, rates, rails.
 
 #include "topology/formats/infiniband.hpp"
+#include "support/refusal.hpp"
 
 #include <filesystem>
 #include <string>
@@ -32,12 +33,7 @@ network_levels levels_in(const std::string& text) {
 }
 
 std::string error_of(const std::string& text) {
-    try {
-        levels_in(text);
-    } catch (const error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of([&] { levels_in(text); });
 }
 
 // A switch with nodes "n1 HCA-1" ..., and cables to others.

@@ -10,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "base/text_file.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/json_file.hpp"
@@ -30,16 +31,6 @@ names level_names(const network_levels& n) {
     names result;
     for (const level& l : n.machine.levels) result.push_back(l.name);
     return result;
-}
-
-template <class Call>
-std::string error_of(const Call& call) {
-    try {
-        call();
-    } catch (const error& e) {
-        return e.what();
-    }
-    return "no error";
 }
 
 std::string instance(const std::string& id, const std::string& layers, const std::string& zone = "z1") {
@@ -91,8 +82,8 @@ TEST(aws, errors_say_where_and_what) {
              {"{\"Instances\": [\n1,,2]}", ":2:3: not JSON at \"1,,\""},
              {R"({"Instances": [)", "not JSON at "},
              {R"({"Instances": )" + std::string(70, '[') + std::string(70, ']') + "}", "nested deeper than 64"}})
-        EXPECT_NE(error_of([&text = text] { levels_in(text); }).find(what), std::string::npos)
-            << error_of([&text = text] { levels_in(text); });
+        EXPECT_NE(refusal_of([&text = text] { levels_in(text); }).find(what), std::string::npos)
+            << refusal_of([&text = text] { levels_in(text); });
 }
 
 std::string node(const std::string& name, const std::string& labels) {
@@ -171,8 +162,8 @@ TEST(kubernetes, errors_say_where_and_what) {
              {R"({"apiVersion": "v1", "items": [{"kind": "Pod", "metadata": {}}]})", "there is no node in the list"},
              {R"({"apiVersion": "v1", "items": [{"kind": "Node"}]})", "\"metadata\" is missing here"},
              {R"({"apiVersion": "v1", "items": [{"kind": "Node", "metadata": {}}]})", "\"name\" is missing here"}})
-        EXPECT_NE(error_of([&text = text] { levels_in(text); }).find(what), std::string::npos)
-            << error_of([&text = text] { levels_in(text); });
+        EXPECT_NE(refusal_of([&text = text] { levels_in(text); }).find(what), std::string::npos)
+            << refusal_of([&text = text] { levels_in(text); });
 }
 
 // What no reader asks for costs nothing but its bytes.

@@ -1,3 +1,4 @@
+#include "support/refusal.hpp"
 #include "topology/formats/nccl.hpp"
 
 #include <filesystem>
@@ -27,12 +28,7 @@ hierarchy levels_of(const std::string& text) {
 }
 
 std::string error_of(const std::string& text) {
-    try {
-        levels_of(text);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of<input_error>([&] { levels_of(text); });
 }
 
 std::string gpu(const std::string& bus, const std::string& inner = "") {

@@ -11,6 +11,7 @@
 #include "base/document.hpp"
 #include "base/hosts.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
 #include "topology/formats.hpp"
 #include "topology/network.hpp"
@@ -20,16 +21,6 @@ namespace terrace::detail {
 namespace {
 
 using names = std::vector<std::string>;
-
-template <class Call>
-std::string error_of(const Call& call) {
-    try {
-        call();
-    } catch (const error& e) {
-        return e.what();
-    }
-    return "no error";
-}
 
 TEST(hosts, expand) {
     EXPECT_EQ(expand_hosts("tux[0-3,7],login"), (names{"tux0", "tux1", "tux2", "tux3", "tux7", "login"}));
@@ -53,8 +44,8 @@ TEST(hosts, refuse) {
                                                           {"a[0-999][0-999]", "more than 250000 names"},
                                                           {"a[0-9999999999]", "more than 9 digits"},
                                                           {std::string(300, 'x'), "more than 255 characters"}})
-        EXPECT_NE(error_of([&list = list] { expand_hosts(list); }).find(what), std::string::npos)
-            << error_of([&list = list] { expand_hosts(list); });
+        EXPECT_NE(refusal_of([&list = list] { expand_hosts(list); }).find(what), std::string::npos)
+            << refusal_of([&list = list] { expand_hosts(list); });
 }
 
 TEST(hosts, fold_is_the_inverse) {
@@ -72,9 +63,9 @@ TEST(hosts, found_by_what_others_call_them) {
              {"a", 0}, {"a.west", 0}, {"b.west", 2}, {"c", 3}, {"10.0.0.1", 4}, {"7", 5}, {"7.east", 5}})
         EXPECT_EQ(index.find(name), found) << name;
     for (const std::string name : {"d", "c.west", "10.0.0.2", "10", "7.0.0.1"})
-        EXPECT_EQ(error_of([&] { index.find(name); }),
+        EXPECT_EQ(refusal_of([&] { index.find(name); }),
                   "host \"" + name + "\" is none of the plan's, a,b.east,b.west,c.east,10.0.0.1,7");
-    EXPECT_EQ(error_of([&] { index.find("b"); }),
+    EXPECT_EQ(refusal_of([&] { index.find("b"); }),
               "host \"b\" may be any of the plan's b.east,b.west; write its name in full");
 }
 
@@ -93,8 +84,8 @@ TEST(hostfile, forms) {
              {"n1 cpu=3\n", "hosts:1:4: \"cpu\" is not read"},
              {"slots = 3\n", "hosts:1:1: the line begins with no host"},
              {"n[1\n", "hosts:1:1: host list \"n[1\""}})
-        EXPECT_EQ(error_of([&text = text] { parse_hostfile(text, "hosts"); }).find(what), 0u)
-            << error_of([&text = text] { parse_hostfile(text, "hosts"); });
+        EXPECT_EQ(refusal_of([&text = text] { parse_hostfile(text, "hosts"); }).find(what), 0u)
+            << refusal_of([&text = text] { parse_hostfile(text, "hosts"); });
 }
 
 // PBS writes a line for each slot.
@@ -149,13 +140,13 @@ TEST(restricted, slots_keep_the_first_ranks) {
 }
 
 TEST(restricted, names_a_host_that_is_not_there) {
-    EXPECT_EQ(error_of([] { restricted(machine(), parse_hostlist("a0,c7")); }),
+    EXPECT_EQ(refusal_of([] { restricted(machine(), parse_hostlist("a0,c7")); }),
               "host \"c7\" is none of the machine's, a[0-1],a2.site,b[0-1]");
-    EXPECT_EQ(error_of([] { restricted(machine(), parse_hostlist("a0,a2.site,a2")); }),
+    EXPECT_EQ(refusal_of([] { restricted(machine(), parse_hostlist("a0,a2.site,a2")); }),
               "host \"a2\" is the machine's \"a2.site\", as another one before it is; name it once");
     hierarchy unnamed = machine();
     unnamed.hosts.clear();
-    EXPECT_NE(error_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"),
+    EXPECT_NE(refusal_of([&] { restricted(unnamed, parse_hostlist("a0")); }).find("nodes have no names"),
               std::string::npos);
 }
 
@@ -240,10 +231,13 @@ TEST(slurm_conf, one_unit_for_all_switches) {
 
 TEST(slurm_conf, islands_need_hosts_of_one) {
     const std::string islands = "SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=m[0-2]\n";
-    EXPECT_NE(error_of([&] { slurm(islands); }).find(":2:1: nothing connects switch \"b\" with switch \"a\""),
+    EXPECT_NE(refusal_of([&] { slurm(islands); }).find(":2:1: nothing connects switch \"b\" with switch \"a\""),
               std::string::npos);
     for (const char* host : {"m1", "m1.site"}) EXPECT_EQ(slurm(islands, {host}).shape, tree::uniform(std::vector{3}));
-    EXPECT_NE(error_of([&] { slurm(islands, {"m1", "k"}); }).find("topology.conf's, n[0-1],m[0-2]"), std::string::npos);
+    EXPECT_NE(refusal_of([&] {
+                  slurm(islands, {"m1", "k"});
+              }).find("topology.conf's, n[0-1],m[0-2]"),
+              std::string::npos);
 }
 
 TEST(slurm_conf, what_scontrol_prints) {
@@ -327,15 +321,15 @@ TEST(slurm_yaml, one_of_several_topologies) {
     EXPECT_EQ(slurm_yaml(three_topologies, {"a1"}).machine.shape, tree({{2, 3}, {2}}));
     EXPECT_EQ(slurm_yaml(three_topologies, {"x1", "x4"}).machine.shape, tree({{2, 2}, {2}}));
     EXPECT_EQ(slurm_yaml(three_topologies, {}, "racks").machine.levels[0].name, "block");
-    EXPECT_NE(error_of([] {
+    EXPECT_NE(refusal_of([] {
                   slurm_yaml(three_topologies, {"x1", "a1"});
               }).find("host \"x1\" is none of"),
               std::string::npos);
-    EXPECT_NE(error_of([] {
+    EXPECT_NE(refusal_of([] {
                   slurm_yaml(three_topologies, {}, "rack");
               }).find("there is no topology \"rack\" (--network-name), only storage, compute, racks"),
               std::string::npos);
-    EXPECT_NE(error_of([] {
+    EXPECT_NE(refusal_of([] {
                   slurm_yaml(three_topologies, {}, "storage");
               }).find(":3:9: topology \"storage\" is flat, which says nothing that is read"),
               std::string::npos);
@@ -375,14 +369,14 @@ TEST(slurm_yaml, errors_say_where_and_what) {
              {"- topology: a\n  block: {blocks: []}\n", "no block has nodes"},
              {"- topology: a\n  block: {block_sizes: [0], blocks: []}\n", "\"0\" is not an integer"},
              {"- topology: a\n  torus3d: {toruses: []}\n", "write a cluster file (torus:)"}})
-        EXPECT_NE(error_of([&text = text] { slurm_yaml(text); }).find(what), std::string::npos)
-            << error_of([&text = text] { slurm_yaml(text); });
+        EXPECT_NE(refusal_of([&text = text] { slurm_yaml(text); }).find(what), std::string::npos)
+            << refusal_of([&text = text] { slurm_yaml(text); });
 }
 
 TEST(network, other_descriptions_are_refused_by_name) {
     const std::filesystem::path file = temporary("node.xml");
     write_atomically(file, "<system version=\"1\"/>");
-    EXPECT_NE(error_of([&] { read_network(format_of(file), file, {.read_node = read_node}); })
+    EXPECT_NE(refusal_of([&] { read_network(format_of(file), file, {.read_node = read_node}); })
                   .find("node.xml: this is a node's NCCL topology XML, which does not say how nodes are connected; "
                         "--network reads " +
                         network_descriptions()),
@@ -423,8 +417,8 @@ TEST(slurm_conf, errors_say_where_and_what) {
              {"BlockName=a\n", "no block has nodes"},
              {chain, "above more than 16 levels"},
              {std::string("SwitchName=a Nodes=n\0", 21), "byte 0x00 is a control character"}})
-        EXPECT_NE(error_of([&text = text] { slurm(text); }).find(what), std::string::npos)
-            << error_of([&text = text] { slurm(text); });
+        EXPECT_NE(refusal_of([&text = text] { slurm(text); }).find(what), std::string::npos)
+            << refusal_of([&text = text] { slurm(text); });
 }
 
 }  // namespace

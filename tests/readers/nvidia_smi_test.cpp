@@ -10,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "base/text_file.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
 #include "topology/formats.hpp"
 #include "topology/nodes.hpp"
@@ -24,12 +25,7 @@ topology read(const std::string& text, std::optional<gpu_fabric> gpus = {}) {
 }
 
 std::string error_of(const std::string& text) {
-    try {
-        read(text);
-    } catch (const error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of([&] { read(text); });
 }
 
 TEST(nvidia_smi, links_into_switches) {

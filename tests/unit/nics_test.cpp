@@ -9,6 +9,7 @@
 
 #include "machine/hierarchy.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail {
 namespace {
@@ -22,12 +23,7 @@ hierarchy read(const std::string& nics, const std::string& more = "", const std:
 }
 
 std::string error_of(const std::string& nics, const std::string& more = "", const std::string& tree = "") {
-    try {
-        read(nics, more, tree);
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "no error";
+    return refusal_of<input_error>([&] { read(nics, more, tree); });
 }
 
 std::string written(const hierarchy& h) { return write_nics(h.nics, h.node_sizes()); }

@@ -8,6 +8,7 @@
 #include <terrace/error.hpp>
 
 #include "api/placement.hpp"
+#include "support/refusal.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::detail::test {
@@ -25,12 +26,7 @@ hierarchy planned(names hosts) {
 }
 
 std::string refusal(const hierarchy& machine, const numbers& nodes, const names& hosts) {
-    try {
-        places_of(machine, nodes, hosts);
-    } catch (const plan_error& e) {
-        return e.what();
-    }
-    return {};
+    return refusal_of<plan_error>([&] { places_of(machine, nodes, hosts); });
 }
 
 bool says(const std::string& text, const names& parts) {

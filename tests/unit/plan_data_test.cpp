@@ -5,6 +5,7 @@
 #include <terrace/error.hpp>
 
 #include "plan/plan_data.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail {
 namespace {
@@ -29,12 +30,7 @@ stage on(std::vector<int> levels, int group, std::string_view algorithm = "ring"
 }
 
 std::string refusal(const hierarchy& h, const std::vector<stage>& stages) {
-    try {
-        stage_tree(h, stages);
-    } catch (const plan_error& e) {
-        return e.what();
-    }
-    return "accepted";
+    return refusal_of<plan_error>([&] { stage_tree(h, stages); });
 }
 
 TEST(stage_tree, keeps_merges_and_splits_levels) {

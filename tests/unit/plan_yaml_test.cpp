@@ -7,6 +7,7 @@
 
 #include "machine/hierarchy_yaml.hpp"
 #include "plan/plan_yaml.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail {
 namespace {
@@ -59,12 +60,7 @@ std::string changed(std::string text, std::string_view from, std::string_view to
 }
 
 std::string refusal(const std::string& text) {
-    try {
-        parse_plan(text, "p.yaml");
-    } catch (const input_error& e) {
-        return e.what();
-    }
-    return "accepted";
+    return refusal_of<input_error>([&] { parse_plan(text, "p.yaml"); });
 }
 
 #define EXPECT_REFUSED(text, part) EXPECT_NE(refusal(text).find(part), std::string::npos) << refusal(text)

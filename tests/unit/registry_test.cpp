@@ -10,6 +10,7 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "schedule/registry.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail::test {
 namespace {
@@ -139,33 +140,28 @@ TEST(registry, rows_without_scatter_and_gather_have_those_of_direct) {
     EXPECT_EQ(find_algorithm("tree")->scatter, nullptr);
 }
 
-std::string refusal_of(const algorithm& row) {
-    try {
-        const algorithm_table accepted({row});
-        return {};
-    } catch (const std::logic_error& e) {
-        return e.what();
-    }
+std::string refusal_of_row(const algorithm& row) {
+    return refusal_of<std::logic_error>([&] { const algorithm_table accepted({row}); });
 }
 
 TEST(registry, refuses_rows_that_lack_something) {
     const algorithm whole = *find_algorithm("direct");
-    EXPECT_EQ(refusal_of(whole), "");
+    EXPECT_EQ(refusal_of_row(whole), "accepted");
     algorithm row = whole;
     row.allgather = nullptr;
-    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode scatter needs both reduce_scatter and allgather");
+    EXPECT_EQ(refusal_of_row(row), "algorithm \"direct\": mode scatter needs both reduce_scatter and allgather");
     row = whole;
     row.gather = nullptr;
-    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": a root needs both scatter and gather");
+    EXPECT_EQ(refusal_of_row(row), "algorithm \"direct\": a root needs both scatter and gather");
     row = whole;
     row.reduce = nullptr;
-    EXPECT_EQ(refusal_of(row), "algorithm \"direct\": mode root needs both reduce and broadcast");
+    EXPECT_EQ(refusal_of_row(row), "algorithm \"direct\": mode root needs both reduce and broadcast");
     algorithm nothing;
     nothing.name = "nothing";
-    EXPECT_NE(refusal_of(nothing), "");
+    EXPECT_NE(refusal_of_row(nothing), "accepted");
     row = whole;
     row.name = "";
-    EXPECT_EQ(refusal_of(row), "algorithm \"\": a row must have a name");
+    EXPECT_EQ(refusal_of_row(row), "algorithm \"\": a row must have a name");
     EXPECT_THROW(algorithm_table({whole, whole}), std::logic_error);
 }
 

@@ -13,6 +13,7 @@
 #include "bench/training/bound.hpp"
 #include "bench/training/model.hpp"
 #include "bench/training/settings.hpp"
+#include "support/refusal.hpp"
 
 namespace terrace::detail::bench {
 
@@ -60,12 +61,7 @@ protected:
         return read_model(file_);
     }
     std::string refusal(const std::string& text) {
-        try {
-            read(text);
-        } catch (const input_error& e) {
-            return e.what();
-        }
-        return "accepted";
+        return refusal_of<input_error>([&] { read(text); });
     }
 
     std::filesystem::path file_;

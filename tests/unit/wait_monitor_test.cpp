@@ -10,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "api/wait_monitor.hpp"
+#include "support/refusal.hpp"
 #include "support/temporary.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -35,12 +36,7 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
             monitor->watch();
         });
     monitor = std::make_unique<wait_monitor>(wait_monitor::subject{check, calls, chain, events, callers_rank, 7}, o);
-    try {
-        check.begin(one_float, signature_of(one_float));
-    } catch (const timeout_error& e) {
-        return e.what();
-    }
-    return {};
+    return refusal_of<timeout_error>([&] { check.begin(one_float, signature_of(one_float)); });
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "schedule/verify.hpp"
 #include "support/planner_machines.hpp"
 #include "support/programs.hpp"
+#include "support/refusal.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::detail::test {
@@ -247,18 +248,13 @@ TEST(wire_types, faults_are_found) {
 TEST(wire_types, are_refused_where_they_would_not_agree) {
     const hierarchy uneven = machine_of(tree({{3, 1, 2}, {3}}));
     const auto fault = [](const hierarchy& machine, const std::vector<stage>& stages) -> std::string {
-        try {
-            compose(machine, stages, machine.ranks(), 1);
-        } catch (const plan_error& e) {
-            return e.what();
-        }
-        return {};
+        return refusal_of<plan_error>([&] { compose(machine, stages, machine.ranks(), 1); });
     };
     EXPECT_NE(fault(uneven, direct_stages(uneven, {wire_type::int8, wire_type::exact})).find("groups of one size"),
               std::string::npos);
     const hierarchy even = machine_of(tree::uniform(std::vector{2, 2}));
     std::vector<stage> stages = direct_stages(even, {wire_type::exact, wire_type::int8});
-    EXPECT_EQ(fault(even, stages), "");
+    EXPECT_EQ(fault(even, stages), "accepted");
     stages[1].algorithm = "ring";
     EXPECT_NE(fault(even, stages).find("sends straight to the owner"), std::string::npos);
     stages[1] = {.levels = {1}, .group = 2, .how = mode::root, .algorithm = "direct", .wire = wire_type::int8};

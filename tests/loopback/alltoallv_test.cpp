@@ -15,7 +15,7 @@
 #include "support/shapes.hpp"
 #include "support/uneven_blocks.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::alltoallv_test {
 
 namespace {
 
@@ -174,4 +174,4 @@ TEST(alltoallv, refuses_buffers_that_overlap) {
 
 }  // namespace
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::alltoallv_test

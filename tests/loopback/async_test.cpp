@@ -23,7 +23,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::async_test {
 
 namespace {
 
@@ -399,4 +399,4 @@ TEST(trace, that_cannot_be_written_is_an_error_on_all_ranks) {
         }
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::async_test

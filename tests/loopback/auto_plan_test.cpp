@@ -12,7 +12,7 @@
 #include "api/placement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::auto_plan_test {
 
 TEST(auto_plan, describes_all_nodes_and_gives_all_ranks_one_plan) {
     const std::vector<int> sizes{2, 1, 3};
@@ -63,4 +63,4 @@ TEST(auto_plan, ranks_are_put_in_order) {
     EXPECT_EQ(nodes.front(), (std::vector<int>{0, 1, 1}));
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::auto_plan_test

@@ -15,7 +15,7 @@
 #include "support/bad_calls.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::bad_calls_test {
 
 namespace {
 
@@ -225,4 +225,4 @@ TEST(bad_calls, buffers_that_overlap_are_refused) {
     EXPECT_EQ(all, std::vector<std::string>(2));
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::bad_calls_test

@@ -16,7 +16,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::barrier_test {
 
 namespace {
 
@@ -86,4 +86,4 @@ TEST(barrier, is_another_call_than_what_it_runs_as) {
 
 }  // namespace
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::barrier_test

@@ -16,7 +16,7 @@
 #include "loopback/gradients.hpp"
 #include "support/temporary.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::bucket_sizes_test {
 
 namespace {
 
@@ -117,4 +117,4 @@ TEST(gradient_trace, has_rows_for_gradients_buckets_and_iterations) {
     EXPECT_GT(slices.size(), 3u);  // stages
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::bucket_sizes_test

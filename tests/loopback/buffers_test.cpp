@@ -14,7 +14,7 @@
 
 #include "support/bad_calls.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::buffers_test {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST(blocks_of_counts, that_contradict_the_buffers_are_refused) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::buffers_test

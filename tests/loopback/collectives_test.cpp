@@ -11,7 +11,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::collectives_test {
 
 namespace {
 
@@ -96,4 +96,4 @@ TEST(loopback_communicator, its_log_line_says_plan_shape_transports_and_what_run
     EXPECT_EQ(line.find('\n'), std::string::npos);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::collectives_test

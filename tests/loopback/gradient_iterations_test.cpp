@@ -11,7 +11,7 @@
 #include "loopback/gradients.hpp"
 #include "support/allocations.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::gradient_iterations_test {
 
 namespace {
 
@@ -247,4 +247,4 @@ TEST(several_communicators, take_buckets_by_turns) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::gradient_iterations_test

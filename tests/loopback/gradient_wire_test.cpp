@@ -10,7 +10,7 @@
 #include "plan/plan_access.hpp"
 #include "plan/plan_yaml.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::gradient_wire_test {
 
 namespace {
 
@@ -181,4 +181,4 @@ TEST(gradients_on_the_wire, do_not_touch_marks) {
         });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::gradient_wire_test

@@ -11,7 +11,7 @@
 
 #include "loopback/gradients.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::gradients_test {
 
 namespace {
 
@@ -241,4 +241,4 @@ TEST(gradient_broadcast, says_how_ranks_differ) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::gradients_test

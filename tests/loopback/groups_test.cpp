@@ -15,7 +15,7 @@
 #include "support/bad_calls.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::groups_test {
 
 namespace {
 
@@ -193,4 +193,4 @@ TEST(groups, joined_calls_are_complete_together) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::groups_test

@@ -18,7 +18,7 @@
 #include "support/refusal.hpp"
 #include "support/temporary.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::messages_test {
 
 namespace {}  // namespace
 
@@ -193,4 +193,4 @@ TEST(messages, are_in_traces_on_rows_without_overlap) {
     EXPECT_EQ(names.size(), 8u);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::messages_test

@@ -13,7 +13,7 @@
 #include "support/shapes.hpp"
 #include "support/temporary.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::profile_test {
 namespace {
 
 TEST(profile_directory, has_what_calls_took_that_were_waited_for) {
@@ -63,4 +63,4 @@ TEST(profile_directory, stays_empty_where_bits_are_fixed) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::profile_test

@@ -16,7 +16,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::reproducible_test {
 
 namespace {
 
@@ -178,4 +178,4 @@ TEST(reproducible, a_serial_reduction_refuses_what_is_not_defined) {
     EXPECT_THROW(reduce_serially(one, &y, 1, element_type::float32, reduce_op::band), usage_error);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::reproducible_test

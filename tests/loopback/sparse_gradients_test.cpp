@@ -10,7 +10,7 @@
 #include "support/allocations.hpp"
 #include "support/sparse_runs.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::sparse_gradients_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEST(sparse_gradients, take_no_memory_in_the_long_run) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::sparse_gradients_test

@@ -13,7 +13,7 @@
 #include "support/parts.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::split_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST(split, a_rank_that_fails_fails_the_parts_too) {
     EXPECT_EQ(told, 3);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::split_test

@@ -17,7 +17,7 @@
 #include "support/dice.hpp"
 #include "support/plans.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::threads_test {
 
 namespace {
 
@@ -344,4 +344,4 @@ TEST(callbacks, that_throw_are_logged) {
     EXPECT_NE(line.find("mine"), std::string::npos);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::threads_test

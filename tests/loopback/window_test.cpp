@@ -13,7 +13,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::window_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST(window, calls_in_windows_copy_nothing) {
     EXPECT_GT(copies(buffer::scratch), 0);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::window_test

@@ -16,7 +16,7 @@
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::wire_types_test {
 
 namespace {
 
@@ -223,4 +223,4 @@ TEST(wire_types, are_refused_where_nothing_can_be_rounded) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::wire_types_test

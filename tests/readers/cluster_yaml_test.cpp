@@ -16,7 +16,7 @@
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::cluster_yaml_test {
 namespace {
 
 const std::filesystem::path shipped = std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies";
@@ -401,4 +401,4 @@ TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::cluster_yaml_test

@@ -14,7 +14,7 @@
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::gpu_links_test {
 namespace {
 
 std::string gpu(const std::string& bus, const std::string& attributes, const std::string& inner = "") {
@@ -96,4 +96,4 @@ TEST(gpu_links, what_is_none_is_refused) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::gpu_links_test

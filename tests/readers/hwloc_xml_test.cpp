@@ -24,7 +24,7 @@
 #include "topology/formats/nccl.hpp"
 #include "topology/node.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::hwloc_xml_test {
 namespace {
 
 const std::filesystem::path root = TERRACE_SOURCE_ROOT;
@@ -230,4 +230,4 @@ TEST(import_child, has_limits) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::hwloc_xml_test

@@ -18,7 +18,7 @@
 #include "topology/formats.hpp"
 #include "topology/network.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::infiniband_test {
 namespace {
 
 using names = std::vector<std::string>;
@@ -154,4 +154,4 @@ TEST(infiniband, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::infiniband_test

@@ -10,7 +10,7 @@
 #include "topology/formats/synthetic.hpp"
 #include "topology/job.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::job_test {
 namespace {
 
 using numbers = std::vector<int>;
@@ -130,4 +130,4 @@ TEST(job_node, this_machine) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::job_test

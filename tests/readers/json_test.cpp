@@ -16,7 +16,7 @@
 #include "topology/formats/json_file.hpp"
 #include "topology/network.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::json_test {
 namespace {
 
 using names = std::vector<std::string>;
@@ -175,4 +175,4 @@ TEST(json, only_kept_values_count) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::json_test

@@ -13,7 +13,7 @@
 #include "support/temporary.hpp"
 #include "topology/node.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::nccl_xml_test {
 namespace {
 
 std::filesystem::path written(const std::string& text) {
@@ -129,4 +129,4 @@ TEST(nccl_xml, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::nccl_xml_test

@@ -17,7 +17,7 @@
 #include "topology/network.hpp"
 #include "topology/restrict.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::network_test {
 namespace {
 
 using names = std::vector<std::string>;
@@ -422,4 +422,4 @@ TEST(slurm_conf, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::network_test

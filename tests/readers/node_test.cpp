@@ -9,7 +9,7 @@
 #include "topology/formats/synthetic.hpp"
 #include "topology/node.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::node_test {
 namespace {
 
 using kind = part::kind;
@@ -74,4 +74,4 @@ TEST(node, the_uplink_is_no_more_than_slots_carry) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::node_test

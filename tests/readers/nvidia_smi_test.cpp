@@ -15,7 +15,7 @@
 #include "topology/formats.hpp"
 #include "topology/nodes.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::nvidia_smi_test {
 namespace {
 
 topology read(const std::string& text, std::optional<gpu_fabric> gpus = {}) {
@@ -83,4 +83,4 @@ TEST(nvidia_smi, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::nvidia_smi_test

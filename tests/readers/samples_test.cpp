@@ -20,7 +20,7 @@
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::samples_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -180,4 +180,4 @@ TEST(samples, other_xml_is_refused_by_name) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::samples_test

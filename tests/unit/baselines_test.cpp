@@ -11,7 +11,7 @@
 #include "planner/search.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::baselines_test {
 namespace {
 
 TEST(baseline, is_what_its_name_says) {
@@ -79,4 +79,4 @@ TEST(baseline, of_plans_is_flat_ring_and_two_level) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::baselines_test

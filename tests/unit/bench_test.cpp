@@ -25,7 +25,7 @@
 #include "kernels/reduce.hpp"
 #include "machine/hierarchy_yaml.hpp"
 
-namespace terrace::detail::bench {
+namespace terrace::detail::bench::bench_test {
 
 namespace {
 
@@ -454,4 +454,4 @@ INSTANTIATE_TEST_SUITE_P(all, exact_of,
 
 }  // namespace
 
-}  // namespace terrace::detail::bench
+}  // namespace terrace::detail::bench::bench_test

@@ -10,7 +10,7 @@
 #include "support/cuts.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::bound_test {
 namespace {
 
 // ---- limit ----------------------------------------------------------------------------------------------------------
@@ -95,4 +95,4 @@ TEST(bound, cuts_of_other_graphs) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::bound_test

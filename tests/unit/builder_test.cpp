@@ -12,7 +12,7 @@
 #include "schedule/verify.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::builder_test {
 namespace {
 
 builder two_ranks(std::int64_t count) { return builder(0, 2, collective::allreduce, count); }
@@ -327,4 +327,4 @@ TEST(lower, keeps_the_stages_that_the_transport_runs) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::builder_test

@@ -10,7 +10,7 @@
 #include "schedule/call_schedule.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::call_schedule_test {
 
 namespace {
 
@@ -105,4 +105,4 @@ TEST(call_schedule, callers_ranks_become_the_plans) {
     EXPECT_EQ(given.elements(), 6);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::call_schedule_test

@@ -6,7 +6,7 @@
 #include "schedule/slice.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::call_slicing_test {
 
 namespace {
 
@@ -64,4 +64,4 @@ TEST(call_slicing, stages_that_divide_evenly_get_equal_parts) {
     EXPECT_EQ(slice_call(allreduce_of(1000), rule_of("ring", 0), 6, {.divides_evenly = true}).chunks, 1);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::call_slicing_test

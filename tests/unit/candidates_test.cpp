@@ -19,7 +19,7 @@
 #include "schedule/verify.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::candidates_test {
 namespace {
 
 TEST(shapes, keep_merge_and_split_levels) {
@@ -278,4 +278,4 @@ TEST(candidates, contain_the_best_of_everything) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::candidates_test

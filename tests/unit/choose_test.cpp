@@ -13,7 +13,7 @@
 #include "planner/simulate/simulate.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::choose_test {
 namespace {
 
 const rule& rule_for(const std::vector<rule>& rules, std::int64_t bytes) {
@@ -193,4 +193,4 @@ TEST(rules_for, staged_only_scatters) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::choose_test

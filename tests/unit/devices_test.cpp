@@ -9,7 +9,7 @@
 #include "planner/policy.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::devices_test {
 namespace {
 
 TEST(devices, have_rates_of_their_own_or_those_of_the_policy) {
@@ -90,4 +90,4 @@ TEST(devices, shared_cores_hold_lanes_up) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::devices_test

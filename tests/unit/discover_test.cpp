@@ -18,7 +18,7 @@
 #include "tools/common/import_child.hpp"
 #include "topology/formats/cluster.hpp"
 
-namespace terrace::detail::bench {
+namespace terrace::detail::bench::discover_test {
 
 namespace {
 
@@ -286,4 +286,4 @@ TEST_F(contradiction, names_a_cable_in_the_wrong_rack) {
 
 }  // namespace
 
-}  // namespace terrace::detail::bench
+}  // namespace terrace::detail::bench::discover_test

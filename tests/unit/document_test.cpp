@@ -14,7 +14,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace::detail {
+namespace terrace::detail::document_test {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -194,4 +194,4 @@ TEST_F(written_file, reading_is_capped) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::document_test

@@ -11,7 +11,7 @@
 #include "support/fake_network.hpp"
 #include "support/sketch.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::engine_test {
 namespace {
 
 using test::fake_rank;
@@ -142,4 +142,4 @@ TEST(engine, age_is_that_of_the_oldest_call_since_it_was_first_asked) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::engine_test

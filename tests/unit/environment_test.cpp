@@ -11,7 +11,7 @@
 
 #include "api/environment.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::environment_test {
 
 namespace {
 
@@ -192,4 +192,4 @@ TEST(environment, the_documentation_has_every_variable_as_it_is) {
     EXPECT_EQ(rows, names.size()) << "docs/reference/environment.md has a variable that does not exist";
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::environment_test

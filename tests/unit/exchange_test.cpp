@@ -14,7 +14,7 @@
 #include "schedule/verify.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::exchange_test {
 namespace {
 
 using test::mib;
@@ -267,4 +267,4 @@ TEST(exchange, has_a_limit) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::exchange_test

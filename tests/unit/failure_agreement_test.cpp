@@ -10,7 +10,7 @@
 #include "executor/engine.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::failure_agreement_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ TEST(failure_agreement, who_fails_while_all_agree_that_none_has_is_named_by_all)
     for (const int r : {0, 1, 2}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{3, process_ended}})) << r;
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::failure_agreement_test

@@ -11,7 +11,7 @@
 #include "api/failure_state.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::failure_state_test {
 
 TEST(failure_state, latches_the_first_failure) {
     failure_state s;
@@ -70,4 +70,4 @@ TEST(failure_state, an_error_of_many_ranks_is_one_line_with_the_ranks) {
               "terrace-bench: ranks 0, 2: rank 1 has none\nterrace-bench: rank 1: no file\n");
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::failure_state_test

@@ -9,7 +9,7 @@
 #include "support/effort.hpp"
 #include "support/reductions.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::gpu_kernels_test {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST(gpu_kernels, read_inside_their_sources) {
     }
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::gpu_kernels_test

@@ -10,7 +10,7 @@
 #include "schedule/verify.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::group_proof_test {
 namespace {
 
 hierarchy machine(tree shape) {
@@ -170,4 +170,4 @@ TEST(group_proof, refuses_groups_that_are_wrong) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::group_proof_test

@@ -7,7 +7,7 @@
 
 #include "schedule/group.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::group_test {
 namespace {
 
 group four() { return {{3, 5, 7, 9}, {{0, 2}, {2, 4}, {4, 6}, {6, 8}}, 2}; }
@@ -46,4 +46,4 @@ TEST(group, is_equal_to_one_of_the_same_content) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::group_test

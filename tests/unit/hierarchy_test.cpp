@@ -9,7 +9,7 @@
 
 #include "machine/likeness.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::hierarchy_test {
 namespace {
 
 using sizes = std::vector<std::vector<int>>;
@@ -117,4 +117,4 @@ TEST(fabric, names_read_back) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::hierarchy_test

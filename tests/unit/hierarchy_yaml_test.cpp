@@ -8,7 +8,7 @@
 
 #include <terrace/error.hpp>
 
-namespace terrace::detail {
+namespace terrace::detail::hierarchy_yaml_test {
 namespace {
 
 hierarchy read(const std::string& text) { return read_hierarchy(document::parse(text, "f")); }
@@ -191,4 +191,4 @@ TEST(hierarchy_yaml, sixteen_levels_and_no_more) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::hierarchy_yaml_test

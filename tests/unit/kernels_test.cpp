@@ -14,7 +14,7 @@
 #include "base/element_types.hpp"
 #include "kernels/reduce.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::kernels_test {
 
 namespace {
 
@@ -294,4 +294,4 @@ TEST(reduce, wide_vectors_give_the_same_bits) {
                 }
 }
 
-}  // namespace terrace::detail
+}  // namespace terrace::detail::kernels_test

@@ -12,7 +12,7 @@
 
 #include "support/sketch.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::lane_machine_test {
 namespace {
 
 using lines = std::vector<std::string>;
@@ -260,4 +260,4 @@ TEST(lane_starter, begins_all_lanes_at_once) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::lane_machine_test

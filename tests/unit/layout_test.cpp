@@ -8,7 +8,7 @@
 #include "planner/pricer.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::layout_test {
 namespace {
 
 // Two nodes of 4: a rank has a quarter of the vector after the first stage, and its node all of it.
@@ -84,4 +84,4 @@ TEST(layout, samples_speak_for_all_ranks) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::layout_test

@@ -16,7 +16,7 @@
 #include "transport/liveness/process_watch.hpp"
 #include "transport/store_bootstrap.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::liveness_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
     }
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::liveness_test

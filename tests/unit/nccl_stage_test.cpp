@@ -7,7 +7,7 @@
 #include "planner/planner.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::nccl_stage_test {
 namespace {
 
 // NCCL's own collective has one start-up and the time of its busiest link, and what it reduces it does meanwhile.
@@ -38,4 +38,4 @@ TEST(nccl_stage, between_gpus_what_nccl_and_mpi_take) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::nccl_stage_test

@@ -8,7 +8,7 @@
 
 #include "api/nic_interface.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::nic_interface_test {
 
 TEST(nic_interface, is_the_one_at_the_place_of_the_nic) {
     const nic_set two = shared_nics({{1e9, 1e9}, {1e9, 1e9}}, std::array{4, 4});
@@ -27,4 +27,4 @@ TEST(nic_interface, is_unknown_where_their_numbers_differ) {
     EXPECT_EQ(interface_of({}, 0, {"eth0"}), "");
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::nic_interface_test

@@ -17,7 +17,7 @@
 #include "schedule/verify.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::nic_prices_test {
 namespace {
 
 hierarchy with_nics(hierarchy h, const std::string& nics) {
@@ -172,4 +172,4 @@ TEST(nic_prices, plans_spare_a_slow_nic) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::nic_prices_test

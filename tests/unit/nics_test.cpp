@@ -11,7 +11,7 @@
 #include "machine/hierarchy_yaml.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::nics_test {
 namespace {
 
 // Two nodes of four ranks, or those of a tree.
@@ -125,4 +125,4 @@ TEST(nics, errors_say_where_and_what) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::nics_test

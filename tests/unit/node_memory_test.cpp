@@ -10,7 +10,7 @@
 #include "planner/planner.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::node_memory_test {
 namespace {
 
 // Of 6 members that own a unit each, the first two have a link of their own to the others.
@@ -71,4 +71,4 @@ TEST(node_memory, shared_memory_streams_what_it_reduces) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::node_memory_test

@@ -18,7 +18,7 @@
 #include "transport/shm/node_messages.hpp"
 #include "transport/shm/node_network.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::node_messages_test {
 
 namespace {
 
@@ -249,4 +249,4 @@ TEST(node_messages, what_its_sender_has_given_up_is_not_received) {
     });
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::node_messages_test

@@ -14,7 +14,7 @@
 #include "schedule/registry.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::node_rings_test {
 namespace {
 
 using orders = std::vector<std::vector<int>>;
@@ -94,4 +94,4 @@ TEST(node_rings, patterns_are_what_programs_do) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::node_rings_test

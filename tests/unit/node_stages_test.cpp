@@ -13,7 +13,7 @@
 #include "support/dice.hpp"
 #include "transport/shm/node_stages.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::node_stages_test {
 
 namespace {
 
@@ -295,4 +295,4 @@ TEST(node_stages, a_rank_with_work_does_not_sleep) {
     EXPECT_FALSE(n.stages[0]->sleep());
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::node_stages_test

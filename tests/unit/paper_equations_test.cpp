@@ -13,7 +13,7 @@
 
 #include "planner/planner.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::paper_equations_test {
 namespace {
 
 using counts = std::vector<int>;
@@ -190,4 +190,4 @@ TEST(paper, the_order_of_the_three) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::paper_equations_test

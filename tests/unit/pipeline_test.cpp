@@ -4,7 +4,7 @@
 
 #include "planner/pipeline.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::pipeline_test {
 namespace {
 
 TEST(pipeline, cuts_a_vector_into_chunks) {
@@ -47,4 +47,4 @@ TEST(pipeline, fills_idle_links) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::pipeline_test

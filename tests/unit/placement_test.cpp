@@ -11,7 +11,7 @@
 #include "support/refusal.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::placement_test {
 
 namespace {
 
@@ -83,4 +83,4 @@ TEST(places, ranks_are_put_in_the_plans_order) {
     EXPECT_THROW(in_places(one, h, options::placement::anywhere), plan_error);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::placement_test

@@ -16,7 +16,7 @@
 #include "support/planner_machines.hpp"
 #include "support/temporary.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::plan_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -138,4 +138,4 @@ TEST(plan_cache, a_plan_that_cannot_be_kept_is_used_all_the_same) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::plan_cache_test

@@ -7,7 +7,7 @@
 #include "plan/plan_data.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::plan_data_test {
 namespace {
 
 hierarchy machine(tree shape, std::vector<std::string> names) {
@@ -93,4 +93,4 @@ TEST(plan_data, names_read_back) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::plan_data_test

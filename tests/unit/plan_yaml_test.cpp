@@ -9,7 +9,7 @@
 #include "plan/plan_yaml.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::plan_yaml_test {
 namespace {
 
 hierarchy machine(tree shape) {
@@ -220,4 +220,4 @@ TEST(plan_yaml, every_prefix_is_refused) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::plan_yaml_test

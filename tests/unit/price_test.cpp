@@ -9,7 +9,7 @@
 #include "planner/pricer.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::price_test {
 namespace {
 
 // Nodes of a torus have links of their own, which what goes around does not take; siblings of unequal size own unequal
@@ -103,4 +103,4 @@ TEST(price, counts_messages_in_segments) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::price_test

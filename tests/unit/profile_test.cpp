@@ -17,7 +17,7 @@
 #include "support/planner_machines.hpp"
 #include "support/temporary.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::profile_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -123,4 +123,4 @@ TEST(corrections, take_profiles_of_the_same_shape_alone) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::profile_test

@@ -6,7 +6,7 @@
 
 #include "api/program_cache.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::program_cache_test {
 
 namespace {
 
@@ -100,4 +100,4 @@ TEST(program_cache, keeps_programs_for_ever_where_that_is_asked_for) {
     EXPECT_EQ(destroyed, 0);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::program_cache_test

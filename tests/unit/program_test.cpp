@@ -11,7 +11,7 @@
 #include "support/fake_network.hpp"
 #include "support/sketch.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::program_test {
 namespace {
 
 using test::fake_rank;
@@ -289,4 +289,4 @@ TEST(compiled_schedule, is_brief_with_one_stage_and_copies_alone) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::program_test

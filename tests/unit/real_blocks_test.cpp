@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::real_blocks_test {
 
 namespace {
 
@@ -34,4 +34,4 @@ TEST(real_blocks, in_one_piece_are_as_long_as_they_are) {
 
 }  // namespace
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::real_blocks_test

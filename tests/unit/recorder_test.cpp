@@ -14,7 +14,7 @@
 
 #include "support/temporary.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::recorder_test {
 namespace {
 
 void add(recorder& r, std::uint64_t call, int stage = 0, int lane = 0, std::int64_t chunk = 0, bool ends = false) {
@@ -94,4 +94,4 @@ TEST(recorder, a_trace_needs_a_regular_file) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::recorder_test

@@ -12,7 +12,7 @@
 #include "schedule/registry.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::registry_test {
 namespace {
 
 struct sent {
@@ -166,4 +166,4 @@ TEST(registry, refuses_rows_that_lack_something) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::registry_test

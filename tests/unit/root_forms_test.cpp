@@ -12,7 +12,7 @@
 #include "schedule/lower.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::root_forms_test {
 namespace {
 
 // From, to, first and last element.
@@ -193,4 +193,4 @@ TEST(root_forms, go_by_the_root_in_shared_memory) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::root_forms_test

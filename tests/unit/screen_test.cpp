@@ -11,7 +11,7 @@
 #include "planner/simulated_choice.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::screen_test {
 namespace {
 
 // All candidates of a machine, screened at 1 MiB.
@@ -126,4 +126,4 @@ TEST(simulated_choice, stands_where_a_simulation_agrees) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::screen_test

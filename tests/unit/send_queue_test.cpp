@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace terrace::detail {
+namespace terrace::detail::send_queue_test {
 
 namespace {
 
@@ -43,4 +43,4 @@ TEST(send_queue, one_that_has_just_left_goes_first) {
 
 }  // namespace
 
-}  // namespace terrace::detail
+}  // namespace terrace::detail::send_queue_test

@@ -9,7 +9,7 @@
 
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::sensitivity_test {
 namespace {
 
 using fact = figure::fact;
@@ -90,4 +90,4 @@ TEST(sensitivity, gains_are_of_plans_made_anew) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::sensitivity_test

@@ -8,7 +8,7 @@
 #include "planner/simulate/processor_times.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::sim {
+namespace terrace::detail::sim::simulate_parts_test {
 namespace {
 
 using test::link;
@@ -173,4 +173,4 @@ TEST(memory_stages, go_round_by_round_until_all_ranks_and_links_are_through) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::sim
+}  // namespace terrace::detail::sim::simulate_parts_test

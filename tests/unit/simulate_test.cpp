@@ -18,7 +18,7 @@
 #include "planner/trials.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::simulate_test {
 namespace {
 
 constexpr std::int64_t kib = 1024, mib = 1 << 20;
@@ -458,4 +458,4 @@ TEST(simulate, refuses_what_would_take_for_ever) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::simulate_test

@@ -14,7 +14,7 @@
 #include "schedule/verify/stage_steps.hpp"
 #include "support/programs.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::stage_proof_test {
 
 namespace {
 
@@ -257,4 +257,4 @@ TEST(stage_proof, refuses_ranks_that_wait_for_one_another) {
     EXPECT_NE(found->find("never completes: a deadlock"), std::string::npos) << *found;
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::stage_proof_test

@@ -8,7 +8,7 @@
 #include "base/wire.hpp"
 #include "planner/stage_time.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::stage_time_test {
 namespace {
 
 constexpr double o = 2e-6, alpha = 10e-6, beta = 1e-9;
@@ -158,4 +158,4 @@ TEST(stage_price, has_the_phases_that_a_collective_runs) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::stage_time_test

@@ -7,7 +7,7 @@
 
 #include "schedule/stage_work.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::stage_work_test {
 namespace {
 
 constexpr std::array<range, 3> shards{{{10, 14}, {14, 16}, {16, 22}}};
@@ -133,4 +133,4 @@ TEST(stage_work, memory_is_used_between_arrival_and_leaving) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::stage_work_test

@@ -19,7 +19,7 @@
 #include "transport/store_bootstrap.hpp"
 #include "transport/team.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::store_bootstrap_test {
 
 namespace {
 
@@ -174,4 +174,4 @@ TEST(packed, leaves_out_what_is_cut_off) {
     EXPECT_EQ(packed("short").size(), 0);
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::store_bootstrap_test

@@ -13,7 +13,7 @@
 #include "transport/agreement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::team_test {
 
 namespace {
 
@@ -134,4 +134,4 @@ TEST(team, an_exchange_ends_where_the_world_fails) {
 
 TEST(this_node, is_the_same_whenever_asked) { EXPECT_EQ(this_node(), this_node()); }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::team_test

@@ -14,7 +14,7 @@
 #include "planner/simulate/simulate.hpp"
 #include "schedule/compose.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::torus_test {
 
 namespace {
 
@@ -265,4 +265,4 @@ TEST(torus, a_part_is_no_torus) {
     EXPECT_EQ(part_of(h, all).torus_level(), 0);
 }
 
-}  // namespace terrace::detail
+}  // namespace terrace::detail::torus_test

@@ -13,7 +13,7 @@
 #include "planner/planner.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::traffic_test {
 namespace {
 
 double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t bytes,
@@ -135,4 +135,4 @@ TEST(traffic, stages_one_after_the_other_cost_what_the_paper_expands) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::traffic_test

@@ -15,7 +15,7 @@
 #include "bench/training/settings.hpp"
 #include "support/refusal.hpp"
 
-namespace terrace::detail::bench {
+namespace terrace::detail::bench::training_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST(training_settings, refuse_what_means_nothing) {
 
 }  // namespace
 
-}  // namespace terrace::detail::bench
+}  // namespace terrace::detail::bench::training_test

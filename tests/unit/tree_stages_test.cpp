@@ -14,7 +14,7 @@
 #include "support/programs.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::tree_stages_test {
 
 namespace {
 
@@ -164,4 +164,4 @@ TEST(tree_stages, other_orders_are_refused) {
     }
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::tree_stages_test

@@ -7,7 +7,7 @@
 #include "planner/planner.hpp"
 #include "support/planner_machines.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::tuning_test {
 namespace {
 
 // ---- lanes and chunk ------------------------------------------------------------------------------------------------
@@ -43,4 +43,4 @@ TEST(tuned, aims_at_good_wire_messages) {
 }
 
 }  // namespace
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::tuning_test

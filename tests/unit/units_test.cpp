@@ -9,7 +9,7 @@
 
 #include "base/partition.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::units_test {
 namespace {
 
 TEST(units, bandwidth) {
@@ -116,4 +116,4 @@ TEST(partition, arithmetic_around_it) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::units_test

@@ -7,7 +7,7 @@
 #include "schedule/builder.hpp"
 #include "schedule/verify.hpp"
 
-namespace terrace::detail {
+namespace terrace::detail::verify_test {
 namespace {
 
 using program = std::vector<schedule>;
@@ -387,4 +387,4 @@ TEST(verifier, finds_a_race_for_an_own_block_in_place) {
 }
 
 }  // namespace
-}  // namespace terrace::detail
+}  // namespace terrace::detail::verify_test

@@ -10,7 +10,7 @@
 #include "executor/engine.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::wait_chain_test {
 
 namespace {
 
@@ -102,4 +102,4 @@ TEST(wait_chain, notes_of_comparisons_are_left_alone) {
     EXPECT_FALSE(job.chain(0).take({1, {12, 0, 1, 2, 3}}));
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::wait_chain_test

@@ -14,7 +14,7 @@
 #include "support/temporary.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::wait_monitor_test {
 
 namespace {
 
@@ -78,4 +78,4 @@ TEST(wait_monitor, a_message_names_the_rank_that_does_not_answer) {
               "answer: a");
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::wait_monitor_test

@@ -25,7 +25,7 @@
 #include "support/refusal.hpp"
 #include "support/shapes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::wire_types_test {
 
 namespace {
 
@@ -292,4 +292,4 @@ TEST(wire_types, are_planned_where_they_are_named) {
     for (const rule& r : rules_for(machine, "staged", collective::allreduce)) EXPECT_FALSE(rounds(r));
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::wire_types_test

@@ -4,52 +4,24 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <fmt/format.h>
-
-#include <terrace/error.hpp>
-
-#include "base/units.hpp"
-
 namespace terrace::detail::pmpi {
 
 namespace {
-
-constexpr std::string_view mode_names[] = {"auto", "on", "off"};
-constexpr const char* allowed = "auto, on or off, each for some sizes: off:-64K,auto";
-
-std::optional<mode> parse_mode(std::string_view text) {
-    for (std::size_t m = 0; m < std::size(mode_names); ++m)
-        if (text == mode_names[m]) return static_cast<mode>(m);
-    return {};
-}
-
-// "4K-64K"; either end may be left out.
-bool set_sizes(sized_mode& of, std::string_view text) {
-    const std::size_t dash = text.find('-');
-    if (dash == text.npos) return false;
-    const std::string_view low = text.substr(0, dash), high = text.substr(dash + 1);
-    const std::optional<std::int64_t> from = low.empty() ? of.from : parse_bytes(low, true);
-    const std::optional<std::int64_t> to = high.empty() ? of.to : parse_bytes(high, true);
-    if (!from || !to || *from > *to) return false;
-    of.from = *from;
-    of.to = *to;
-    return true;
-}
 
 std::string value_of(const std::string& name) {
     const char* value = std::getenv(name.c_str());
     return value != nullptr ? value : "";
 }
 
+// Of a value that options::from_environment() has accepted.
 std::vector<sized_mode> modes_of(const std::string& name) {
     const std::string value = value_of(name);
-    if (value.empty()) return {};
-    if (auto modes = parse_modes(value)) return *std::move(modes);
-    throw usage_error(fmt::format("{} is \"{}\"; allowed: {}", name, value, allowed));
+    return value.empty() ? std::vector<sized_mode>() : parse_modes(value).value();
 }
 
 settings read() {
     settings s;
+    s.of_communicators = options::from_environment();
     const std::vector<sized_mode> all = modes_of("TERRACE_PMPI");
     for (std::size_t k = 0; k < call_kinds; ++k) {
         std::string name = "TERRACE_PMPI_";
@@ -58,8 +30,7 @@ settings read() {
         s.modes[k] = modes_of(name);
         s.modes[k].insert(s.modes[k].end(), all.begin(), all.end());
     }
-    s.report_file = value_of("TERRACE_PMPI_REPORT");
-    s.of_communicators = options::from_environment();
+    s.report_file = named_report_file();
     return s;
 }
 
@@ -78,28 +49,11 @@ settings read_or_switch_off() {
 
 }  // namespace
 
-std::string_view to_string(mode m) noexcept { return mode_names[static_cast<std::size_t>(m)]; }
-
-std::optional<std::vector<sized_mode>> parse_modes(std::string_view text) {
-    std::vector<sized_mode> all;
-    while (true) {
-        const std::string_view item = text.substr(0, text.find(','));
-        const std::size_t colon = item.find(':');
-        const std::optional<mode> is = parse_mode(item.substr(0, colon));
-        sized_mode one;
-        if (!is || (colon != item.npos && !set_sizes(one, item.substr(colon + 1)))) return {};
-        one.is = *is;
-        all.push_back(one);
-        if (item.size() == text.size()) return all;
-        text.remove_prefix(item.size() + 1);
-    }
-}
-
 mode settings::mode_of(call_kind what, std::int64_t bytes) const noexcept {
-    for (const sized_mode& m : modes[static_cast<std::size_t>(what)])
-        if (bytes >= m.from && bytes <= m.to) return m.is;
-    return mode::automatic;
+    return detail::mode_of(modes[static_cast<std::size_t>(what)], bytes);
 }
+
+std::string named_report_file() { return value_of("TERRACE_PMPI_REPORT"); }
 
 const settings& current_settings() {
     static const settings read_once = read_or_switch_off();

@@ -15,6 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/edit_distance.hpp"
+#include "base/sized_modes.hpp"
 
 namespace terrace::detail {
 
@@ -140,10 +141,11 @@ bool set_placement(options& o, std::string_view value) {
 
 // Variables of the drop-in, which reads them itself: pmpi/settings.cpp.
 bool leave_to_the_drop_in(options&, std::string_view) { return true; }
+bool is_drop_in_mode(options&, std::string_view value) { return parse_modes(value).has_value(); }
 
 constexpr std::string_view drop_in_modes = "auto, on or off, each for some sizes: off:-64K,auto";
 constexpr variable drop_in_mode_of(std::string_view name) {
-    return {name, "", drop_in_modes, "the same for this call of MPI alone", leave_to_the_drop_in};
+    return {name, "", drop_in_modes, "the same for this call of MPI alone", is_drop_in_mode};
 }
 
 constexpr std::array variables{
@@ -167,8 +169,7 @@ constexpr std::array variables{
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
              "where plans that jobs make are kept for the next job on such a machine", set_plan_cache},
     variable{"TERRACE_PMPI", "auto", drop_in_modes,
-             "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI",
-             leave_to_the_drop_in},
+             "under the drop-in for MPI, who runs collectives: whoever is faster, Terrace, or MPI", is_drop_in_mode},
     drop_in_mode_of("TERRACE_PMPI_ALLGATHER"),
     drop_in_mode_of("TERRACE_PMPI_ALLGATHERV"),
     drop_in_mode_of("TERRACE_PMPI_ALLREDUCE"),
@@ -181,7 +182,8 @@ constexpr std::array variables{
     drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER"),
     drop_in_mode_of("TERRACE_PMPI_REDUCE_SCATTER_BLOCK"),
     variable{"TERRACE_PMPI_REPORT", "", "a file name",
-             "where the drop-in writes who ran what, and how long it took, when MPI ends", leave_to_the_drop_in},
+             "where the drop-in writes who ran what, and how long it took: when MPI ends, and on SIGUSR2",
+             leave_to_the_drop_in},
     drop_in_mode_of("TERRACE_PMPI_SCATTER"),
     variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
              set_profile},

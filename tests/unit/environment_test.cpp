@@ -112,6 +112,7 @@ TEST(environment, bad_values_are_refused_with_what_is_allowed) {
         EXPECT_TRUE(says(refusal("TERRACE_TIMEOUT=" + value), {"TERRACE_TIMEOUT", '"' + value + '"', "seconds"}))
             << value;
     EXPECT_TRUE(says(refusal("TERRACE_LOG=loud"), {"TERRACE_LOG", "\"loud\"", "off, warn, info or debug"}));
+    EXPECT_TRUE(says(refusal("TERRACE_PMPI_BCAST=on:4K"), {"TERRACE_PMPI_BCAST", "\"on:4K\"", "auto, on or off"}));
     EXPECT_TRUE(says(refusal("TERRACE_PLACEMENT=any"), {"TERRACE_PLACEMENT", "\"any\"", "by-node or anywhere"}));
     EXPECT_TRUE(says(refusal("TERRACE_CHECK=First"), {"TERRACE_CHECK", "\"First\"", "off, first or every"}));
 }

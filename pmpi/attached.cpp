@@ -15,6 +15,7 @@
 namespace terrace::detail::pmpi {
 
 void (*complete_started)(attached& on) = nullptr;
+void (*start_held_back)(attached& on) = nullptr;
 
 namespace {
 
@@ -64,7 +65,7 @@ int end(MPI_Comm, int, void*, void*) {
     const own_calls inside;
     for (const auto& a : r.all)
         if (complete_started != nullptr) complete_started(*a);
-    if (!current_settings().report_file.empty()) write_report(current_settings().report_file);
+    if (!current_settings().report_file.empty()) write_report(current_settings().report_file, rows_of::all_ranks);
     for (const auto& a : r.all) a->by.reset();
     r.over = true;
     forget_lookups();

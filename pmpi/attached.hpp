@@ -31,6 +31,7 @@ struct attached {
     std::string last_algorithm;       ///< of the shape of call that Terrace saw last
     std::atomic<bool> in_use{false};  ///< some thread is in `by`
     std::atomic<int> started{0};      ///< calls of `by` that do not block and are not complete
+    std::atomic<int> held_back{0};    ///< those of them that Terrace has not started: ranks still agree, or others do
 };
 
 /// The use of a communicator by one thread. Calls that do not block are moved along by whichever thread is in MPI.
@@ -63,7 +64,9 @@ bool make_communicator(attached& on);
 /// Calls `visit` with each that there is, in the order of first calls.
 void each_attached(const std::function<void(const attached&)>& visit);
 
-/// Waits for calls on a communicator that is about to be freed. Set by what starts calls that do not block.
+/// Wait for calls on a communicator: for their end, before it is freed; until Terrace has started them, before it is
+/// given another. Set by what starts calls that do not block.
 extern void (*complete_started)(attached& on);
+extern void (*start_held_back)(attached& on);
 
 }  // namespace terrace::detail::pmpi

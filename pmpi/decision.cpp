@@ -73,9 +73,8 @@ decision decide(const call& c, const call_facts& f, const attached& on, const tr
     }
     if (on.tried && !on.by) return pass(passed::no_communicator);
     // Ranks need not make a call that does not block at one time, so that it can wait for nobody: neither to make a
-    // communicator, nor to compare times, nor to learn of the longest block.
+    // communicator, nor to compare times.
     if (starts) {
-        if (c.what == call_kind::alltoallv) return pass(passed::unsupported);
         if (!on.by || (is == mode::automatic && !tried.settled())) return pass(passed::not_tried);
     } else if (is == mode::automatic && !tried.settled()) return {tried.next(), passed::not_at_all, true};
     if (is == mode::automatic && tried.chosen() == runner::mpi) return pass(passed::mpi_is_faster);

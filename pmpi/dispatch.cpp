@@ -6,6 +6,7 @@
 #include "pmpi/attached.hpp"
 #include "pmpi/decision.hpp"
 #include "pmpi/errors.hpp"
+#include "pmpi/report.hpp"
 #include "pmpi/requests.hpp"
 #include "pmpi/settings.hpp"
 #include "pmpi/terrace_call.hpp"
@@ -37,8 +38,10 @@ int run_by_terrace(const call& c, attached& on, row& r) noexcept {
     const own_calls inside;
     try {
         terrace_call made(c, on);
+        if (on.held_back > 0) start_held_back(on);
         {
             const turn mine(on);
+            if (made.must_agree()) made.agree(*on.by).wait();
             on.last_algorithm.clear();
             made.start(*on.by).wait();
             keep_algorithm(on, r);
@@ -77,6 +80,7 @@ int run_trial(const call& c, attached& on, row& r, runner by, const mpi_call& by
 int make_call(const call& c, mpi_call by_mpi) noexcept {
     attached* const on = attached_to(c.comm);
     if (on == nullptr) return by_mpi();
+    if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
     const call_facts f = facts_of(c, *on);
     row& r = on->rows.at(c.what, false, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);
@@ -92,6 +96,7 @@ int make_call(const call& c, mpi_call by_mpi) noexcept {
 int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
     attached* const on = attached_to(c.comm);
     if (on == nullptr) return by_mpi();
+    if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
     const call_facts f = facts_of(c, *on);
     row& r = on->rows.at(c.what, true, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);

@@ -93,25 +93,34 @@ json to_json(const row_key& key, const merged_row& r) {
     const bool sized = has_size(what), tried = r.tried > 0;
     return {{"call", (starts ? "i" : "") + std::string(to_string(what))},
             {"communicator", label},
-            {"ranks", r.ranks},
-            {"communicators", r.communicators},
             {"bytes_from", known(sized, least_of_class(c))},
             {"bytes_to", known(sized, c == 0 ? 0 : 2 * least_of_class(c) - 1)},
             {"calls", r.by_mpi.calls + r.by_terrace.calls},
-            {"bytes", known(sized, r.bytes)},
             {"seconds", seconds(r.by_mpi.seconds + r.by_terrace.seconds)},
+            {"chosen", known(tried, 2 * r.chose_terrace > r.tried ? "terrace" : "mpi")},
+            {"saved_seconds", r.knows_saved ? seconds(r.saved) : json()},
+            {"tried_mpi_seconds", known(tried, r.agreed.mpi)},
+            {"tried_terrace_seconds", known(tried, r.agreed.terrace)},
             {"mpi_calls", r.by_mpi.calls},
             {"mpi_seconds", seconds(r.by_mpi.seconds)},
             {"terrace_calls", r.by_terrace.calls},
             {"terrace_seconds", seconds(r.by_terrace.seconds)},
-            {"tried_mpi_seconds", known(tried, r.agreed.mpi)},
-            {"tried_terrace_seconds", known(tried, r.agreed.terrace)},
-            {"chosen", known(tried, 2 * r.chose_terrace > r.tried ? "terrace" : "mpi")},
+            {"passed", text_of(r.why)},
+            {"algorithm", known(!r.algorithm.empty(), r.algorithm)},
             {"trial_calls", r.trial_calls},
             {"trial_seconds", r.spent},
-            {"saved_seconds", r.knows_saved ? seconds(r.saved) : json()},
-            {"passed", text_of(r.why)},
-            {"algorithm", known(!r.algorithm.empty(), r.algorithm)}};
+            {"ranks", r.ranks},
+            {"communicators", r.communicators},
+            {"bytes", known(sized, r.bytes)}};
+}
+
+// Of all rows, for the head of the report.
+template <class Number>
+Number sum_of(const json& rows, const char* key) {
+    Number sum = 0;
+    for (const json& row : rows)
+        if (!row[key].is_null()) sum += row[key].get<Number>();
+    return sum;
 }
 
 json own_rows(bool& world_called) {
@@ -175,12 +184,13 @@ void close_rows(const attached& on) {
     if (current_settings().times()) merge(closed(), on);
 }
 
-bool write_report(const std::string& file) {
+bool write_report(const std::string& file, rows_of whose) {
     int rank = 0, size = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &size);
     bool whole = false;
     json rows = own_rows(whole);
+    whole = whole && whose == rows_of::all_ranks;
     if (whole) rows = gather(rows, rank, size);
     if (rank != 0) return true;
     const json report{{"terrace_report", 1},
@@ -188,6 +198,11 @@ bool write_report(const std::string& file) {
                       {"mpi", version_of_mpi().substr(0, version_of_mpi().find_first_of(",\n"))},
                       {"ranks", size},
                       {"of_all_ranks", whole},
+                      {"calls", sum_of<std::uint64_t>(rows, "calls")},
+                      {"terrace_calls", sum_of<std::uint64_t>(rows, "terrace_calls")},
+                      {"seconds", sum_of<double>(rows, "seconds")},
+                      {"trial_seconds", sum_of<double>(rows, "trial_seconds")},
+                      {"saved_seconds", sum_of<double>(rows, "saved_seconds")},
                       {"rows", rows}};
     std::ofstream out(file);
     out << report.dump(1) << '\n';

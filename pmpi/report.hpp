@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <string>
 
 #include "pmpi/attached.hpp"
@@ -12,9 +13,17 @@ std::string label_of(const attached& on);
 /// Keeps the rows of a communicator that is about to be freed, for the report.
 void close_rows(const attached& on);
 
-/// Writes the report of all ranks to a file, on rank 0 of MPI_COMM_WORLD; docs/reference/drop-in.md says what is in it.
-/// Collective over MPI_COMM_WORLD if that has made a call, which all ranks know; else local, and of rank 0 alone.
+/// Whose rows a report has.
+enum class rows_of { all_ranks, this_rank };
+
+/// Writes the report to a file, on rank 0 of MPI_COMM_WORLD; docs/reference/drop-in.md says what is in it. With the
+/// rows of all ranks collective over MPI_COMM_WORLD if that has made a call, which all ranks know; else local.
 /// @returns false on rank 0 where the file cannot be written
-bool write_report(const std::string& file);
+bool write_report(const std::string& file, rows_of whose);
+
+/// Set where somebody asks for the report while the program runs.
+extern std::atomic<bool> report_is_wanted;
+/// Writes it on rank 0, of its own rows; nothing where several threads may be in MPI. Local.
+void write_wanted_report() noexcept;
 
 }  // namespace terrace::detail::pmpi

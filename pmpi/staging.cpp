@@ -28,7 +28,6 @@ void expect(int code, const char* what) {
 
 staged::staged(const void* at, MPI_Datatype type, std::vector<piece> pieces, MPI_Comm comm, bool apart)
     : at_(static_cast<std::byte*>(const_cast<void*>(at))),
-      type_(type),
       comm_(comm),
       layout_(layout_of(type)),
       pieces_(std::move(pieces)) {
@@ -37,6 +36,7 @@ staged::staged(const void* at, MPI_Datatype type, std::vector<piece> pieces, MPI
         data_ = pieces_.empty() ? at_ : at_ + pieces_.front().begin;
         return;
     }
+    if (!layout_.dense) type_ = own_type(type);
     std::int64_t bytes = 0;
     for (const piece& p : pieces_) bytes += p.count * layout_.size;
     own_.reset(new std::byte[static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))]);
@@ -66,7 +66,7 @@ void staged::collect() const {
             return;
         }
         int position = 0;
-        expect(PMPI_Pack(from, static_cast<int>(count), type_, to, static_cast<int>(bytes), &position, comm_),
+        expect(PMPI_Pack(from, static_cast<int>(count), type_.get(), to, static_cast<int>(bytes), &position, comm_),
                "MPI_Pack");
     });
 }
@@ -78,7 +78,7 @@ void staged::deliver() const {
             return;
         }
         int position = 0;
-        expect(PMPI_Unpack(from, static_cast<int>(bytes), &position, to, static_cast<int>(count), type_, comm_),
+        expect(PMPI_Unpack(from, static_cast<int>(bytes), &position, to, static_cast<int>(count), type_.get(), comm_),
                "MPI_Unpack");
     });
 }

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "pmpi/datatypes.hpp"
-#include "pmpi/real.hpp"
 
 namespace terrace::detail::pmpi {
 
@@ -99,7 +98,10 @@ void terrace_call::set_up_alltoallv() {
     capacity_ = std::reduce(received_.begin(), received_.end());
     most_ = std::max({std::int64_t{1}, *std::max_element(counts_.begin(), counts_.end()),
                       *std::max_element(received_.begin(), received_.end())});
-    real.allreduce(MPI_IN_PLACE, &most_, 1, MPI_INT64_T, MPI_MAX, c_.comm);
+}
+
+request terrace_call::agree(communicator& by) {
+    return by.allreduce_async(&most_, &most_, 1, element_type::int64, reduce_op::max);
 }
 
 request terrace_call::start(communicator& by) {

@@ -12,9 +12,13 @@ namespace terrace::detail::pmpi {
 /// A call of MPI as Terrace runs it. Lives until the call is complete.
 class terrace_call {
 public:
-    /// Packs what is sent. Of an alltoallv collective: ranks agree on the longest block.
+    /// Packs what is sent.
     terrace_call(const call& c, const attached& on);
 
+    /// True if ranks must agree() before start(): on the longest block of an alltoallv.
+    bool must_agree() const noexcept { return c_.what == call_kind::alltoallv; }
+    /// Starts the agreement. Collective. @throws as the collectives of `by`
+    request agree(communicator& by);
     /// @throws as the collectives of `by`
     request start(communicator& by);
     /// Unpacks what has come.

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <list>
@@ -32,11 +33,14 @@ const progress_registry& progress() {
     return found;
 }
 
-// A call in flight.
+// A call in flight. Terrace starts calls of a communicator in the order of the program: one whose ranks must agree
+// first holds back those behind it.
 struct started_call {
     attached& on;
+    row& counts;
     terrace_call made;
-    request of;
+    enum { held_back, agreeing, running } is = held_back;
+    request of;  // the agreement, then the call
     MPI_Request outside = MPI_REQUEST_NULL;
     int* state = nullptr;  // of the MPI_Request, which frees it: the code that it is to return
     int code = MPI_SUCCESS;
@@ -56,10 +60,24 @@ in_flight& all() {
 
 thread_local bool polling = false;
 
-// True if the call is complete. @param c nobody else is in its communicator
-bool advance(started_call& c) noexcept {
+// Starts a call that nothing before it in its communicator holds back.
+void begin(started_call& c) {
+    if (c.made.must_agree()) {
+        if (c.is == started_call::held_back) c.of = c.made.agree(*c.on.by);
+        c.is = started_call::agreeing;
+        if (!c.of.test()) return;
+    }
+    c.is = started_call::running;
+    c.on.last_algorithm.clear();
+    c.of = c.made.start(*c.on.by);
+    keep_algorithm(c.on, c.counts);
+}
+
+// True if the call is complete. @param c nobody else is in its communicator   @param may_begin see begin()
+bool advance(started_call& c, bool may_begin) noexcept {
     try {
-        if (!c.of.test()) return false;
+        if (c.is != started_call::running && may_begin) begin(c);
+        if (c.is != started_call::running || !c.of.test()) return false;
         c.made.finish();
     } catch (const std::exception& e) {
         c.code = report_error(c.on.comm, e);
@@ -92,7 +110,14 @@ int poll_all() noexcept {
             const auto here = c++;
             attached& on = (*here)->on;
             if (on.in_use.exchange(true, std::memory_order_acquire)) continue;
-            if (advance(**here)) {
+            const bool was_held_back = (*here)->is != started_call::running;
+            // Of a communicator those that are held back stand behind all others.
+            const bool is_first = was_held_back && std::none_of(f.calls.begin(), here, [&](const auto& before) {
+                                      return &before->on == &on && before->is != started_call::running;
+                                  });
+            const bool complete = advance(**here, is_first);
+            if (was_held_back && ((*here)->is == started_call::running || complete)) --on.held_back;
+            if (complete) {
                 --on.started;
                 done.splice(done.end(), f.calls, here);
             }
@@ -116,13 +141,15 @@ int poll() {
     return done;
 }
 
-void complete_all_on(attached& on) {
-    while (on.started > 0) {
+void poll_while(const std::atomic<int>& some) {
+    while (some > 0) {
         const bool was = std::exchange(polling, true);
         if (poll_all() == 0) sched_yield();
         polling = was;
     }
 }
+void complete_all_on(attached& on) { poll_while(on.started); }
+void start_all_on(attached& on) { poll_while(on.held_back); }
 
 }  // namespace
 
@@ -134,14 +161,15 @@ int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) 
     const own_calls inside;
     try {
         complete_started = &complete_all_on;
-        auto made = std::make_unique<started_call>(started_call{on, terrace_call(c, on), {}});
+        start_held_back = &start_all_on;
+        auto made =
+            std::make_unique<started_call>(started_call{on, r, terrace_call(c, on), started_call::held_back, {}});
         auto state = std::make_unique<int>(MPI_SUCCESS);
         made->state = state.get();
         {
             const turn mine(on);
-            on.last_algorithm.clear();
-            made->of = made->made.start(*on.by);
-            keep_algorithm(on, r);
+            if (on.held_back == 0) begin(*made);
+            if (made->is != started_call::running) ++on.held_back;
             ++on.started;
         }
         PMPI_Grequest_start(&query, &free_state, &cancel, state.release(), &made->outside);

@@ -15,8 +15,7 @@ PROGRAM, SOLVER, TERRACE, LIBRARY, RANKS, *MPIRUN = sys.argv[1:]
 MPICH = "mpiexec" in os.path.basename(os.path.realpath(MPIRUN[0])) or "mpich" in MPIRUN[0]
 BLOCKING = ["allreduce", "reduce", "bcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
             "alltoall", "alltoallv", "gather", "scatter", "barrier"]
-STARTED = ["iallreduce", "ireduce", "ibcast", "iallgather", "ialltoall", "ireduce_scatter_block", "igather",
-           "iscatter", "ibarrier"]
+STARTED = [f"i{call}" for call in BLOCKING]
 
 
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -82,6 +81,10 @@ class DropIn(unittest.TestCase):
         expected |= set() if MPICH else {"invalid"}
         self.assertLessEqual(expected, reasons)
 
+    def test_a_report_is_written_on_request(self):
+        rows, _ = self.report("control.*", TERRACE_PMPI="on")
+        self.assertEqual([row["calls"] for row in rows["allreduce"]], [3])  # the last one is of main()
+
     def test_rows_of_freed_communicators_are_one(self):
         if RANKS == ("3" if MPICH else "4"):
             self.skipTest("takes minutes; fewer ranks find the same")
@@ -103,6 +106,16 @@ class DropIn(unittest.TestCase):
             faster = row["tried_terrace_seconds"] < 0.97 * row["tried_mpi_seconds"]
             self.assertEqual(row["chosen"], "terrace" if faster else "mpi")
             self.assertLessEqual(row["trial_calls"], 12)
+
+    def test_errors_go_to_the_communicators_handler(self):
+        self.passes(run("deadline.*", TERRACE_PMPI="on", TERRACE_TIMEOUT="1"))
+
+    def test_threads_have_communicators_of_their_own(self):
+        for mode in ("on", "auto"):
+            rows, done = self.report("threads.*", TERRACE_PMPI=mode, TERRACE_TEST_THREADS="1")
+            if "MPI has one thread" in done.stdout:
+                self.skipTest("this MPI has one thread")
+            self.assertEqual(sum(row["calls"] for row in rows["bcast"]), 120)
 
     def test_off_passes_everything(self):
         rows, _ = self.report("moves.*", TERRACE_PMPI="off")

@@ -102,6 +102,61 @@ TEST(requests, of_all_kinds) {
     EXPECT_TRUE(std::equal(from_root.begin(), from_root.end(), of_root.begin() + at(rank)));
 }
 
+TEST(requests, of_blocks_of_any_length) {
+    make_ready();
+    const int rank = rank_in(), ranks = size_of();
+    const auto length = [](int from, int to) { return (from * 3 + to * 5) % 4 * 1000; };
+    std::vector<int> sent, send_counts, send_begins, recv_counts, recv_begins, lengths, begins, expected, all;
+    int next = 0;
+    for (int r = 0; r < ranks; ++r) {
+        send_counts.push_back(length(rank, r));
+        send_begins.push_back(static_cast<int>(sent.size()));
+        sent.insert(sent.end(), static_cast<std::size_t>(length(rank, r)), rank * 100 + r);
+        recv_counts.push_back(length(r, rank));
+        recv_begins.push_back(static_cast<int>(expected.size()));
+        expected.insert(expected.end(), static_cast<std::size_t>(length(r, rank)), r * 100 + rank);
+        lengths.push_back(500 + r);
+        begins.push_back(next);
+        next += lengths.back();
+        all.insert(all.end(), static_cast<std::size_t>(lengths.back()), r);
+    }
+    const std::vector<int> mine(static_cast<std::size_t>(500 + rank), rank), ones(all.size(), 1);
+    std::vector<int> got(expected.size(), -1), again = got, gathered(all.size(), -1), reduced(mine.size(), -1);
+    std::vector<MPI_Request> r(4, MPI_REQUEST_NULL);
+    const auto exchange = [&](std::vector<int>& into, MPI_Request& request) {
+        MPI_Ialltoallv(sent.data(), send_counts.data(), send_begins.data(), MPI_INT, into.data(), recv_counts.data(),
+                       recv_begins.data(), MPI_INT, MPI_COMM_WORLD, &request);
+    };
+    exchange(got, r[0]);
+    MPI_Iallgatherv(mine.data(), static_cast<int>(mine.size()), MPI_INT, gathered.data(), lengths.data(), begins.data(),
+                    MPI_INT, MPI_COMM_WORLD, &r[1]);
+    exchange(again, r[2]);
+    MPI_Ireduce_scatter(ones.data(), reduced.data(), lengths.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD, &r[3]);
+    int sum = 1;
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // behind those in flight
+    EXPECT_EQ(sum, ranks);
+    MPI_Waitall(4, r.data(), MPI_STATUSES_IGNORE);
+    EXPECT_TRUE(got == expected && again == expected && gathered == all);
+    EXPECT_EQ(std::count(reduced.begin(), reduced.end(), ranks), 500 + rank);
+}
+
+TEST(requests, keep_a_datatype_that_is_freed) {
+    make_ready();
+    const int rank = rank_in(), ranks = size_of();
+    MPI_Datatype every_other = MPI_DATATYPE_NULL;
+    MPI_Type_vector(n / 2, 1, 2, MPI_INT, &every_other);
+    MPI_Type_commit(&every_other);
+    std::vector<int> data(n, rank);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(data.data(), 1, every_other, ranks - 1, MPI_COMM_WORLD, &request);
+    MPI_Type_free(&every_other);
+    MPI_Datatype another = MPI_DATATYPE_NULL;  // whose handle may be the same
+    MPI_Type_contiguous(3, MPI_INT, &another);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Type_free(&another);
+    for (std::size_t i = 0; i < data.size(); ++i) ASSERT_EQ(data[i], i % 2 == 0 ? ranks - 1 : rank) << i;
+}
+
 TEST(requests, outlive_their_communicator) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -1,0 +1,68 @@
+// The report while the program runs: MPI_Pcontrol(2) and SIGUSR2 ask for it.
+
+#include <csignal>
+
+#include <dlfcn.h>
+
+#include <mpi.h>
+
+#include "pmpi/real.hpp"
+#include "pmpi/report.hpp"
+#include "pmpi/settings.hpp"
+
+namespace terrace::detail::pmpi {
+
+std::atomic<bool> report_is_wanted{false};
+
+namespace {
+
+constexpr int flush = 2;  // MPI: "profile buffers are flushed"
+
+void want_report(int) { report_is_wanted.store(true, std::memory_order_relaxed); }
+
+// Before the program's first call, which a signal would end otherwise. The program's own handler stays.
+struct signal_at_load {
+    signal_at_load() {
+        struct sigaction now {};
+        if (named_report_file().empty() || sigaction(SIGUSR2, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+        struct sigaction ours {};
+        ours.sa_handler = &want_report;
+        ours.sa_flags = SA_RESTART;
+        sigaction(SIGUSR2, &ours, nullptr);
+    }
+};
+const signal_at_load installed;
+
+}  // namespace
+
+void write_wanted_report() noexcept {
+    report_is_wanted = false;
+    int rank = 0, level = MPI_THREAD_SINGLE;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Query_thread(&level);
+    const std::string& file = current_settings().report_file;
+    if (rank != 0 || file.empty() || level == MPI_THREAD_MULTIPLE) return;
+    const own_calls inside;
+    try {
+        write_report(file, rows_of::this_rank);
+    } catch (const std::exception&) {
+        // Without memory for it the report is that of the end.
+    }
+}
+
+}  // namespace terrace::detail::pmpi
+
+extern "C" {
+__attribute__((visibility("default"))) int MPI_Pcontrol(const int level, ...) {
+    static const auto by_mpi = reinterpret_cast<int (*)(int, ...)>(dlsym(RTLD_NEXT, "PMPI_Pcontrol"));
+    int begun = 0, ended = 0;
+    PMPI_Initialized(&begun);
+    PMPI_Finalized(&ended);
+    using namespace terrace::detail::pmpi;
+    if (level == flush && begun != 0 && ended == 0) write_wanted_report();
+    return by_mpi(level);
+}
+#ifdef OMPI_MAJOR_VERSION  // its Fortran library calls PMPI_*
+__attribute__((visibility("default"), alias("MPI_Pcontrol"))) int PMPI_Pcontrol(const int level, ...);
+#endif
+}

@@ -121,7 +121,7 @@ class Files(Installed):
         self.assertEqual(self.files("include"), own | {"terrace/version.hpp", "terrace/mpi_modules.hpp"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
-                         {"man/man1/terrace.1", "man/man1/terrace-bench.1",
+                         {"man/man1/terrace.1", "man/man1/terrace-bench.1", "man/man7/libterrace-pmpi.7",
                           "bash-completion/completions/terrace", "bash-completion/completions/terrace-bench",
                           "fish/vendor_completions.d/terrace.fish", "fish/vendor_completions.d/terrace-bench.fish",
                           "zsh/site-functions/_terrace", "zsh/site-functions/_terrace-bench"})
@@ -282,6 +282,18 @@ class Pages(Installed):
                 self.assertEqual(self.long_names(re.findall(rf"^\.B ({self.NAMES})", section, re.M)), options)
                 self.assertEqual(set(self.complete(program, command, "--")), options)
 
+    def test_every_program_and_the_drop_in_have_one(self):
+        pages = self.files("share/man")
+        for program in (self.prefix / "bin").iterdir():
+            self.assertIn(f"man1/{program.name}.1", pages)
+        drop_ins = {library.stem for library in self.libraries.glob("terrace/*/*.so")}
+        self.assertEqual(drop_ins, {"libterrace-pmpi"})
+        page = (self.prefix / "share/man/man7/libterrace-pmpi.7").read_text()
+        table = (ROOT / "docs/reference/environment.md").read_text()
+        variables = set(re.findall(r"^\| `(TERRACE_PMPI\w*)`", table, re.M))
+        self.assertIn("TERRACE_PMPI_REPORT", variables)
+        self.assertEqual(set(re.findall(r"^\.B (TERRACE_\w+)$", page, re.M)), variables)
+
     def test_complete_words(self):
         self.assertEqual(self.complete("terrace", "pl"), ["plan"])
         self.assertEqual(self.complete("terrace", "plan", "--o"), ["--output"])
@@ -292,7 +304,7 @@ class Pages(Installed):
     def test_are_well_formed(self):
         if shutil.which("man") is None:
             self.skipTest("no man here")
-        for page in (self.prefix / "share/man/man1").iterdir():
+        for page in (self.prefix / "share/man").glob("man*/*"):
             done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", page], capture_output=True, text=True,
                                   env=dict(os.environ, MANWIDTH="100", MAN_KEEP_FORMATTING=""))
             self.assertEqual((done.returncode, done.stderr), (0, ""))

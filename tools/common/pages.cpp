@@ -24,20 +24,6 @@ std::vector<const CLI::App*> commands(const CLI::App& app) {
     return app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); });
 }
 
-// Text that roff prints as it stands.
-std::string roff(const std::string& text) {
-    std::string out;
-    bool first = true;
-    for (const char c : text) {
-        if (first && (c == '.' || c == '\'')) out += "\\&";
-        if (c == '\\') out += "\\e";
-        else if (c == '-') out += "\\-";
-        else out += c;
-        first = c == '\n';
-    }
-    return out;
-}
-
 std::string value_name(const CLI::Option& o) {
     if (o.get_items_expected_max() == 0 || o.get_positional()) return "";
     const std::string type = o.get_type_name();  // and, behind a colon, what is checked
@@ -172,6 +158,19 @@ std::string fish_options(const CLI::App& app, const std::string& program, const 
 
 }  // namespace
 
+std::string roff(const std::string& text) {
+    std::string out;
+    bool first = true;
+    for (const char c : text) {
+        if (first && (c == '.' || c == '\'')) out += "\\&";
+        if (c == '\\') out += "\\e";
+        else if (c == '-') out += "\\-";
+        else out += c;
+        first = c == '\n';
+    }
+    return out;
+}
+
 std::string man_page(const CLI::App& app) {
     const std::string& name = app.get_name();
     const std::string about = app.get_description();
@@ -249,17 +248,16 @@ std::string fish_completion(const CLI::App& app) {
     return text;
 }
 
-void add_generate_option(CLI::App& app) {
-    const auto print = [&app](const std::string& what) {
-        throw CLI::CallForVersion(what == "man"    ? man_page(app)
-                                  : what == "bash" ? bash_completion(app)
-                                  : what == "zsh"  ? zsh_completion(app)
-                                                   : fish_completion(app),
-                                  0);
-    };
-    app.add_option_function<std::string>("--generate", print)
-        ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}))
-        ->group("");
+void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>& others) {
+    std::map<std::string, page_maker> makers{{"man", [&app] { return man_page(app); }},
+                                             {"bash", [&app] { return bash_completion(app); }},
+                                             {"zsh", [&app] { return zsh_completion(app); }},
+                                             {"fish", [&app] { return fish_completion(app); }}};
+    makers.insert(others.begin(), others.end());
+    std::vector<std::string> names;
+    for (const auto& [name, maker] : makers) names.push_back(name);
+    const auto print = [makers](const std::string& what) { throw CLI::CallForVersion(makers.at(what)(), 0); };
+    app.add_option_function<std::string>("--generate", print)->check(CLI::IsMember(names))->group("");
 }
 
 }  // namespace terrace::detail

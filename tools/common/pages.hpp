@@ -1,10 +1,15 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 
 #include <CLI/App.hpp>
 
 namespace terrace::detail {
+
+/// Returns text that roff prints as it stands.
+std::string roff(const std::string& text);
 
 /// A command's options and texts as a manual page (roff), its subcommands in sections of their own.
 std::string man_page(const CLI::App& app);
@@ -14,8 +19,10 @@ std::string bash_completion(const CLI::App& app);
 std::string zsh_completion(const CLI::App& app);
 std::string fish_completion(const CLI::App& app);
 
-/// Adds the hidden option `--generate man|bash|zsh|fish`, by which the build makes all four: like --version it prints
-/// and ends.
-void add_generate_option(CLI::App& app);
+using page_maker = std::function<std::string()>;
+
+/// Adds the hidden option `--generate man|bash|zsh|fish`, by which the build makes all four, and pages of other names:
+/// like --version it prints and ends.
+void add_generate_option(CLI::App& app, const std::map<std::string, page_maker>& others = {});
 
 }  // namespace terrace::detail

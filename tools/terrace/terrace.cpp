@@ -24,6 +24,7 @@
 #include "tools/terrace/detect_command.hpp"
 #include "tools/terrace/diff_command.hpp"
 #include "tools/terrace/doctor_command.hpp"
+#include "tools/terrace/drop_in_page.hpp"
 #include "tools/terrace/explain_command.hpp"
 #include "tools/terrace/export_command.hpp"
 #include "tools/terrace/info_command.hpp"
@@ -386,7 +387,7 @@ void command_line::add_info() {
 
 command_line::command_line() {
     app_.set_version_flag("--version", fmt::format("terrace {}", version()));
-    add_generate_option(app_);
+    add_generate_option(app_, {{"man-drop-in", drop_in_page}});
     app_.require_subcommand(1);
     add_plan();
     add_explain();

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Small programs of C and Fortran, compiled by an MPI's own compilers, alone and under its drop-in.
+
+usage: programs_test.py MPI LIBRARY MPIRUN [ARGUMENTS]
+
+MPI is openmpi or mpich. A program checks its results and prints "wrong: 0". Programs whose compiler is not here are
+left out by name.
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+MPI, LIBRARY, *MPIRUN = sys.argv[1:]
+LIBRARY = pathlib.Path(LIBRARY).resolve()
+SOURCES = pathlib.Path(__file__).resolve().parent / "programs"
+RANKS = "2"
+OF_FORTRAN = {"allreduce", "bcast", "allgather", "reduce"}
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def compiler_of(language):
+    """The MPI's wrapper; None where it or the compiler behind it is missing."""
+    wrapper = shutil.which(f"{language}.{MPI}") or shutil.which(language)
+    if wrapper is None or (language == "mpifort" and shutil.which("gfortran") is None):
+        return None
+    return wrapper
+
+
+class Programs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def compiled(self, source, *options):
+        language = "mpicc" if source.endswith(".c") else "mpifort"
+        compiler = compiler_of(language)
+        if compiler is None:
+            self.skipTest(f"{source}: no {language}.{MPI} here")
+        program = self.folder / pathlib.Path(source).stem
+        if language == "mpifort":  # without a module gfortran compares the calls with one another
+            options += ("-fallow-argument-mismatch",)
+        done = subprocess.run([compiler, str(SOURCES / source), "-o", str(program), "-O1", "-pthread", *options],
+                              text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return program
+
+    def run_program(self, program, **variables):
+        words = [word for name, value in variables.items()
+                 for word in (["-env", name, str(value)] if MPI == "mpich" else ["-x", f"{name}={value}"])]
+        done = subprocess.run([*MPIRUN, "-np", RANKS, *words, str(program)], text=True, capture_output=True,
+                              env=ENVIRONMENT, timeout=200)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout.strip()
+
+    def by_terrace(self, program, **variables):
+        """Runs under the drop-in. Returns how many calls of each kind ran by Terrace."""
+        report = self.folder / "report.json"
+        self.assertEqual(self.run_program(program, TERRACE_PMPI="on", TERRACE_PMPI_REPORT=report, **variables),
+                         "wrong: 0")
+        calls = {}
+        for row in json.loads(report.read_text())["rows"]:
+            calls[row["call"]] = calls.get(row["call"], 0) + row["terrace_calls"]
+        return calls
+
+    def check(self, source, expected):
+        program = self.compiled(source)
+        self.assertEqual(self.run_program(program), "wrong: 0")
+        calls = self.by_terrace(program, LD_PRELOAD=LIBRARY)
+        self.assertLessEqual(expected, {call for call, count in calls.items() if count > 0})
+        return calls
+
+    def check_fortran(self, source):
+        calls = self.check(source, OF_FORTRAN)
+        self.assertEqual(calls["iallreduce"] > 0, MPI == "openmpi")
+
+    def test_mpif_h(self):
+        self.check_fortran("old.f")
+
+    def test_use_mpi(self):
+        self.check_fortran("by_module.f90")
+
+    def test_use_mpi_f08(self):
+        self.check_fortran("by_f08.f90")
+
+    def test_many_threads(self):
+        calls = self.check("threads.c", {"allreduce", "bcast", "barrier"})
+        self.assertEqual(calls["allreduce"], 4 * 50)
+
+    def test_large_counts(self):
+        if MPI == "openmpi":
+            self.skipTest("Open MPI 4 has no functions for large counts")
+        calls = self.check("large_counts.c", set())
+        twice = {"allreduce", "reduce", "bcast", "allgather", "allgatherv", "reduce_scatter", "reduce_scatter_block",
+                 "alltoall", "alltoallv", "gather", "scatter"}
+        more = {"reduce": 1}  # of the number of wrong results
+        self.assertEqual({call: calls.get(call) for call in twice},
+                         {call: 2 + more.get(call, 0) for call in twice})
+
+    def test_a_program_that_is_linked_with_the_drop_in(self):
+        folder = LIBRARY.parent
+        program = self.compiled("linked.c", f"-L{folder}", "-lterrace-pmpi", f"-Wl,-rpath,{folder}")
+        calls = self.by_terrace(program)
+        self.assertEqual(calls, {"allreduce": 1, "reduce": 1})
+
+
+if __name__ == "__main__":
+    tests = unittest.main(argv=sys.argv[:1] + os.environ.get("CASES", "").split(), exit=False).result
+    for _, why in tests.skipped:
+        print(f"left out: {why}")
+    sys.exit(0 if tests.wasSuccessful() else 1)

@@ -47,6 +47,17 @@ typedef struct terrace_error_source {
 
 terrace_error_source terrace_last_error_source(void);
 
+/// A rank that has failed.
+typedef struct terrace_failed_rank {
+    int rank;             ///< in the numbering of the communicator whose call failed
+    const char* host;     ///< of the rank
+    const char* noticed;  ///< by what: "its process has ended"
+} terrace_failed_rank;
+
+/// Returns the ranks that have failed, by ascending rank, if the last error was terrace_rank_failed_error; else NULL,
+/// and *count = 0. Valid as the string of terrace_last_error().
+const terrace_failed_rank* terrace_last_failed_ranks(int* count);
+
 /// Returns "terrace_usage_error" for terrace_usage_error; NULL for other numbers.
 const char* terrace_status_name(int status);
 

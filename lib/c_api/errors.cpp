@@ -1,6 +1,8 @@
 #include <exception>
 #include <iterator>
 #include <new>
+#include <string>
+#include <vector>
 
 #include <terrace/version.hpp>
 
@@ -12,6 +14,8 @@ struct kept_error {
     std::exception_ptr what;
     std::string text, file, library, call;
     terrace_error_source source{};
+    std::vector<terrace::failed_rank> failed;
+    std::vector<terrace_failed_rank> failed_for_c;  // into `failed`
 };
 thread_local kept_error last;
 
@@ -37,6 +41,13 @@ terrace_status keep(const terrace::transport_error& e) {
     return keep(terrace_transport_error, e.what());
 }
 
+terrace_status keep(const terrace::rank_failed_error& e) {
+    last.failed = e.failed();
+    for (const terrace::failed_rank& f : last.failed)
+        last.failed_for_c.push_back({f.rank, f.host.c_str(), f.noticed.c_str()});
+    return keep(terrace_rank_failed_error, e.what());
+}
+
 terrace_status keep_current() {
     try {
         throw;
@@ -47,7 +58,7 @@ terrace_status keep_current() {
     } catch (const terrace::usage_error& e) {
         return keep(terrace_usage_error, e.what());
     } catch (const terrace::rank_failed_error& e) {
-        return keep(terrace_rank_failed_error, e.what());
+        return keep(e);
     } catch (const terrace::partitioned_error& e) {
         return keep(terrace_partitioned_error, e.what());
     } catch (const terrace::timeout_error& e) {
@@ -86,6 +97,12 @@ void rethrow_error(const std::string& who) {
 
 const char* terrace_last_error(void) { return last.text.c_str(); }
 terrace_error_source terrace_last_error_source(void) { return last.source; }
+
+const terrace_failed_rank* terrace_last_failed_ranks(int* count) {
+    if (count) *count = static_cast<int>(last.failed_for_c.size());
+    return last.failed_for_c.empty() ? nullptr : last.failed_for_c.data();
+}
+
 const char* terrace_version(void) { return terrace::version(); }
 
 const char* terrace_status_name(int status) {

@@ -43,6 +43,8 @@ static void try_loopback(const char* plan_file) {
     EXPECT_SAYS("missing.yaml: cannot be opened");
     EXPECT(strcmp(terrace_last_error_source().file, "missing.yaml") == 0);
     EXPECT(terrace_last_error_source().library == NULL);
+    int failed = 1;
+    EXPECT(terrace_last_failed_ranks(&failed) == NULL && failed == 0);
     EXPECT(terrace_loopback_run(plan, NULL, silent_rank, NULL) == terrace_other_error);
     EXPECT_SAYS("the body of rank ");
     terrace_plan_destroy(plan);

@@ -12,8 +12,8 @@ A communicator comes from the environment (UCX, without MPI), from a store, from
 [[6.0, 4.0], [6.0, 4.0], [6.0, 4.0], [6.0, 4.0]]
 """
 from terrace import loopback, mpi
-from terrace._errors import (error, input_error, partitioned_error, plan_error, rank_failed_error, timeout_error,
-                             transport_error, usage_error)
+from terrace._errors import (FailedRank, error, input_error, partitioned_error, plan_error, rank_failed_error,
+                             timeout_error, transport_error, usage_error)
 from terrace._library import version
 from terrace._planning import explain, plan, simulate
 from terrace._requests import Received, Request
@@ -27,8 +27,8 @@ from terrace.settings import Options, Plan
 __version__ = version()
 
 __all__ = [
-    "ELEMENT_TYPES", "REDUCE_OPS", "Communicator", "GradientReducer", "Options", "Parameter", "Plan", "Received",
-    "Reduction", "Request", "Store", "Window", "create", "error", "exact", "explain", "input_error", "is_defined",
-    "loopback", "mpi", "partitioned_error", "plan", "plan_error", "premul_sum", "rank_failed_error", "simulate",
-    "timeout_error", "transport_error", "usage_error", "version",
+    "ELEMENT_TYPES", "REDUCE_OPS", "Communicator", "FailedRank", "GradientReducer", "Options", "Parameter", "Plan",
+    "Received", "Reduction", "Request", "Store", "Window", "create", "error", "exact", "explain", "input_error",
+    "is_defined", "loopback", "mpi", "partitioned_error", "plan", "plan_error", "premul_sum", "rank_failed_error",
+    "simulate", "timeout_error", "transport_error", "usage_error", "version",
 ]

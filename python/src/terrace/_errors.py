@@ -1,6 +1,8 @@
 """The exceptions of the C++ interface, with its names: docs/reference/errors.md says when each is raised."""
 from __future__ import annotations
 
+from typing import NamedTuple
+
 
 class error(RuntimeError):
     """The base of all errors of Terrace. The text says what happened, where, and what to do."""
@@ -34,8 +36,18 @@ class transport_error(error):
     code: int = 0
 
 
+class FailedRank(NamedTuple):
+    """A rank that has failed: its number in the communicator of the call, its host, and by what it was noticed."""
+
+    rank: int
+    host: str
+    noticed: str
+
+
 class rank_failed_error(error):
     """Ranks have died, are stopped or cut off. The communicator is broken; shrink() goes on without them."""
+
+    failed: tuple[FailedRank, ...] = ()
 
 
 class partitioned_error(error):

@@ -37,6 +37,10 @@ ON_ALL = ctypes.CFUNCTYPE(c_int, c_void_p, c_int)
 AFTER_EACH = ctypes.CFUNCTYPE(c_int, c_void_p)
 
 
+class CFailedRank(ctypes.Structure):
+    _fields_ = [("rank", c_int), ("host", c_char_p), ("noticed", c_char_p)]
+
+
 class CStore(ctypes.Structure):
     _fields_ = [("rank", c_int), ("size", c_int), ("user", c_void_p), ("put", PUT), ("get", GET), ("remove", REMOVE)]
 
@@ -129,6 +133,7 @@ _CALLS: dict[str, list[Any]] = {
 _VALUES: dict[str, tuple[Any, list[Any]]] = {
     "last_error": (c_char_p, []),
     "last_error_source": (ErrorSource, []),
+    "last_failed_ranks": (POINTER(CFailedRank), [POINTER(c_int)]),
     "status_name": (c_char_p, [c_int]),
     "version": (c_char_p, []),
     "element_type_name": (c_char_p, [c_int]),
@@ -178,6 +183,11 @@ def failure(status: int) -> Exception:
         made.file, made.line, made.column = _text(source.file), source.line, source.column
     if isinstance(made, _errors.transport_error):
         made.library, made.call, made.code = _text(source.library), _text(source.call), source.code
+    if isinstance(made, _errors.rank_failed_error):
+        count = c_int()
+        failed = lib.last_failed_ranks(ctypes.byref(count))
+        made.failed = tuple(_errors.FailedRank(failed[i].rank, _text(failed[i].host), _text(failed[i].noticed))
+                            for i in range(count.value))
     return made
 
 

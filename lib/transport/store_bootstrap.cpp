@@ -172,7 +172,7 @@ bool store_bootstrap::wait(const found& done) const {
 void store_bootstrap::time_out(const std::vector<int>& missing) const {
     throw timeout_error(fmt::format(
         "timed out after {:g} s (options::timeout), waiting for rank{} {} in {}: start all {} ranks, each with its own "
-        "rank and in sight of the same {}",
+        "rank; all of them must see {}",
         timeout_.count(), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), where_, in_.size, where_));
 }
 

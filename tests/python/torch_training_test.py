@@ -3,10 +3,12 @@
 
 usage: torch_training_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
+import contextlib
 import os
+import shutil
 import tempfile
 
-from torch_ranks import batches, check, close, dist, equal, main, network, own_parts, same_on_all_ranks, torch, train
+from torch_ranks import batches, check, close, dist, equal, main, network, own_part, own_parts, same_on_all_ranks, torch, train
 
 import terrace
 from torch.nn.parallel import DistributedDataParallel
@@ -152,6 +154,25 @@ def ddp_says_that_a_parameter_is_not_used(rank, size):  # pytorch#43259
 
 
 @check
+def ddp_accumulates_in_a_static_graph(rank, size):  # pytorch#187732
+    for synchronizes_first in (True, False):
+        model, alone = DistributedDataParallel(network(), static_graph=True), network()
+        try:
+            for number, (x, y) in enumerate(batches(9, size)):
+                synchronizes = number % 2 == (0 if synchronizes_first else 1)
+                with contextlib.nullcontext() if synchronizes else model.no_sync():
+                    F.cross_entropy(model(own_part(x, rank)), own_part(y, rank)).backward()
+                F.cross_entropy(alone(x), y).backward()
+                if synchronizes:
+                    for ours, wanted in zip(model.parameters(), alone.parameters()):
+                        close(ours.grad, wanted.grad)
+                    model.zero_grad()
+                    alone.zero_grad()
+        except RuntimeError as e:  # of torch 2.15, before anything is reduced
+            assert not synchronizes_first and number == 0 and "expect_autograd_hooks_ INTERNAL ASSERT" in str(e), e
+
+
+@check
 def ddp_joins_with_uneven_inputs(rank, size):
     torch.manual_seed(4)
     model = DistributedDataParallel(torch.nn.Linear(2, 1))
@@ -204,6 +225,42 @@ def fsdp2_trains_as_one_process(rank, size):
         optimizer.step()
     weights = torch.cat([p.full_tensor().detach().reshape(-1) for p in model.parameters()])
     close(weights, train(network(), joined, 10))
+
+
+@check
+def checkpoints_come_back(rank, size):
+    try:
+        import torch.distributed.checkpoint as checkpoint
+        from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+        from torch.distributed.fsdp import fully_shard
+    except (ImportError, ValueError):  # torch 1.13
+        return
+    directory = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(directory)
+
+    def made(seed):
+        torch.manual_seed(seed)
+        model = torch.nn.Sequential(torch.nn.Linear(7, 5), torch.nn.Linear(5, 2))
+        fully_shard(model, mesh=dist.device_mesh.init_device_mesh("cpu", (size,)))
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+        model(torch.full((1, 7), seed + rank + 1.0)).sum().backward()
+        optimizer.step()
+        return model, optimizer
+
+    def all_of(model, optimizer):
+        moments = [optimizer.state[p]["exp_avg"] for p in model.parameters()]
+        return torch.cat([t.full_tensor().detach().reshape(-1) for t in (*model.parameters(), *moments)])
+
+    first, second = made(1), made(2)
+    assert not torch.equal(all_of(*first), all_of(*second))
+    checkpoint.save(dict(zip(("model", "optimizer"), get_state_dict(*first))), checkpoint_id=directory[0])
+    state = dict(zip(("model", "optimizer"), get_state_dict(*second)))
+    checkpoint.load(state, checkpoint_id=directory[0])
+    set_state_dict(*second, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    assert torch.equal(all_of(*first), all_of(*second))
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(directory[0])
 
 
 if __name__ == "__main__":

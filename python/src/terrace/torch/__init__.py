@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import inspect
 
+import torch
 import torch.distributed as dist
 
 from terrace.torch.ddp_hook import ddp_hook
+from terrace.torch.failures import failed_ranks
 from terrace.torch.groups import create_group
 from terrace.torch.optimizer import Adasum, Average, Compression, DistributedOptimizer, Sum
 from terrace.torch.state import broadcast_optimizer_state, broadcast_parameters
 
 __all__ = ["Adasum", "Average", "Compression", "DistributedOptimizer", "Sum", "broadcast_optimizer_state",
-           "broadcast_parameters", "ddp_hook", "register"]
+           "broadcast_parameters", "ddp_hook", "failed_ranks", "register"]
 
 
 def register() -> None:
@@ -22,8 +24,10 @@ def register() -> None:
     if hasattr(dist.Backend, "TERRACE"):
         return
     parameters = inspect.signature(dist.Backend.register_backend).parameters
-    devices = {"devices": ["cpu"]} if "devices" in parameters else {}  # not in torch 1.13
-    dist.Backend.register_backend("terrace", create_group, extended_api=True, **devices)
+    # Tensors on GPUs come here as well, where there are some, and are refused by name. torch 1.13 asks for no devices.
+    devices = ["cpu", *(["cuda"] if torch.cuda.device_count() > 0 else [])]
+    by_device = {"devices": devices} if "devices" in parameters else {}
+    dist.Backend.register_backend("terrace", create_group, extended_api=True, **by_device)
 
 
 register()

@@ -78,7 +78,8 @@ def communicator_beside(group: Any = None, *, wire: str | None = None, levels: S
     number = next(_numbers.setdefault(whole, itertools.count()))
     c10d: Any = dist.distributed_c10d
     groups = c10d._world.pg_map if hasattr(c10d, "_world") else c10d._pg_map  # torch 1.13
-    store = C10dStore(dist.PrefixStore(f"terrace/{number}", groups[whole][1]))
+    name = getattr(whole, "group_name", "")  # a group that has been shrunk has the store of the whole one
+    store = C10dStore(dist.PrefixStore(f"terrace/{name}/{number}", groups[whole][1]))
     if wire is None and levels is not None:
         raise usage_error("levels round where wire says in which type: pass wire, too")
     options = Options(from_environment=True, threads="any")

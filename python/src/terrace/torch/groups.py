@@ -8,8 +8,10 @@ from typing import Any, Sequence
 
 import torch.distributed as dist
 
+from terrace._errors import rank_failed_error
 from terrace.communicator import Communicator, create
 from terrace.settings import Options, Plan
+from terrace.torch.failures import make_groups_custom, survivors
 from terrace.torch.holders import forward_questions
 from terrace.torch.operations import Operations
 from terrace.torch.store import C10dStore
@@ -55,6 +57,7 @@ if _Backend is not None and _can_be_subclassed(_Backend):
         def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
             super().__init__(comm.rank, comm.size)
             self._comm, self._store, self._timeout = comm, store, timeout
+            self._left: tuple[Communicator, list[int]] | None = None  # who goes on, after a failure
             self._options = _Backend.Options(self.backend_name, timeout=timeout)
 
         @property
@@ -83,6 +86,25 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             timeout = options._timeout if options is not None else self._timeout
             return _kept(TerraceBackend(part, C10dStore(store), timeout))
 
+        @property
+        def supports_shrinking(self) -> bool:
+            return True
+
+        def shrink(self, ranks_to_exclude: Sequence[int], flags: int = 0, options: Any = None) -> Any:
+            """The group of the ranks that have not failed, after rank_failed_error. Called by all of them, through
+            torch.distributed.shrink_group. @raises rank_failed_error if others have failed than those to exclude"""
+            if self._left is None:
+                self._left = survivors(self._comm)
+            part, left = self._left
+            gone = sorted(set(range(self._comm.size)) - set(left))
+            if gone != sorted(ranks_to_exclude):
+                self.failed = tuple(gone)
+                raise rank_failed_error(f"shrink: asked to go on without {list(ranks_to_exclude)}, but {gone} have "
+                                        "failed: call it again with terrace.torch.failed_ranks()")
+            timeout = options._timeout if options is not None else self._timeout
+            store = self._store.under("without-" + "-".join(map(str, gone)))
+            return _kept(TerraceBackend(part, store, timeout))
+
         def perform_nocolor_split(self, device: Any) -> None:
             """What a rank calls that is in none of the groups."""
             self._comm.split(-1)
@@ -100,6 +122,8 @@ def _options(size: int, timeout: timedelta) -> Options:
 def create_group(asked: Any, backend_options: Any = None) -> Any:
     """Makes a group for torch.distributed.init_process_group and new_group."""
     forward_questions()
+    if TerraceBackend is not None:
+        make_groups_custom(TerraceBackend)
     split_from = getattr(asked, "split_from", None)
     if split_from is not None:
         return split_from.split(asked.store, asked.global_ranks_in_group, backend_options)

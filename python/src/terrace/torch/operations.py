@@ -10,7 +10,7 @@ from typing import Any, Callable, Deque, Sequence
 
 import torch
 
-from terrace._errors import usage_error
+from terrace._errors import rank_failed_error, usage_error
 from terrace._requests import Request
 from terrace.communicator import Communicator
 from terrace.torch.messages import BLOCK_TAG, Messages
@@ -38,12 +38,18 @@ class Operations(Messages):
     _timeout: timedelta
     _calls = 0  # that have been started
     _recent: Deque[Work] = deque(maxlen=0)  # works that are kept alive
+    failed: tuple[int, ...] = ()  # ranks that have failed, as a call has found
 
     def getBackendName(self) -> str:
         return self.backend_name
 
     def _get_sequence_number_for_group(self) -> int:
         return self._calls
+
+    def note_failure(self, error: BaseException | None) -> None:
+        """Keeps which ranks have failed: DDP passes on no more than the text of an error."""
+        if isinstance(error, rank_failed_error):
+            self.failed = tuple(f.rank for f in error.failed)
 
     # ---- calls on contiguous copies, where a tensor is not
 

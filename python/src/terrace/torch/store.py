@@ -11,6 +11,11 @@ class C10dStore:
     def __init__(self, store: Any) -> None:
         self._store = store
 
+    def under(self, name: str) -> C10dStore:
+        """The same store, with names of its own."""
+        from torch.distributed import PrefixStore
+        return C10dStore(PrefixStore(name, self._store))
+
     def put(self, key: str, value: bytes) -> None:
         self._store.set(key, value)
 

@@ -28,13 +28,22 @@ def type_name(dtype: torch.dtype) -> str:
     return name
 
 
+def _on_the_host(tensor: Tensor) -> Tensor:
+    if tensor.device.type != "cpu":
+        raise TypeError(f"terrace.torch moves tensors of CPUs, this one is on {tensor.device}: leave such tensors to "
+                        'another back end by init_process_group("cpu:terrace,cuda:nccl"), or copy it to the host')
+    return tensor
+
+
 def elements(tensor: Tensor) -> Buffer:
     """A contiguous tensor as elements that can be reduced."""
+    tensor = _on_the_host(tensor)
     return Buffer(tensor.data_ptr(), tensor.numel(), type_name(tensor.dtype), tensor)
 
 
 def raw(tensor: Tensor) -> Buffer:
     """A contiguous tensor as bytes that are moved."""
+    tensor = _on_the_host(tensor)
     return Buffer(tensor.data_ptr(), tensor.numel() * tensor.element_size(), "uint8", tensor)
 
 

@@ -36,11 +36,12 @@ def named(title: str, shown: int | None = 0) -> Callable[[Callable[..., Work]], 
             event = begun(f"{self.backend_name}:{title}", tensors)
             try:
                 work = start(self, *arguments, **more)
-            except BaseException:
+            except BaseException as e:
                 if event is not None:
                     event.end()
+                self.note_failure(e)
                 raise
-            work.belongs_to(title, self._comm.rank, began, event)
+            work.belongs_to(title, self, began, event)
             self._recent.append(work)
             return work
         return call
@@ -66,17 +67,20 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         self._is_background = False
         self._future: Any = None
         self._title, self._rank, self._event = "", -1, None  # type: tuple[str, int, Event | None]
+        self._note_failure: Callable[[BaseException | None], None] = lambda error: None
         self._began = self._ended = 0.0
         if in_background:
             self._move_in_background()
 
-    def belongs_to(self, title: str, rank: int, began: float, event: Event | None) -> None:
-        """Names the call."""
+    def belongs_to(self, title: str, group: Any, began: float, event: Event | None) -> None:
+        """Names the call, and the group that hears of ranks that have failed."""
         with self._lock:
-            self._title, self._rank, self._began = title, rank, began
+            self._title, self._rank, self._began = title, group._comm.rank, began
             is_complete = self._done.is_set()
-            if not is_complete:
-                self._event = event
+            if is_complete:
+                group.note_failure(self._error)
+            else:
+                self._event, self._note_failure = event, group.note_failure
         if is_complete and event is not None:
             event.end()
 
@@ -115,6 +119,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         if event is not None:
             event.end()
         with self._lock:
+            self._note_failure(error)
             self._done.set()
             listeners, self._listeners = self._listeners, []
         for listener in listeners:
@@ -157,22 +162,23 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
         return True
 
     def get_future(self) -> Any:
-        """A torch.futures.Future of the results."""
+        """A torch.futures.Future of the results. An error comes out of it as RuntimeError, with its text."""
         if holders.is_asking(self):
             return torch.futures.Future()
         with self._lock:
             if self._future is not None:
                 return self._future
-            future = self._future = torch.futures.Future()
+            complete = torch.futures.Future()
+            # Only what a callback raises is an error for C++: DDP takes that of set_exception() for a result.
+            self._future = complete.then(lambda _: self._outcome())
+        self.then(lambda _: complete.set_result(None))
+        return self._future
 
-        def tell(error: BaseException | None) -> None:
-            if error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(self._results)
-
-        self.then(tell)
-        return future
+    def _outcome(self) -> Any:
+        error = self.exception()
+        if error is not None:
+            raise error
+        return self._results
 
     # ---- what torch asks through holders.py
 

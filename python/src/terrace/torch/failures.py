@@ -1,0 +1,56 @@
+"""Training through failures: who has failed, and who goes on."""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from terrace._errors import rank_failed_error
+from terrace.communicator import Communicator
+from terrace.torch.tensors import elements
+
+
+def survivors(comm: Communicator) -> tuple[Communicator, list[int]]:
+    """The communicator of the ranks that have not failed, and their ranks in this one. Called by all of them."""
+    mine = torch.tensor([comm.rank])
+    while True:
+        comm = comm.shrink()
+        left = torch.zeros(comm.size, dtype=torch.int64)
+        try:
+            comm.allgather(elements(mine), elements(left))
+            return comm, [int(rank) for rank in left]
+        except rank_failed_error:  # one more: the others see that, too
+            continue
+
+
+def failed_ranks(group: Any = None) -> list[int]:
+    """The ranks of one of torch's groups that have failed, as an error of its calls has said; none where none has.
+
+    torch.distributed.shrink_group(failed_ranks()) goes on without them (torch 2.14 and later). An error that comes out
+    of DDP's backward() says in its text alone who has failed.
+    """
+    whole = group if group is not None else dist.group.WORLD
+    backend = whole._get_backend(torch.device("cpu")) if hasattr(whole, "_get_backend") else whole
+    return list(getattr(backend, "failed", ()))
+
+
+def make_groups_custom(backend_class: Any) -> None:
+    """Changes torch's shrink_group, which takes each back end of the CPU for its own Gloo (torch 2.15), so that DDP's
+    log reads memory that is not Gloo's. Groups of `backend_class` stay what they are. May be called again."""
+    c10d: Any = dist.distributed_c10d
+    original = getattr(c10d, "_create_shrunk_process_group", None)
+    if original is None or hasattr(original, "of_terrace"):
+        return
+
+    def create(backend: Any, *arguments: Any) -> Any:
+        group = original(backend, *arguments)
+        if isinstance(backend, backend_class):
+            custom = dist.ProcessGroup.BackendType.CUSTOM
+            for device in dist.Backend.backend_capability["terrace"]:
+                group._register_backend(torch.device(device), custom, backend)
+            group._set_default_backend(custom)
+        return group
+
+    create.of_terrace = True  # type: ignore[attr-defined]
+    c10d._create_shrunk_process_group = create

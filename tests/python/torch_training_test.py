@@ -155,6 +155,8 @@ def ddp_says_that_a_parameter_is_not_used(rank, size):  # pytorch#43259
 
 @check
 def ddp_accumulates_in_a_static_graph(rank, size):  # pytorch#187732
+    if not hasattr(dist, "split_group"):
+        return  # torch 1.13 has the assertion fail later, too
     for synchronizes_first in (True, False):
         model, alone = DistributedDataParallel(network(), static_graph=True), network()
         try:

@@ -1,5 +1,7 @@
 // Communicators that programs make and free.
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <functional>
@@ -76,12 +78,14 @@ TEST(communicators, a_thousand_leave_nothing) {
     MPI_Barrier(MPI_COMM_WORLD);
     const int shared = entries_of("/dev/shm"), files = entries_of("/proc/self/fd"),
               threads = entries_of("/proc/self/task");
+    const std::size_t memory = mallinfo2().uordblks;
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < 980; ++i) cycle();
     MPI_Barrier(MPI_COMM_WORLD);
     EXPECT_LE(entries_of("/dev/shm"), shared + 2);  // of other programs, meanwhile
     EXPECT_LE(entries_of("/proc/self/fd"), files);
     EXPECT_LE(entries_of("/proc/self/task"), threads);
+    EXPECT_LE(mallinfo2().uordblks, memory + 200'000) << "two hundred bytes of each";
 }
 
 }  // namespace drop_in

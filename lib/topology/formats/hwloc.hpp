@@ -15,7 +15,7 @@ namespace terrace::detail {
 /// are imported in a child process. @throws input_error
 hardware import_hwloc(const std::filesystem::path& file);
 
-/// The machine this process runs on. @throws error
+/// The machine this process runs on, as it was when this was called first. @throws error
 hardware this_hardware();
 /// The same as an hwloc XML file of version 2.
 std::string this_hardware_xml();

@@ -6,9 +6,6 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-// Terrace must be faster by so much: times scatter, and MPI is what the user asked for.
-constexpr double worth = 0.97;
-
 constexpr std::int64_t large = 1 << 20, medium = 1 << 16;
 
 double median_after_first(std::vector<double> all) {
@@ -23,14 +20,13 @@ double median_after_first(std::vector<double> all) {
 }  // namespace
 
 trial::trial(std::int64_t bytes) noexcept
-    : each_(bytes > large     ? 1
-            : bytes >= medium ? 4
-                              : 6),
-      extra_(bytes > large ? 1 : 0) {}
+    : rule_(bytes >= large    ? rule{.each = 1, .extra = 1, .worth = 0.9}
+            : bytes >= medium ? rule{.each = 4, .extra = 0, .worth = 0.95}
+                              : rule{.each = 10, .extra = 0, .worth = 0.97}) {}
 
 runner trial::next() const noexcept {
     if (settled_) return chosen_;
-    return mpi_.size() < each_ ? runner::mpi : runner::terrace;
+    return mpi_.size() < rule_.each ? runner::mpi : runner::terrace;
 }
 
 void trial::add(runner by, double seconds) {
@@ -38,14 +34,14 @@ void trial::add(runner by, double seconds) {
     spent_ += seconds;
 }
 
-bool trial::may_settle() const noexcept { return mpi_.size() >= each_ && terrace_.size() >= each_; }
+bool trial::may_settle() const noexcept { return mpi_.size() >= rule_.each && terrace_.size() >= rule_.each; }
 
 trial::durations trial::times() const { return {median_after_first(mpi_), median_after_first(terrace_)}; }
 
 void trial::settle(const durations& slowest) noexcept {
     agreed_ = slowest;
-    const bool faster = slowest.terrace < worth * slowest.mpi;
-    if (!faster && terrace_.size() < each_ + extra_) return;
+    const bool faster = slowest.terrace < rule_.worth * slowest.mpi;
+    if (!faster && terrace_.size() < rule_.each + rule_.extra) return;
     chosen_ = faster ? runner::terrace : runner::mpi;
     settled_ = true;
 }

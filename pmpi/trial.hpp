@@ -40,9 +40,13 @@ public:
     double spent() const noexcept { return spent_; }
 
 private:
+    struct rule {
+        std::size_t each;   // calls that both run
+        std::size_t extra;  // more that Terrace may run
+        double worth;  // Terrace must take less than this part of MPI's time: the fewer calls, the more times scatter
+    };
+    rule rule_;
     std::vector<double> mpi_, terrace_;
-    std::size_t each_;   // calls that both run
-    std::size_t extra_;  // more that Terrace may run
     double spent_ = 0;
     durations agreed_;
     runner chosen_ = runner::mpi;

@@ -8,7 +8,7 @@ namespace terrace::detail::pmpi::test {
 
 namespace {
 
-constexpr std::int64_t small = 64, large = 4 << 20;
+constexpr std::int64_t small = 64, medium = 256 << 10, large = 1 << 20;
 
 // Makes all calls of a trial, of which ranks agree on the median.
 void run(trial& t, double mpi, double terrace) {
@@ -44,12 +44,27 @@ TEST(trial, the_faster_one_runs_the_rest) {
     EXPECT_EQ(lost.next(), runner::mpi);
 }
 
-TEST(trial, of_equal_times_mpi_runs_the_rest) {
-    trial equal(small), barely(small);
-    run(equal, 1, 1);
-    run(barely, 1, 0.99);
-    EXPECT_EQ(equal.chosen(), runner::mpi);
-    EXPECT_EQ(barely.chosen(), runner::mpi);
+TEST(trial, of_nearly_equal_times_mpi_runs_the_rest) {
+    for (const std::int64_t bytes : {small, medium, large})
+        for (const double terrace : {1.0, 0.98}) {
+            trial t(bytes);
+            run(t, 1, terrace);
+            EXPECT_EQ(t.chosen(), runner::mpi) << bytes << ", " << terrace;
+        }
+}
+
+// Times of few calls scatter.
+TEST(trial, the_fewer_calls_the_more_must_be_won) {
+    const auto chosen = [](std::int64_t bytes, double terrace) {
+        trial t(bytes);
+        run(t, 1, terrace);
+        return t.chosen();
+    };
+    EXPECT_EQ(chosen(small, 0.96), runner::terrace);
+    EXPECT_EQ(chosen(medium, 0.96), runner::mpi);
+    EXPECT_EQ(chosen(medium, 0.94), runner::terrace);
+    EXPECT_EQ(chosen(large, 0.94), runner::mpi);
+    EXPECT_EQ(chosen(large, 0.89), runner::terrace);
 }
 
 TEST(trial, first_calls_set_up_and_do_not_count) {

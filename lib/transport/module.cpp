@@ -26,14 +26,16 @@ fs::path self() {
 
 std::vector<fs::path> places(const module_kind& kind) {
     std::vector<fs::path> all;
-    constexpr int depth = 3;  // of programs and libraries in a build
+    constexpr const char* installed_in = "terrace";  // below the folder of libraries
+    constexpr int depth = 3;                         // of programs and libraries in a build
     if (fs::path directory = self().parent_path(); !directory.empty()) {
         all.push_back(directory / kind.file);
-        all.push_back(directory / ".." / TERRACE_LIBDIR / kind.file);
+        all.push_back(directory / installed_in / kind.file);
+        all.push_back(directory / ".." / TERRACE_LIBDIR / installed_in / kind.file);
         for (int up = 0; up < depth; ++up)
             all.push_back((directory = directory.parent_path()) / kind.folder / kind.file);
     }
-    all.push_back(fs::path(TERRACE_PREFIX) / TERRACE_LIBDIR / kind.file);
+    all.push_back(fs::path(TERRACE_PREFIX) / TERRACE_LIBDIR / installed_in / kind.file);
     return all;
 }
 

@@ -79,6 +79,7 @@ class Installed(unittest.TestCase):
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--destdir", self.stage)
         self.prefix = self.stage / PREFIX.lstrip("/")
         self.libraries = self.prefix / LIBDIR
+        self.modules = self.libraries / "terrace"
         self.environment = dict(os.environ, PKG_CONFIG_PATH=str(self.libraries / "pkgconfig"))
 
     def files(self, directory):
@@ -105,7 +106,7 @@ class Installed(unittest.TestCase):
                 out = run(*MPIRUN, "-np", "4", programs / name, plan, env=self.environment)
                 self.assertEqual(sorted(out.splitlines()), lines)
         self.assertRegex(run(programs / "loopback", plan), r"^4 ranks: 4 by socket.*\n$")
-        if (self.libraries / "terrace-ucx.so").exists():
+        if (self.modules / "terrace-ucx.so").exists():
             meeting = dict(self.environment, TERRACE_BOOTSTRAP=f"file:{self.directory}/meeting", TERRACE_RANK="0",
                            TERRACE_SIZE="1")
             self.assertEqual(run(programs / "without_mpi", env=meeting), "1 ranks: 1\n")
@@ -137,7 +138,7 @@ class Files(Installed):
         self.assertTrue(module & {"terrace-openmpi.so", "terrace-mpich.so"})
         self.assertEqual({f for f in libraries if not f.startswith("libterrace.so")},
                          {"pkgconfig/terrace.pc", "cmake/terrace/terrace-config.cmake",
-                          "cmake/terrace/terrace-config-version.cmake"} | module |
+                          "cmake/terrace/terrace-config-version.cmake"} | {f"terrace/{m}" for m in module} |
                          {f"terrace/{p.parent.name}/{p.name}" for p in BUILD.glob("pmpi/*/libterrace-pmpi.so")})
         self.assertNotIn("meson.build", {pathlib.Path(f).name for f in self.files(".")})
         run("ninja", "-C", BUILD, "uninstall")
@@ -212,7 +213,7 @@ class Files(Installed):
     def test_needs_no_mpi(self):
         for file in [*self.libraries.glob("libterrace.so.*"), self.prefix / "bin/terrace"]:
             self.assertEqual([n for n in needs(file) if re.search("mpi", n)], [], file)
-        for module in self.libraries.glob("terrace-*mpi*.so"):
+        for module in self.modules.glob("terrace-*mpi*.so"):
             self.assertEqual(len([n for n in needs(module) if re.search("mpi", n)]), 1, module)
 
     def test_has_one_version(self):
@@ -329,7 +330,7 @@ class Mpis(Installed):
     def test_every_mpi_and_none(self):
         plan = self.plan()
         for library, launcher in LAUNCHERS.items():
-            if not (self.libraries / f"terrace-{library}.so").exists() or shutil.which(f"mpicxx.{library}") is None:
+            if not (self.modules / f"terrace-{library}.so").exists() or shutil.which(f"mpicxx.{library}") is None:
                 print(f"left out: programs with {library}, which is not here")
                 continue
             with self.subTest(library):
@@ -343,7 +344,7 @@ class Mpis(Installed):
 
     def test_a_program_of_one_mpi_that_runs_with_the_other_is_told(self):
         """With Open MPI's mpi.h it could not be linked with MPICH."""
-        if any(shutil.which(f"mpicxx.{library}") is None or not (self.libraries / f"terrace-{library}.so").exists()
+        if any(shutil.which(f"mpicxx.{library}") is None or not (self.modules / f"terrace-{library}.so").exists()
                for library in LAUNCHERS):
             self.skipTest("takes both MPIs")
         here = dict(self.environment, OMPI_CXX=shlex.join(COMPILER), MPICH_CXX=shlex.join(COMPILER))
@@ -357,7 +358,7 @@ class Mpis(Installed):
 
     def test_a_missing_module_says_what_to_install(self):
         self.compile(self.examples / "allreduce.cpp", self.directory / "allreduce", WRAPPER)
-        for module in self.libraries.glob("terrace-*mpi*.so"):
+        for module in self.modules.glob("terrace-*mpi*.so"):
             module.unlink()
         with self.assertRaisesRegex(AssertionError, r"terrace-(openmpi|mpich)\.so is missing: .* \(on Debian lib\w+-dev\)"):
             run(*MPIRUN, "-np", "2", self.directory / "allreduce", self.plan(), env=self.environment)

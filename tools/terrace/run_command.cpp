@@ -36,8 +36,8 @@ struct launcher_kind {
 };
 
 const launcher_kind launchers[] = {
-    {"openmpi", {"mpirun.openmpi", "mpirun"}, "terrace/openmpi/libterrace-pmpi.so", "pmpi/openmpi"},
-    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, "terrace/mpich/libterrace-pmpi.so", "pmpi/mpich"},
+    {"openmpi", {"mpirun.openmpi", "mpirun"}, "openmpi/libterrace-pmpi.so", "pmpi/openmpi"},
+    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, "mpich/libterrace-pmpi.so", "pmpi/mpich"},
 };
 
 // As a shell finds a program; empty if it does not.

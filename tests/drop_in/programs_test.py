@@ -69,8 +69,10 @@ class Programs(unittest.TestCase):
         return calls
 
     def check(self, source, expected):
+        """Alone, by Terrace where it can, and in trials."""
         program = self.compiled(source)
         self.assertEqual(self.run_program(program), "wrong: 0")
+        self.assertEqual(self.run_program(program, TERRACE_PMPI="auto", LD_PRELOAD=LIBRARY), "wrong: 0")
         calls = self.by_terrace(program, LD_PRELOAD=LIBRARY)
         self.assertLessEqual(expected, {call for call, count in calls.items() if count > 0})
         return calls

@@ -162,8 +162,9 @@ private:
     }
 
     // Adds a shape with the best algorithm of each stage by itself, at every size: that gives few combinations, and
-    // none that is best is far from one of them. To and from a root, also with the best of those that do not hinder
-    // lanes: where times are about equal, these are taken (screen::drop_hindered).
+    // none that is best is far from one of them. To and from a root, also with the outermost one that occupies links
+    // the least, since chunks in many lanes hide its start-ups; and with the best of those that do not hinder lanes:
+    // where times are about equal, these are taken (screen::drop_hindered).
     void add(const shape& s, const std::vector<mode>& modes, const unequal& u = {}) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
@@ -177,24 +178,34 @@ private:
                 if (tried.insert(best).second) add(stages, choices, best);
             }
         };
-        for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2)
-            add_best([&](const stage_price& p) { return p.time(static_cast<double>(bytes), what_); });
         // In a pipeline only the time that a link is occupied counts.
-        add_best([&](const stage_price& p) { return p.busiest_link(what_); });
+        const auto link = [&](const stage_price& p) { return p.busiest_link(what_); };
+        const auto at_all_sizes = [&](auto&& time_of) {
+            for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2)
+                add_best(
+                    [&](const stage_price& p, std::size_t i) { return time_of(p, i, static_cast<double>(bytes)); });
+        };
+        at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes, what_); });
+        add_best([&](const stage_price& p, std::size_t) { return link(p); });
+        if (!has_root(what_)) return;
+        at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
+            return i + 1 == s.size() ? link(p) : p.time(bytes, what_);
+        });
     }
 
-    // Returns the index of each stage's cheapest option; the first one stands if none is cheaper. @param hinders in
-    // mode root also of algorithms that hinder lanes
+    // Returns the index of each stage's cheapest option; the first one stands if none is cheaper. @param time of an
+    // option of a stage   @param hinders in mode root also of algorithms that hinder lanes
     template <class Time>
     std::vector<std::size_t> cheapest(const std::vector<options>& choices, Time&& time, bool hinders) const {
         const auto may_be = [&](const algorithm& a) {
             return may_pay(a, what_) && (hinders || !hinders_lanes_to_root(a));
         };
         std::vector<std::size_t> best;
-        for (const options& list : choices) {
+        for (std::size_t s = 0; s < choices.size(); ++s) {
+            const options& list = choices[s];
             std::size_t chosen = 0;
             for (std::size_t i = 1; i < list.size(); ++i)
-                if (may_be(*list[i].by) && time(*list[i].cost) < time(*list[chosen].cost) * (1 - policy.cheaper))
+                if (may_be(*list[i].by) && time(*list[i].cost, s) < time(*list[chosen].cost, s) * (1 - policy.cheaper))
                     chosen = i;
             best.push_back(chosen);
         }

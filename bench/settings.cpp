@@ -351,7 +351,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->check(number_of(1))
         ->type_name("N")
         ->capture_default_str();
-    app.add_option("--burst", s.burst, "bytes that each link's shaper lets pass free of charge")
+    app.add_option("--burst", s.burst, "bytes that the shaper of each link, or NIC, lets pass free of charge")
         ->transform(bytes_of(0))
         ->type_name("BYTES");
     app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");

@@ -15,6 +15,7 @@ TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
 # Taken out: what this starts would take it for a variable of the library that it does not know.
 BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
+BURST = "128K"  # that the shaper of each link of a virtual cluster, or NIC, lets pass at once
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 
@@ -71,16 +72,6 @@ def most_nics(machine):
 
 def has_several_nics(machine):
     return most_nics(machine) > 1
-
-
-def burst_of(machine):
-    """Bytes that the shapers of a virtual cluster let each node send free of charge: those of all its NICs."""
-    return f"{128 * most_nics(machine)}K"
-
-
-def burst_of_link(machine, burst):
-    """The part of them that each shaper has, as terrace simulate --burst wants it."""
-    return burst // most_nics(machine)
 
 
 def make_plan(cluster, plan):

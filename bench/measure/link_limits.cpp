@@ -1,6 +1,7 @@
 #include "bench/measure/link_limits.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "planner/planner.hpp"
 
@@ -38,13 +39,16 @@ std::optional<double> link_limits::percent_of_goodput(collective what, std::int6
 
 double link_limits::refill_time(std::int64_t bytes) const {
     if (!has_goodput() || bytes < least_with_burst) return 0;
-    double time = 0;
-    for (const level& l : machine_.levels) {
-        if (l.medium != fabric::ethernet) continue;
-        const double slowest = l.rates.empty() ? l.bandwidth : *std::min_element(l.rates.begin(), l.rates.end());
-        time = std::max(time, static_cast<double>(burst_) / slowest);
+    double slowest = std::numeric_limits<double>::infinity();
+    for (int l = 0; l < machine_.depth(); ++l) {
+        const level& of = machine_.levels[static_cast<std::size_t>(l)];
+        const bool has_nics = !machine_.nics.empty() && l == machine_.node_levels();
+        const std::vector<double>& rates = has_nics ? machine_.nics.rates : of.rates;
+        if (of.medium != fabric::ethernet) continue;
+        slowest = std::min(slowest, rates.empty() ? of.bandwidth : *std::min_element(rates.begin(), rates.end()));
     }
-    return time;
+    if (machine_.nics.spine > 0) slowest = std::min(slowest, machine_.nics.spine);
+    return static_cast<double>(burst_) / slowest;
 }
 
 std::optional<double> link_limits::percent_of_bus(collective what, std::int64_t bytes, double time) const {

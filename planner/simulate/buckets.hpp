@@ -8,11 +8,12 @@
 namespace terrace::detail {
 
 /// Token buckets of traffic shapers. Each direction of a network link has a bucket, which fills at the link's rate, one
-/// token a byte, up to a limit. While it holds tokens, the link is much faster than its rate. So a link that is idle
-/// most of the time passes a burst at once, and a link that is always busy passes its rate.
+/// token a byte, up to a limit; the link of a node with NICs has as much as all of theirs. While it holds tokens, the
+/// link is much faster than its rate. So a link that is idle most of the time passes a burst at once, and a link that
+/// is always busy passes its rate.
 class buckets {
 public:
-    /// @param most tokens of a full bucket; all are full at first. 0: no link has a bucket
+    /// @param most tokens of a full bucket of one shaper; all are full at first. 0: no link has a bucket
     buckets(const link_loads& links, double most);
 
     /// Return the rate of a link now, and its rate while it has tokens [B/s].
@@ -51,9 +52,10 @@ private:
     static constexpr double rounding = 1e-6;
     static constexpr double speed_up = 16;  // of a link that has tokens, over its rate
 
-    bool has(int link) const noexcept { return most_ > 0 && links_.of_network(link); }
+    bool has(int link) const noexcept { return most_ > 0 && links_.shapers(link) > 0; }
     double rate_of(int link, bool fast) const noexcept { return links_.rate(link) * (fast ? speed_up : 1); }
     bucket& at(int link) noexcept { return all_[static_cast<std::size_t>(link)]; }
+    double tokens_of(int link) const noexcept { return most_ * links_.shapers(link); }
     const bucket& at(int link) const noexcept { return all_[static_cast<std::size_t>(link)]; }
 
     const link_loads& links_;

@@ -49,8 +49,8 @@ public:
         }
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
-    /// Returns true for a link between nodes, false inside one.
-    bool of_network(int link) const { return between_nodes(medium_of(link)); }
+    /// Returns how many shapers it has (link_rows::shapers).
+    int shapers(int link) const { return shapers_[static_cast<std::size_t>(link)]; }
     /// Returns true if the link can hold up what its child's own children send. Nothing ever waits for other links.
     bool limits(int link) const { return limits_[static_cast<std::size_t>(link)]; }
     int size() const noexcept { return static_cast<int>(links_.size()); }
@@ -72,10 +72,6 @@ private:
         const int hops = ring_hops(from, to, n);
         for (int k = 0; k < (hops < 0 ? -hops : hops); ++k) f(a - from + wrap(from + (hops < 0 ? -k : k), n), hops < 0);
     }
-    fabric medium_of(int link) const {
-        const int l = rows_.level(links_[static_cast<std::size_t>(link)].row);
-        return machine_.levels[static_cast<std::size_t>(l)].medium;
-    }
     int first_rank(int l, int child) const { return machine_.shape.first_rank(l - 1, child); }
 
     std::vector<double> rates_below() const;
@@ -85,6 +81,7 @@ private:
     link_rows rows_;
     std::vector<int> first_;  // link of each row
     std::vector<link_load> links_;
+    std::vector<int> shapers_;
     std::vector<bool> limits_;
     double interval_ = 1e-6;
 };

@@ -472,6 +472,9 @@ class Simulate(Command):
             return json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked))["simulated_s"]
         self.assertEqual(time(), time("--burst", "0"))
         self.assertTrue(0.9 * time() < time("--burst", "128K") < time())
+        asked = ["simulate", "cluster.plan.yaml", "--bytes", "4M", "--burst", "128K"]
+        self.assertAlmostEqual(json.loads(self.terrace(*asked, "--json"))["bursts_s"], (128 << 10) / 125e6, 5)
+        self.assertIn("closed form, less bursts", self.terrace(*asked))
         self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--burst", "much", status=2))
 
     def test_runs_baselines_and_other_collectives(self):

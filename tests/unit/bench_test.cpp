@@ -235,6 +235,20 @@ TEST(bench_links, idle_links_let_bursts_pass_again) {
     EXPECT_EQ(link_limits(h, {}, 1'000'000).refill_time(2 << 20), 0) << "no goodput";
 }
 
+// Nodes of 4 and 2 NICs. The smaller node sets the limit of an allreduce: N over its NICs, and two bursts are free.
+TEST(bench_links, each_nic_lets_a_burst_pass) {
+    const hierarchy h = read_hierarchy(document::parse(
+        "levels:\n  - {name: node, fabric: shm}\n  - {name: cluster, fabric: ethernet, nics: {count: [4, 2], "
+        "bandwidth: 100 MB/s}, latency: 1 us}\ntree: [4, 2]\n",
+        "uneven nics"));
+    const std::vector<std::optional<double>> measured{{}, 400e6};  // of the faster node, as the file says it
+    const link_limits limits(h, measured, 1'000'000);
+    EXPECT_DOUBLE_EQ(limits.refill_time(2 << 20), 0.01);
+    constexpr std::int64_t bytes = 10'000'000;
+    EXPECT_NEAR(*limits.percent_of_goodput(collective::allreduce, bytes, 0.04), 100, 1e-9);
+    EXPECT_NEAR(*limits.percent_of_goodput(collective::broadcast, bytes, 0.04), 100, 1e-9);
+}
+
 TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     const hierarchy before =
         read_hierarchy(document::parse("levels:\n"

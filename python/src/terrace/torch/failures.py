@@ -33,24 +33,3 @@ def failed_ranks(group: Any = None) -> list[int]:
     whole = group if group is not None else dist.group.WORLD
     backend = whole._get_backend(torch.device("cpu")) if hasattr(whole, "_get_backend") else whole
     return list(getattr(backend, "failed", ()))
-
-
-def make_groups_custom(backend_class: Any) -> None:
-    """Changes torch's shrink_group, which takes each back end of the CPU for its own Gloo (torch 2.15), so that DDP's
-    log reads memory that is not Gloo's. Groups of `backend_class` stay what they are. May be called again."""
-    c10d: Any = dist.distributed_c10d
-    original = getattr(c10d, "_create_shrunk_process_group", None)
-    if original is None or hasattr(original, "of_terrace"):
-        return
-
-    def create(backend: Any, *arguments: Any) -> Any:
-        group = original(backend, *arguments)
-        if isinstance(backend, backend_class):
-            custom = dist.ProcessGroup.BackendType.CUSTOM
-            for device in dist.Backend.backend_capability["terrace"]:
-                group._register_backend(torch.device(device), custom, backend)
-            group._set_default_backend(custom)
-        return group
-
-    create.of_terrace = True  # type: ignore[attr-defined]
-    c10d._create_shrunk_process_group = create

@@ -11,7 +11,8 @@ import torch.distributed as dist
 from terrace._errors import rank_failed_error
 from terrace.communicator import Communicator, create
 from terrace.settings import Options, Plan
-from terrace.torch.failures import make_groups_custom, survivors
+from terrace.torch.failures import survivors
+from terrace.torch.faults import let_ranks_be_in_no_part, make_groups_custom
 from terrace.torch.holders import forward_questions
 from terrace.torch.operations import Operations
 from terrace.torch.store import C10dStore
@@ -124,6 +125,7 @@ def create_group(asked: Any, backend_options: Any = None) -> Any:
     forward_questions()
     if TerraceBackend is not None:
         make_groups_custom(TerraceBackend)
+        let_ranks_be_in_no_part(TerraceBackend)
     split_from = getattr(asked, "split_from", None)
     if split_from is not None:
         return split_from.split(asked.store, asked.global_ranks_in_group, backend_options)

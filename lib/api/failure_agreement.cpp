@@ -131,7 +131,9 @@ bool failure_agreement::advance(bool all_come) {
 }
 
 bool failure_agreement::is_agreed(bool all_come) const {
-    if (!all_come && clock::now() - changed_ > patience_) return true;
+    const bool is_out = failed_.contains(net_.rank());
+    if (pairs_ && expects_more_ && !all_come) return false;
+    if ((!all_come || is_out) && clock::now() - changed_ > patience_) return true;
     const auto state = rounds_.find(round_);
     for (int peer = 0; peer < net_.size(); ++peer) {
         if (peer == net_.rank() || failed_.contains(peer)) continue;

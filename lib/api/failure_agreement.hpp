@@ -51,8 +51,12 @@ public:
     void add(const testimony_of_failure& t);
     /// Whether it is in question who is out of reach: then it counts who is not.
     bool asks_who_is_in_reach() const noexcept { return pairs_; }
+    /// Says whether this rank may find out more soon. Then it names nobody yet of whom some say that they cannot reach
+    /// them: who of a pair is to blame depends on how many others say so.
+    void expect_more(bool expects) noexcept { expects_more_ = expects; }
     /// Moves the round along. Returns true once there is a verdict, which may be that none has failed if all come.
-    /// @param all_come all ranks that have not failed take part in the round, however late
+    /// @param all_come all ranks that have not failed take part in the round, however late; a rank that has failed by
+    /// what it knows waits for none
     bool advance(bool all_come = false);
     /// Returns the verdict of the round; empty where there is none yet.
     const failed_ranks& verdict() const noexcept { return verdict_; }
@@ -81,7 +85,8 @@ private:
     std::chrono::duration<double> patience_;
     std::uint64_t round_ = 0;
     testimonies known_;
-    bool pairs_ = false;                      // there are some in known_
+    bool pairs_ = false;  // there are some in known_
+    bool expects_more_ = false;
     std::uint64_t hash_ = 0;                  // of known_
     std::vector<testimony_of_failure> news_;  // that others have not been told
     failed_ranks failed_;                     // judge(known_)

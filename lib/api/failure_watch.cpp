@@ -24,6 +24,8 @@ std::string_view words_for(evidence by) {
         case evidence::process_left: return "its process has ended without making the call";
         case evidence::connection_closed: return "its process has ended, or its node has started anew";
         case evidence::stopped_by_signal: return "by a signal, as SIGSTOP; SIGCONT continues it";
+        case evidence::silent:
+            return "its process answers nothing, and its node does; SIGCONT continues one that is stopped";
         case evidence::unacknowledged: return "its node does not acknowledge what is sent to it";
         case evidence::connection_lost:
         case evidence::acknowledged: break;
@@ -71,7 +73,7 @@ void failure_watch::look_around(const std::function<bool(int)>& awaits) {
 
 void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
     found_.clear();
-    net_.by().watch->look(found_);
+    agreement_.expect_more(net_.by().watch->look(found_));
     for (const sighting& s : found_) {
         if (s.by == evidence::acknowledged && !agreement_.asks_who_is_in_reach()) continue;
         const auto found = rank_of_member_.find(s.rank);

@@ -103,6 +103,8 @@ communicator create_by(team all, const options& o, Plan&&... p) {
         prefer(*settings, environment, "UCX_TLS", "TLS", "tcp,self");
     prefer(*settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
     prefer(*settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
+    // A rank that connects to a node out of reach must go on looking for failures, and say what it finds.
+    prefer(*settings, environment, "UCX_TCP_CONN_NB", "CONN_NB", "y");
     return make_communicator(with.by, std::move(with.net), rank, o);
 }
 

@@ -14,6 +14,7 @@ enum class evidence : std::uint8_t {
     process_left,       ///< it has said farewell and ended some time ago: no failure unless this rank waits for it
     connection_closed,  ///< the kernel of its node has closed a connection that the rank itself never closes
     stopped_by_signal,  ///< the kernel of its node says so
+    silent,             ///< its node's kernel acknowledges what is sent there, and no thread of it answers
     unacknowledged,     ///< its node's kernel has not acknowledged what was sent there
     connection_lost,    ///< the transport has lost it
     acknowledged        ///< its node's kernel has just acknowledged what was sent there
@@ -26,8 +27,8 @@ constexpr bool is_of_a_pair(evidence e) noexcept {
 
 /// Returns what the evidence of a failure is of.
 constexpr failure failure_of(evidence e) noexcept {
-    return is_of_a_pair(e) ? failure::unreachable
-                           : (e == evidence::stopped_by_signal ? failure::stopped : failure::died);
+    if (is_of_a_pair(e)) return failure::unreachable;
+    return e == evidence::stopped_by_signal || e == evidence::silent ? failure::stopped : failure::died;
 }
 
 /// What is proved of a rank.
@@ -46,7 +47,8 @@ public:
 
     /// Looks around, and appends all that is proved by now. Call it again and again while a call waits: what takes time
     /// to prove is proved only while somebody looks.
-    virtual void look(std::vector<sighting>& found) noexcept = 0;
+    /// @returns true if more may be proved soon: a rank has not answered for some time, or is stopped
+    virtual bool look(std::vector<sighting>& found) noexcept = 0;
     /// Returns the name of a rank's host.
     virtual const std::string& host(int rank) const noexcept = 0;
 };

@@ -1,7 +1,8 @@
 """Jobs of ranks that make collectives until they are ended, and what they write down: for the tests beside it.
 
 Their command lines are CASES SURVIVOR [MPIRUN ...]: the tests run over UCX, or over MPI where mpirun is given. CASES is
-a class of tests, or one test, as Failures.test_killed.
+a class of tests, or one test, as Failures.test_killed. MPIRUN gets `--enable-recovery`, or the words of
+TERRACE_TEST_RECOVERY instead, as `--with-ft ulfm` for Open MPI 5.
 """
 import os
 import pathlib
@@ -19,6 +20,7 @@ sys.argv[1:] = [CASES]
 TRANSPORT = "mpi" if MPIRUN else "ucx"
 SEED = int(os.environ.get("TERRACE_TEST_SEED", "25"))
 EVERYTHING = "TERRACE_TEST_ALL" in os.environ
+RECOVERY = os.environ.get("TERRACE_TEST_RECOVERY", "--enable-recovery").split()
 FAILURE_TIMEOUT = 2.0 if EVERYTHING else 1.0
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VCLUSTER = str(ROOT / "tools/vcluster")
@@ -34,13 +36,13 @@ class Job:
         command = [SURVIVOR, TRANSPORT, str(self.directory), str(seed), *words]
         self.output = open(self.directory / "output", "w")
         if hosts and MPIRUN:
-            commands = [([VCLUSTER, "run", "--mpi-arg=--enable-recovery", "--", *command], {})]
+            commands = [([VCLUSTER, "run", *(f"--mpi-arg={word}" for word in RECOVERY), "--", *command], {})]
         elif hosts:
             commands = [([VCLUSTER, "exec", hosts[rank], "--", *command],
                          {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
                           "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
         elif MPIRUN:
-            commands = [([*MPIRUN, "--enable-recovery", "-np", str(ranks), *command], {})]
+            commands = [([*MPIRUN, *RECOVERY, "-np", str(ranks), *command], {})]
         else:
             commands = [(command, {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
                                    "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
@@ -95,7 +97,7 @@ class Job:
                 child.kill()
                 child.wait()
         self.output.close()
-        shutil.rmtree(self.directory)
+        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 def after(seconds):

@@ -114,6 +114,27 @@ TEST(failure_agreement, a_rank_learns_that_it_is_given_up) {
     EXPECT_EQ(ranks.of(2).verdict(), (failed_ranks{{2, stopped_by_signal}}));
 }
 
+TEST(failure_agreement, names_no_side_of_a_cut_while_more_may_be_found) {
+    agreeing_ranks ranks(3);
+    ranks.of(1).add(pair_of(0, 1));
+    ranks.of(1).expect_more(true);
+    EXPECT_FALSE(ranks.decide({1}));
+    ranks.of(1).add(pair_of(2, 1));
+    ranks.of(1).expect_more(false);
+    ASSERT_TRUE(ranks.decide({1}));
+    EXPECT_EQ(ranks.of(1).verdict(), (failed_ranks{{1, unacknowledged}}));
+}
+
+TEST(failure_agreement, who_is_cut_off_waits_for_nobody_in_a_later_round) {
+    agreeing_ranks ranks(3);
+    ranks.of(1).next_round();
+    ranks.of(1).add(pair_of(2, 1));
+    EXPECT_FALSE(ranks.decide({1}, true));
+    ranks.of(1).add(pair_of(0, 1));
+    ASSERT_TRUE(ranks.decide({1}, true));
+    EXPECT_EQ(ranks.of(1).verdict(), (failed_ranks{{1, unacknowledged}}));
+}
+
 TEST(failure_agreement, a_later_round_knows_more_and_waits_for_all) {
     agreeing_ranks ranks(4);
     ranks.of(0).add(seen(3, process_ended));

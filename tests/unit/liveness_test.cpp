@@ -58,6 +58,13 @@ std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience)
     return found;
 }
 
+// Two ranks, on what is said to be a node each.
+std::unique_ptr<lifelines> join(const temporary_directory& directory, int rank, std::chrono::duration<double> silence) {
+    const auto by = std::make_shared<store_bootstrap>(file_store(directory.path(), rank, 2), "a directory", 20s);
+    team ranks(by, rank, 2);
+    return std::make_unique<lifelines>(ranks, std::vector{std::vector{0}, std::vector{1}}, silence);
+}
+
 }  // namespace
 
 TEST(process_watch, reads_the_state_of_a_process) {
@@ -122,22 +129,35 @@ TEST(process_watch, knows_a_later_process_with_the_same_number) {
     EXPECT_TRUE(look(watch, 2 * stopped_for).empty());
 }
 
-// Rank 1 is a process of its own, on what is said to be another node.
+// Rank 1 looks at nothing: it computes.
+TEST(lifelines, find_a_process_that_is_stopped_and_none_that_computes) {
+    const temporary_directory directory;
+    const child_process other([&] {
+        const auto own = join(directory, 1, 0.4s);
+        pause();
+    });
+    const auto own = join(directory, 0, 0.4s);
+    if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
+    EXPECT_TRUE(look(*own, 1s).empty());
+    other.send(SIGSTOP);
+    const std::vector<sighting> found = look(*own, 20s);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].rank, 1);
+    EXPECT_EQ(found[0].by, evidence::silent);
+    other.send(SIGCONT);
+    std::this_thread::sleep_for(200ms);
+    EXPECT_TRUE(look(*own, 1s).empty());
+}
+
 TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
     for (const bool farewell : {false, true}) {
         const temporary_directory directory;
-        const auto join = [&](int rank) {
-            const auto by =
-                std::make_shared<store_bootstrap>(file_store(directory.path(), rank, 2), "a directory", 20s);
-            team ranks(by, rank, 2);
-            return std::make_unique<lifelines>(ranks, std::vector{std::vector{0}, std::vector{1}}, 1s);
-        };
         const child_process other([&] {
-            auto own = join(1);
+            auto own = join(directory, 1, 1s);
             if (!farewell) own.release();  // NOLINT(bugprone-unused-return-value): as if it were killed
             else own.reset();
         });
-        const auto own = join(0);
+        const auto own = join(directory, 0, 1s);
         if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
         const std::vector<sighting> found = look(*own, 20s);
         ASSERT_FALSE(found.empty());

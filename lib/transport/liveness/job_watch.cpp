@@ -78,11 +78,11 @@ public:
         if (own_ != nullptr) own_->store(1, std::memory_order_release);
     }
 
-    void look(std::vector<sighting>& found) noexcept override {
+    bool look(std::vector<sighting>& found) noexcept override {
         const std::lock_guard lock(guard_);
         const auto now = std::chrono::steady_clock::now();
-        node_.look(now, found);
-        if (lines_) lines_->look(now, found);
+        const bool node_doubts = node_.look(now, found);
+        return (lines_ && lines_->look(now, found)) || node_doubts;
     }
     const std::string& host(int rank) const noexcept override { return hosts_.find(rank)->second; }
 

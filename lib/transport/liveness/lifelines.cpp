@@ -1,17 +1,14 @@
 #include "transport/liveness/lifelines.hpp"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <linux/sockios.h>
-#include <net/if.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <span>
+#include <system_error>
 #include <utility>
 
 #include "base/index.hpp"
@@ -20,205 +17,117 @@ namespace terrace::detail {
 
 namespace {
 
-using std::chrono::milliseconds;
+constexpr int pulses = 8;  // within the longest silence
 
-constexpr std::size_t most_addresses = 8, most_lines = 32;
-constexpr milliseconds patience(500);  // with a node that does not answer a call, at creation
-constexpr int pulses = 8;              // within the longest silence
-
-// The bytes that travel: from who has been called, while somebody waits, and at the end.
-constexpr char welcome = 'w', pulse = 'p', farewell = 'f';
-
-// IPv4 addresses of this node at which others may reach it.
-std::vector<std::uint32_t> own_addresses() {
-    std::vector<std::uint32_t> found;
-    ifaddrs* all = nullptr;
-    if (::getifaddrs(&all) != 0) return found;
-    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-        const bool up = (i->ifa_flags & (IFF_UP | IFF_RUNNING | IFF_LOOPBACK)) == (IFF_UP | IFF_RUNNING);
-        if (!up || i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-        if (found.size() < most_addresses)
-            found.push_back(reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr.s_addr);
+// Starts a thread that gets no signals: they are the program's.
+template <class Action>
+std::thread start_quiet_thread(Action action) {
+    sigset_t all, before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread started;
+    try {
+        started = std::thread(std::move(action));
+    } catch (const std::system_error&) {
+        // Too many threads: nobody answers, and nobody expects that.
     }
-    ::freeifaddrs(all);
-    return found;
-}
-
-descriptor open_socket() noexcept {
-    return descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-// Listens at a port that the kernel chooses, and says which. @returns none where that is impossible
-descriptor listen_somewhere(std::uint16_t& port) noexcept {
-    descriptor fd = open_socket();
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    socklen_t bytes = sizeof any;
-    if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), bytes) != 0 ||
-        ::listen(fd.get(), SOMAXCONN) != 0 || ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&any), &bytes) != 0)
-        return {};
-    port = any.sin_port;
-    return fd;
-}
-
-descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
-    descriptor fd = open_socket();
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = address;
-    to.sin_port = port;
-    if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS)
-        return {};
-    return fd;
-}
-
-// Waits until a socket is ready for `events`, until a point in time.
-bool ready(int fd, short events, std::chrono::steady_clock::time_point until) noexcept {
-    pollfd one{.fd = fd, .events = events, .revents = 0};
-    while (true) {
-        const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
-        const int got = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
-        if (got > 0) return true;
-        if (got == 0 || errno != EINTR) return false;
-    }
-}
-
-// The ranks that a rank of some nodes calls.
-std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, int rank) {
-    std::vector<int> targets;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-        const auto me = std::find(nodes[n].begin(), nodes[n].end(), rank);
-        if (me == nodes[n].end()) continue;
-        const auto place = static_cast<std::size_t>(me - nodes[n].begin());
-        for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
-            const std::vector<int>& there = nodes[(n + ahead) % nodes.size()];
-            targets.push_back(there[place % there.size()]);
-        }
-    }
-    return targets;
-}
-
-bool is_connected(const descriptor& fd) noexcept {
-    int error = 0;
-    socklen_t bytes = sizeof error;
-    return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == 0;
-}
-
-bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcept {
-    return ::send(fd.get(), data, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return started;
 }
 
 }  // namespace
 
-// Where each rank listens, by rank of the team.
-struct lifelines::address_book {
-    struct entry {
-        job_key key{};
-        std::uint16_t port = 0, count = 0;
-        std::array<std::uint32_t, most_addresses> addresses{};
-    };
-    std::vector<entry> entries;
-    std::vector<int> members;  // ranks of the bootstrap
-
-    const job_key& key() const noexcept { return entries.front().key; }
-};
-
-lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence)
-    : silence_(silence) {
-    address_book::entry own;
-    const descriptor listener = listen_somewhere(own.port);
-    if (::getrandom(own.key.data(), sizeof own.key, 0) != sizeof own.key) own.key = {};
-    const std::vector<std::uint32_t> addresses = own_addresses();
-    if (listener) own.count = static_cast<std::uint16_t>(addresses.size());
-    std::copy(addresses.begin(), addresses.end(), own.addresses.begin());
-    address_book book{.entries = std::vector<address_book::entry>(at(ranks.size())), .members = ranks.members()};
-    ranks.gather_all(&own, book.entries.data(), sizeof own);
-
-    call(book, targets_of(nodes, ranks.rank()), ranks.rank());
-    std::array<int, most_lines> called{};  // ranks of the bootstrap
-    called.fill(-1);
-    for (std::size_t i = 0; i < lines_.size(); ++i) called[i] = lines_[i].rank;
-    std::vector<int> all(called.size() * at(ranks.size()));
-    ranks.gather_all(called.data(), all.data(), sizeof called);
-    const int me = ranks.members()[at(ranks.rank())];
-    answer(listener, book.key(), me, static_cast<int>(std::count(all.begin(), all.end(), me)));
-}
-
 lifelines::~lifelines() {
+    if (answerer_.joinable()) {
+        ::eventfd_write(ends_answers_.get(), 1);
+        answerer_.join();
+    }
     for (line& l : lines_) {
         if (l.failed) continue;
         read(l);  // a socket with bytes unread is reset, and what was sent may be lost
-        send_all(l.fd, &farewell, 1);
+        send_byte(l, farewell);
     }
 }
 
-// Calls all of them at once, first at the first address of each.
-void lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
-    std::vector<int> open = targets;
-    for (std::size_t a = 0; a < most_addresses && !open.empty(); ++a) {
-        std::vector<descriptor> calls;
-        for (const int t : open) {
-            const address_book::entry& e = book.entries[at(t)];
-            calls.push_back(a < e.count ? begin_call(e.addresses[a], e.port) : descriptor());
+bool lifelines::send_byte(const line& l, char byte) noexcept { return ::send(l.fd.get(), &byte, 1, MSG_NOSIGNAL) == 1; }
+
+// ---- answering ------------------------------------------------------------------------------------------------------
+
+void lifelines::begin_to_answer() {
+    ends_answers_ = descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (lines_.empty() || !ends_answers_) return;
+    answerer_ = start_quiet_thread([this] { answer_pulses(); });
+    if (!answerer_.joinable()) return;
+    const std::lock_guard lock(guard_);
+    for (const line& l : lines_) send_byte(l, answers);
+}
+
+// Sleeps until another rank asks, which is while that one waits. What has ended is found by the others' kernel, too.
+void lifelines::answer_pulses() noexcept {
+    std::vector<pollfd> all;
+    while (true) {
+        {
+            const std::lock_guard lock(guard_);
+            all = polled_;
         }
-        const auto until = clock::now() + patience;
-        std::vector<int> failed;
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            const greeting hello{book.key(), book.members[at(me)], book.members[at(open[i])]};
-            if (calls[i] && ready(calls[i].get(), POLLOUT, until) && is_connected(calls[i]) &&
-                send_all(calls[i], &hello, sizeof hello))
-                add(hello.to, std::move(calls[i]), false);
-            else failed.push_back(open[i]);
-        }
-        open = std::move(failed);
+        all.push_back({.fd = ends_answers_.get(), .events = POLLIN, .revents = 0});
+        if (::poll(all.data(), all.size(), -1) <= 0) continue;
+        if (all.back().revents != 0) return;
+        const std::lock_guard lock(guard_);
+        for (std::size_t i = 0; i < lines_.size(); ++i)
+            if (all[i].revents != 0) read(lines_[i]);
+        pass_over_failed();
     }
 }
 
-// Answers who shows the key and means this rank.
-void lifelines::answer(const descriptor& listener, const job_key& key, int me, int expected) {
-    const auto until = clock::now() + patience;
-    while (expected > 0 && listener && ready(listener.get(), POLLIN, until)) {
-        descriptor fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        greeting hello;
-        if (!fd || !ready(fd.get(), POLLIN, until) || ::recv(fd.get(), &hello, sizeof hello, 0) != sizeof hello)
-            continue;
-        if (hello.key != key || hello.to != me || !send_all(fd, &welcome, 1)) continue;
-        add(hello.from, std::move(fd), true);
-        --expected;
-    }
+// poll(2) does so where a descriptor is negative.
+void lifelines::pass_over_failed() noexcept {
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+        if (lines_[i].failed) polled_[i].fd = -1;
 }
 
-void lifelines::add(int rank, descriptor fd, bool sure) {
-    const int yes = 1;
-    ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    polled_.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
-    lines_.push_back({.rank = rank, .fd = std::move(fd), .sure = sure});
-}
+// ---- looking --------------------------------------------------------------------------------------------------------
 
-void lifelines::look(clock::time_point now, std::vector<sighting>& found) noexcept {
+bool lifelines::look(clock::time_point now, std::vector<sighting>& found) noexcept {
+    const std::lock_guard lock(guard_);
     if (::poll(polled_.data(), polled_.size(), 0) > 0)
         for (std::size_t i = 0; i < lines_.size(); ++i)
             if (polled_[i].revents != 0) read(lines_[i]);
     const bool pulses_now = now >= next_pulse_;
     if (pulses_now) next_pulse_ = now + std::chrono::duration_cast<clock::duration>(silence_ / pulses);
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
-        line& l = lines_[i];
+    bool doubtful = false;
+    for (line& l : lines_) {
         if (!l.failed && !l.left) look_for_answer(l, now);
         if (!l.failed && !l.left && pulses_now) send_pulse(l, now);
-        if (l.failed) polled_[i].fd = -1;  // poll(2) passes it over
-        if (l.failed && l.sure && !l.left) found.push_back({l.rank, l.by});
-        if (l.failed && l.left && now - l.failed_at > silence_) found.push_back({l.rank, evidence::process_left});
-        if (!l.failed && l.answered && now - *l.answered < silence_ / 2)
-            found.push_back({l.rank, evidence::acknowledged});
+        if (const std::optional<evidence> by = shown_by(l, now)) found.push_back({l.rank, *by});
+        doubtful = doubtful || is_in_doubt(l, now);
     }
+    pass_over_failed();
+    return doubtful;
+}
+
+std::optional<evidence> lifelines::shown_by(const line& l, clock::time_point now) const noexcept {
+    if (l.failed && l.left) return now - l.failed_at > silence_ ? std::optional(evidence::process_left) : std::nullopt;
+    if (l.failed) return l.sure ? std::optional(l.by) : std::nullopt;
+    if (l.left) return {};
+    if (!l.sent && l.asked && now - *l.asked > silence_) return evidence::silent;
+    if (l.answered && now - *l.answered < silence_ / 2) return evidence::acknowledged;
+    return {};
+}
+
+// Two pulses and more are unanswered: soon it is clear why, or an answer comes.
+bool lifelines::is_in_doubt(const line& l, clock::time_point now) const noexcept {
+    const auto for_long = [&](const auto& since) { return since && now - *since > 2.5 * silence_ / pulses; };
+    return !l.failed && !l.left && (for_long(l.sent) || for_long(l.asked));
 }
 
 void lifelines::send_pulse(line& l, clock::time_point now) const noexcept {
-    if (!send_all(l.fd, &pulse, 1)) {
+    if (!send_byte(l, pulse)) {
         if (errno != EAGAIN) fail(l, errno);
-    } else if (!l.sent) {
-        l.sent = now;
+        return;
     }
+    if (!l.sent) l.sent = now;
+    if (!l.asked && l.answers) l.asked = now;
 }
 
 // The kernel has what has not been acknowledged. Its own timeouts are longer, and differ from line to line.
@@ -242,10 +151,18 @@ void lifelines::read(line& l) noexcept {
         if (got < 0 && errno == EINTR) continue;
         if (got < 0 && errno == EAGAIN) return;
         if (got <= 0) return fail(l, got == 0 ? 0 : errno);
-        for (const char c : std::span(bytes).first(static_cast<std::size_t>(got))) {
-            if (c == welcome) l.sure = true;
-            if (c == farewell) l.left = true;
-        }
+        for (const char c : std::span(bytes).first(static_cast<std::size_t>(got))) hear(l, c);
+    }
+}
+
+void lifelines::hear(line& l, char byte) noexcept {
+    switch (byte) {
+        case welcome: l.sure = true; break;
+        case answers: l.answers = true; break;
+        case pulse: send_byte(l, reply); break;
+        case reply: l.asked.reset(); break;
+        case farewell: l.left = true; break;
+        default: break;
     }
 }
 

@@ -5,7 +5,9 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "transport/liveness.hpp"
@@ -14,9 +16,9 @@
 
 namespace terrace::detail {
 
-/// TCP connections from this rank to some ranks of other nodes, which carry nothing: the kernels at their ends tell
-/// when the process there has ended, and when its node cannot be reached. The rank at one end need do nothing, since
-/// its kernel answers for it.
+/// TCP connections from this rank to some ranks of other nodes, which carry no data: the kernels at their ends tell
+/// when the process there has ended, and when its node cannot be reached. A thread of each rank, which sleeps as long
+/// as nobody asks, answers those who wait: it does so while its process computes, and not while that is stopped.
 ///
 /// Rank j of a node has one to rank j of the nodes 1, 2, 4 ... further on, at most halfway around, so that each rank of
 /// any nodes that are cut off together has one to a rank that is not.
@@ -34,7 +36,7 @@ public:
     ~lifelines();
 
     /// liveness::look
-    void look(clock::time_point now, std::vector<sighting>& found) noexcept;
+    bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
     /// Returns the ranks at the other ends, as the bootstrap numbers them.
     std::vector<int> ends() const;
 
@@ -44,8 +46,10 @@ private:
         descriptor fd;
         bool sure = false;                            // the other end is the rank that it should be
         bool left = false;                            // it goes on without this connection
+        bool answers = false;                         // there is a thread that does
         std::optional<clock::time_point> sent{};      // the first byte that is not known to be acknowledged
         std::optional<clock::time_point> answered{};  // when the last one that is was sent
+        std::optional<clock::time_point> asked{};     // the first pulse since the last reply
         bool failed = false;
         clock::time_point failed_at{};
         evidence by = evidence::unacknowledged;  // of its failure
@@ -57,18 +61,31 @@ private:
     };
     struct address_book;
 
+    // The bytes that travel: from who has been called, and who answers; while somebody waits; and at the end.
+    static constexpr char welcome = 'w', answers = 'a', pulse = 'p', reply = 'r', farewell = 'f';
+
     void call(const address_book& book, const std::vector<int>& targets, int me);
     void answer(const descriptor& listener, const job_key& key, int me, int expected);
     void add(int rank, descriptor fd, bool sure);
-    void read(line& l) noexcept;
+    void begin_to_answer();
+    void answer_pulses() noexcept;
+    void pass_over_failed() noexcept;
+    std::optional<evidence> shown_by(const line& l, clock::time_point now) const noexcept;
+    bool is_in_doubt(const line& l, clock::time_point now) const noexcept;
+    static bool send_byte(const line& l, char byte) noexcept;
+    static void read(line& l) noexcept;
+    static void hear(line& l, char byte) noexcept;
     void send_pulse(line& l, clock::time_point now) const noexcept;
     void look_for_answer(line& l, clock::time_point now) const noexcept;
     static void fail(line& l, int code) noexcept;
 
     const std::chrono::duration<double> silence_;
+    std::mutex guard_;  // of all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_pulse_{};
+    descriptor ends_answers_;
+    std::thread answerer_;
 };
 
 }  // namespace terrace::detail

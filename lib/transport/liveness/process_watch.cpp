@@ -51,15 +51,20 @@ process_watch::process_watch(std::vector<process_id> peers, std::chrono::duratio
     }
 }
 
-void process_watch::look(clock::time_point now, std::vector<sighting>& found) noexcept {
+bool process_watch::look(clock::time_point now, std::vector<sighting>& found) noexcept {
     poll_all(now);
     if (now >= next_reading_) {
         constexpr int readings = 16;  // within stopped_for_
         next_reading_ = now + std::chrono::duration_cast<clock::duration>(stopped_for_ / readings);
         for (peer& p : peers_) read_state(p, now);
     }
-    for (const peer& p : peers_)
-        if (const std::optional<evidence> by = shown_by(p, now)) found.push_back({p.id.rank, *by});
+    bool doubtful = false;
+    for (const peer& p : peers_) {
+        const std::optional<evidence> by = shown_by(p, now);
+        if (by) found.push_back({p.id.rank, *by});
+        doubtful = doubtful || (!by && p.stopped_since && !p.ended_at);
+    }
+    return doubtful;
 }
 
 // Who has said farewell may end.

@@ -44,7 +44,7 @@ public:
                   std::vector<const farewell*> farewells = {});
 
     /// liveness::look
-    void look(clock::time_point now, std::vector<sighting>& found) noexcept;
+    bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
 
 private:
     struct peer {

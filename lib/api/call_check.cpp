@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,11 @@ enum : std::size_t { of_comparison, of_round, of_call, of_low, of_high };
 
 constexpr std::size_t remembered_shapes = 4096;
 
+// The first word of other notes: a stamp (call, history), that it has been read, and that ranks differ (call). Far
+// above the number of any comparison, above the kinds of wait_chain and of failure_agreement, and unlike any
+// message_note.
+enum : std::uint64_t { told_stamp = (std::uint64_t{1} << 63) + 128, read_stamp, differing_stamps };
+
 // A rank's call in words, which ranks gather where their calls differ.
 struct testimony {
     std::array<char, 256> text{};
@@ -30,19 +37,23 @@ struct testimony {
 }  // namespace
 
 call_check::call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
-                       std::function<void()> progress, std::function<void()> watch)
+                       std::function<void()> progress, std::function<void()> watch,
+                       std::chrono::duration<double> patience)
     : net_(net),
       callers_rank_(std::move(callers_rank)),
       chain_(chain),
       level_(level),
       progress_(std::move(progress)),
-      watch_(std::move(watch)) {}
+      watch_(std::move(watch)),
+      patience_(patience) {}
 
-call_check::record& call_check::count_call(std::uint64_t signature) noexcept {
+call_check::record& call_check::count_call(std::uint64_t signature) {
     record& r = at(++calls_);
     r.number = calls_;
     r.before = history_;
-    history_ = hash_of(&signature, sizeof signature, r.before);
+    r.after = history_ = hash_of(&signature, sizeof signature, r.before);
+    if (!ahead_.empty())
+        for (const call_stamp& stamp : std::exchange(ahead_, {})) compare_with(stamp);
     return r;
 }
 
@@ -52,11 +63,11 @@ bool call_check::start(const call_shape& call, std::uint64_t signature) {
     r.call = call;
     r.words.clear();
     if (level_ == options::checking::every || (signature != last_agreed_ && !agreed_.contains(signature))) {
-        open(history_, history_);
+        open(calls_, history_, history_);
         open_->agrees_on = signature;
         return advance();
     }
-    if (!heard_.empty()) listen();
+    if (!heard_.empty() || knows_of_a_difference()) listen();
     last_agreed_ = signature;
     return true;
 }
@@ -74,15 +85,16 @@ void call_check::agree_on(std::uint64_t signature) {
 void call_check::meet(const std::string& what, const std::string& detail) {
     if (!compares()) return;
     count_call(hash_of(what.data(), what.size())).words = what + detail;
-    exchange(history_, history_);
+    exchange(calls_, history_, history_);
 }
 
 void call_check::listen() {
     take_notes();
-    if (open_ || !hears_of_a_comparison()) return;
+    const bool knows = knows_of_a_difference();
+    if (open_ || (!knows && !hears_of_a_comparison())) return;
     // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
     // what differs from anything.
-    exchange(0, std::numeric_limits<std::uint64_t>::max());
+    exchange(knows ? *differing_ : calls_, 0, std::numeric_limits<std::uint64_t>::max());
 }
 
 // A comparison of a later call is not meant: its rank is ahead.
@@ -90,10 +102,12 @@ bool call_check::hears_of_a_comparison() const noexcept {
     return std::any_of(heard_.begin(), heard_.end(), [&](const note& n) { return n.words[of_call] <= calls_; });
 }
 
-void call_check::open(std::uint64_t low, std::uint64_t high) { open_ = {.call = calls_, .low = low, .high = high}; }
+void call_check::open(std::uint64_t call, std::uint64_t low, std::uint64_t high) {
+    open_ = {.call = call, .low = low, .high = high};
+}
 
-void call_check::exchange(std::uint64_t low, std::uint64_t high) {
-    open(low, high);
+void call_check::exchange(std::uint64_t call, std::uint64_t low, std::uint64_t high) {
+    open(call, low, high);
     await([this] { return advance(); });
 }
 
@@ -163,9 +177,46 @@ void call_check::add_waits(waiting& all) {
                     said(calls_), peer));
 }
 
+bool call_check::is_time_to_tell(std::chrono::duration<double> waited) noexcept {
+    if (waited < patience_) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_telling_) return false;
+    next_telling_ = now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(patience_ / 4);
+    return true;
+}
+
+// One at a time: a rank that computes for long, again and again, finds no more than one of each other rank.
+void call_check::tell(const call_stamp& stamp, int rank) {
+    if (stamp.number == 0 || rank == net_.rank() || told_.contains(rank)) return;
+    if (std::exchange(last_told_[rank], stamp.number) == stamp.number) return;
+    told_.insert(rank);
+    net_.wire().send_note(rank, {0, {told_stamp, stamp.number, stamp.history}});
+}
+
+bool call_check::take_stamp(const note& n) {
+    switch (n.words[0]) {
+        case told_stamp:
+            net_.wire().send_note(n.from, {0, {read_stamp}});
+            compare_with({n.words[1], n.words[2]});
+            return true;
+        case read_stamp: told_.erase(n.from); return true;
+        case differing_stamps: differing_ = std::min(n.words[1], differing_.value_or(n.words[1])); return true;
+        default: return false;
+    }
+}
+
+void call_check::compare_with(const call_stamp& stamp) {
+    if (stamp.number > calls_) return ahead_.push_back(stamp);
+    const record& own = at(stamp.number);
+    if (own.number != stamp.number || own.after == stamp.history || differing_) return;
+    differing_ = stamp.number;
+    for (int peer = 0; peer < net_.size(); ++peer)
+        if (peer != net_.rank()) net_.wire().send_note(peer, {0, {differing_stamps, stamp.number}});
+}
+
 void call_check::take_notes() {
     while (const std::optional<note> n = net_.wire().take_note()) {
-        const bool taken = (failures_ != nullptr && failures_->take(*n)) || chain_.take(*n) ||
+        const bool taken = (failures_ != nullptr && failures_->take(*n)) || take_stamp(*n) || chain_.take(*n) ||
                            (messages_ != nullptr && messages_->take(*n));
         if (!taken) heard_.push_back(*n);
     }
@@ -176,8 +227,28 @@ std::string call_check::said(std::uint64_t call) {
     return fmt::format("{} (call {})", r.words.empty() ? describe(r.call) : r.words, r.number);
 }
 
-// All ranks say what they made of the earliest call that is in question; who no longer knows, of a later one.
+// The first call at which ranks came apart, if all still know it; else the earliest that is in question.
+std::uint64_t call_check::earliest_difference(std::uint64_t call) {
+    std::array<call_stamp, std::tuple_size_v<decltype(recent_)>> own{};
+    for (std::size_t i = 0; i < own.size(); ++i) own[i] = {recent_[i].number, recent_[i].after};
+    std::vector<call_stamp> all(own.size() * callers_rank_.size());
+    net_.ranks().gather_all(own.data(), all.data(), sizeof own);
+    std::map<std::uint64_t, std::vector<std::uint64_t>> histories;  // by number of the call
+    for (const call_stamp& stamp : all)
+        if (stamp.number > 0) histories[stamp.number].push_back(stamp.history);
+    bool all_alike_before = false;
+    for (const auto& [number, known] : histories) {
+        if (known.size() != callers_rank_.size()) continue;
+        const bool all_alike = std::all_of(known.begin(), known.end(), [&](auto h) { return h == known.front(); });
+        if (!all_alike && (all_alike_before || number == 1)) return number;
+        all_alike_before = all_alike;
+    }
+    return call;
+}
+
+// All ranks say what they made of it; who no longer knows, of a later one.
 void call_check::report(std::uint64_t call) {
+    call = earliest_difference(call);
     testimony mine{.before = at(call).before};
     const std::string text = said(call);
     std::copy_n(text.begin(), std::min(text.size(), mine.text.size() - 1), mine.text.begin());

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -27,15 +29,19 @@ namespace terrace::detail {
 ///
 /// At level `first` a rank whose call is of a shape that has been agreed on runs it without comparing. If another rank
 /// calls something else there, which is new to it, that one begins to compare; its notes say so to ranks that wait in
-/// the call, which then take part and fail with it, rather than wait for messages that never come.
+/// the call, which then take part and fail with it, rather than wait for messages that never come. If it is not new to
+/// any, messages of the two calls do not meet, since all carry the call's stamp. Who waits for long tells those that it
+/// waits for its stamp; one that has made another call at that number tells all, and all compare.
 class call_check {
 public:
     /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
     /// @param chain takes the notes that are no comparison's
     /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
     /// @param watch what whoever waits does where nothing moves, which may throw to end it
+    /// @param patience how long a call waits until it tells its stamp
     call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
-               std::function<void()> progress, std::function<void()> watch);
+               std::function<void()> progress, std::function<void()> watch,
+               std::chrono::duration<double> patience = std::chrono::seconds(1));
 
     /// Hands notes of messages on to `messages`, which must outlive this.
     void serve(point_to_point& messages) noexcept { messages_ = &messages; }
@@ -59,6 +65,14 @@ public:
     void listen();
     /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.
     bool listens() const noexcept { return level_ == options::checking::first && net_.size() > 1; }
+    /// The stamp of the call that was begun last, which its messages carry.
+    call_stamp stamp() const noexcept { return {compares() ? calls_ : 0, history_}; }
+    /// Whether it is time for one who has waited so long in a call to tell its stamp to those that it waits for.
+    bool is_time_to_tell(std::chrono::duration<double> waited) noexcept;
+    /// Tells a stamp to a rank, once.
+    void tell(const call_stamp& stamp, int rank);
+    /// Whether a stamp may still be under way to a rank that does not read it.
+    bool is_open() const noexcept { return !told_.empty(); }
     /// How long ago this was first asked of the comparison that is under way; 0 where there is none. A rank that waits
     /// asks all the time.
     std::chrono::duration<double> age() noexcept;
@@ -71,21 +85,26 @@ private:
     struct record {
         std::uint64_t number = 0;  // of calls, from 1
         std::uint64_t before = 0;  // history_ without it
+        std::uint64_t after = 0;   // and with it
         call_shape call;
         std::string words;  // instead of a call
     };
 
     bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
-    record& count_call(std::uint64_t signature) noexcept;
+    record& count_call(std::uint64_t signature);
     record& at(std::uint64_t call) noexcept { return recent_[call & (recent_.size() - 1)]; }
     bool hears_of_a_comparison() const noexcept;
-    void open(std::uint64_t low, std::uint64_t high);
-    void exchange(std::uint64_t low, std::uint64_t high);
+    bool knows_of_a_difference() const noexcept { return differing_ && *differing_ <= calls_; }
+    bool take_stamp(const note& n);
+    void compare_with(const call_stamp& stamp);
+    void open(std::uint64_t call, std::uint64_t low, std::uint64_t high);
+    void exchange(std::uint64_t call, std::uint64_t low, std::uint64_t high);
     bool finish_round();
     void agree_on(std::uint64_t signature);
     template <class Done>
     void await(Done done);
     std::string said(std::uint64_t call);
+    std::uint64_t earliest_difference(std::uint64_t call);
     [[noreturn]] void report(std::uint64_t call);
 
     endpoint& net_;
@@ -99,7 +118,7 @@ private:
     std::uint64_t calls_ = 0;        // begun
     std::uint64_t comparisons_ = 0;  // finished
     std::uint64_t history_ = 0;      // hash over all calls
-    std::array<record, 16> recent_;  // a rank may be ahead of others where it waits for none of them
+    std::array<record, 64> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
     std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
     // The comparison that is under way.
@@ -112,6 +131,14 @@ private:
         std::chrono::steady_clock::time_point since{};
     };
     std::optional<comparison> open_;
+    // Stamps of calls that wait for long.
+    std::chrono::duration<double> patience_;
+    std::set<int> told_;                      // ranks that have been told one, and have not answered
+    std::map<int, std::uint64_t> last_told_;  // call, by rank
+    std::chrono::steady_clock::time_point next_telling_{};
+    std::vector<call_stamp> ahead_;           // of calls that this rank has not begun
+    std::optional<std::uint64_t> differing_;  // a call that ranks have made differently
+
     int awaited_ = -1;         // rank, while this one compares
     std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
 };

@@ -30,6 +30,12 @@ plan rounding_plan(const plan& p, const options& o) {
     return p;
 }
 
+// How long a call waits until its rank says which calls it has made.
+std::chrono::duration<double> patience_of(const options& o) {
+    const std::chrono::duration<double> usual(1);
+    return o.timeout.count() > 0 ? std::min(usual, std::chrono::duration<double>(o.timeout / 100)) : usual;
+}
+
 void expect_one_rounding(const options& o) {
     if (o.reproducible && o.rounds_on_wire)
         throw usage_error(
@@ -58,7 +64,8 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     engine_->serve(*messages_);
     chain_ = std::make_unique<wait_chain>(*net_, options_.timeout);
     check_ = std::make_unique<call_check>(
-        *net_, callers_rank_, *chain_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); });
+        *net_, callers_rank_, *chain_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); },
+        patience_of(options_));
     check_->serve(*messages_);
     failures_ = std::make_unique<failure_watch>(*net_, callers_rank_, options_.failure_timeout);
     check_->serve(*failures_);
@@ -82,7 +89,7 @@ communicator_core::~communicator_core() {
     drop_callbacks();
     device_calls_.reset();
     deliver_copies();
-    const bool is_quiet = quiet() && !chain_->is_open();
+    const bool is_quiet = quiet() && !chain_->is_open() && !check_->is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) programs_.keep_for_ever();
     try {
         if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
@@ -151,7 +158,7 @@ std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t sig
         send = recv = found->memory.data();
     }
     if (call.has_own_lengths()) found->run.set_lengths(call.count, call.counts, call.received);
-    found->last_call = engine_->issue(found->run, send, recv, rounding_errors);
+    found->last_call = engine_->issue(found->run, send, recv, rounding_errors, check_->stamp());
     if (events_.keeps_everything())
         events_.describe({found->last_call, call.what, call.type,
                           binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});

@@ -31,11 +31,20 @@ void wait_monitor::watch() {
     if (of_.messages != nullptr) waited = std::max(waited, of_.messages->age());
     if (of_.numbers != nullptr) waited = std::max(waited, of_.numbers->age());
     if (of_.failures != nullptr && of_.failures->has_work(waited)) look_for_failures();
+    if (of_.check.listens() && !of_.calls.idle()) tell_stamps();
     if (of_.chain.has_work(waited)) {
         of_.check.take_notes();
         if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
     }
     if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
+}
+
+void wait_monitor::tell_stamps() const {
+    if (!of_.check.is_time_to_tell(of_.calls.age())) return;
+    waiting all;
+    of_.calls.add_waits(of_.callers_rank, all);
+    for (std::size_t r = 0; r < of_.callers_rank.size(); ++r)
+        if (all.ranks.contains(of_.callers_rank[r])) of_.check.tell(of_.calls.stamp_of_oldest(), static_cast<int>(r));
 }
 
 int wait_monitor::plan_rank_of_first(const waiting& all) const {

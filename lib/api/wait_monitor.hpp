@@ -44,6 +44,7 @@ private:
     int plan_rank_of_first(const waiting& all) const;
     int end_of_chain() const;
     void look_for_failures() const;
+    void tell_stamps() const;
     [[noreturn]] void time_out() const;
     void dump() const;
 

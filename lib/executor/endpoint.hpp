@@ -36,6 +36,7 @@ public:
     // For programs.
     const capabilities& can() const noexcept { return can_; }
     std::size_t segment() const noexcept { return wire_->traits().segment; }
+    int highest_tag() const noexcept { return wire_->traits().highest_tag; }
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
         ++in_flight_;
         wire_->send(slot, peer, tag, from, bytes);

@@ -20,14 +20,14 @@ engine::engine(endpoint& net, int lanes, recorder& events)
 }
 
 // Every rank gives the same lane slots to the same call, whether or not the call has work for them on that rank.
-std::uint64_t engine::issue(program& p, const void* send, void* recv, void* rounding_errors) {
+std::uint64_t engine::issue(program& p, const void* send, void* recv, void* rounding_errors, const call_stamp& stamp) {
     for (int l = 0; l < p.placed_lanes(); ++l) {
         std::uint64_t& turn = turns_[at(next_slot_)];
         p.place_lane(l, {next_slot_, turn});
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
         next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
     }
-    calls_.push_back({++issued_, &p, send, recv, rounding_errors});
+    calls_.push_back({++issued_, &p, send, recv, rounding_errors, stamp});
     return issued_;
 }
 
@@ -65,6 +65,7 @@ void engine::begin(pending_call& c) noexcept {
                  {.number = c.number,
                   .through = calls_.front().number - 1,
                   .most_in_flight = most_running,
+                  .history = c.stamp.history,
                   .first_request = c.request_block * block_size_,
                   .rounding_errors = c.rounding_errors},
                  events_);

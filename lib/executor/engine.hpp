@@ -44,15 +44,18 @@ public:
     void serve(slot_owner& others) noexcept { others_ = &others; }
 
     /// Adds a call. The program must be idle, and must stay where it is until the call is done.
-    /// @param rounding_errors program::call_context::rounding_errors
+    /// @param rounding_errors program::call_context::rounding_errors   @param stamp what its messages carry
     /// @returns the number of the call, from 1
-    std::uint64_t issue(program& p, const void* send, void* recv, void* rounding_errors = nullptr);
+    std::uint64_t issue(program& p, const void* send, void* recv, void* rounding_errors = nullptr,
+                        const call_stamp& stamp = {});
     bool done(std::uint64_t call) const noexcept;
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
     bool beginning() const noexcept;
     /// Returns the number of the oldest call in flight. The engine must not be idle.
     std::uint64_t oldest() const noexcept { return calls_.front().number; }
+    /// Returns the stamp of the oldest call in flight. The engine must not be idle.
+    const call_stamp& stamp_of_oldest() const noexcept { return calls_.front().stamp; }
     /// Returns the time since this was first asked of the oldest call in flight. A rank that waits asks all the time.
     std::chrono::duration<double> age() noexcept;
 
@@ -70,6 +73,7 @@ private:
         const void* send = nullptr;
         void* recv = nullptr;
         void* rounding_errors = nullptr;
+        call_stamp stamp{};
         int request_block = -1;                         // -1: the call has not begun
         std::chrono::steady_clock::time_point since{};  // when age() was first asked
     };

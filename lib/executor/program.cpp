@@ -121,7 +121,8 @@ private:
     // Equal at both ends. The chunks of a lane use the same tags one after another: messages of one tag arrive in the
     // order sent.
     int tag_of(const instr& i) const noexcept {
-        return first_program_tag + (i.channel * p_.shape_.lanes + l_.number) * p_.call_.most_in_flight + p_.call_tag_;
+        const int way = i.channel * p_.shape_.lanes + l_.number;
+        return p_.tags_.of(first_program_tag + way * p_.call_.most_in_flight + p_.call_number_);
     }
 
     std::byte* staging(int number) const noexcept {
@@ -152,7 +153,8 @@ program::program(schedule full, schedule tail, const shape& s, endpoint& net)
 
 void program::start(const void* send, void* recv, const call_context& call, recorder& events) noexcept {
     call_ = call;
-    call_tag_ = static_cast<int>(call.number % static_cast<std::uint64_t>(call.most_in_flight));
+    call_number_ = static_cast<int>(call.number % static_cast<std::uint64_t>(call.most_in_flight));
+    tags_ = {call.history, net_.highest_tag()};
     events_ = &events;
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
@@ -219,6 +221,7 @@ void program::start_stage(lane& l, std::uint32_t n) noexcept {
     c.turn = l.slot.turn;
     c.number = call_.number;
     c.through = call_.through;
+    c.history = static_cast<std::uint16_t>(call_.history);
     net_.stage(request_of(l, stage_request), c);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/wire.hpp"
+#include "executor/call_stamp.hpp"
 #include "executor/compiled_schedule.hpp"
 #include "executor/endpoint.hpp"
 #include "executor/lane_memory.hpp"
@@ -51,6 +52,7 @@ public:
         std::uint64_t number = 0;   ///< of the call, equal on all ranks
         std::uint64_t through = 0;  ///< all calls up to this number are complete
         int most_in_flight = 1;     ///< calls, of different numbers modulo this
+        std::uint64_t history = 0;  ///< call_stamp::history of the call
         int first_request = 0;      ///< the call uses request slots first_request ... + request_slots() - 1
         /// If not null, elements as the vector's, to which is added what this rank rounds away: of contributions, and
         /// of results that it owns. Over all ranks it is what the result lacks.
@@ -177,7 +179,8 @@ private:
     std::vector<lane> lanes_;
     std::vector<const void*> inputs_;  // of the reduction that runs
     call_context call_;
-    int call_tag_ = 0;  // what distinguishes the call in the tags of its messages
+    int call_number_ = 0;  // what distinguishes the call from others in flight, in the tags of its messages
+    call_tags tags_;
     recorder* events_ = nullptr;
     std::byte* send_ = nullptr;  // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;

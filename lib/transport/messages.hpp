@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,8 +37,9 @@ struct lost_peer {
 struct network_traits {
     std::string name;
     std::size_t segment = 0;  ///< [bytes]; longer messages would travel slower and are cut into pieces of equal length
-    int spin_limit = 16;      ///< polls in vain before messages::idle()
-    bool device_memory = false;   ///< messages may lie in memory of a GPU
+    int highest_tag = std::numeric_limits<int>::max();  ///< of messages; at least 32,766
+    int spin_limit = 16;                                ///< polls in vain before messages::idle()
+    bool device_memory = false;                         ///< messages may lie in memory of a GPU
     bool by_node_memory = false;  ///< messages between ranks of a node travel faster in memory that they share
     std::string no_survivors{};   ///< why ranks cannot go on without one, with what to do; empty if they can
     std::string one_thread{};     ///< why two threads may not call it at once, with what to do; empty if they may

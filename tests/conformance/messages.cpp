@@ -34,12 +34,6 @@ protected:
 // Inline, eager, by rendezvous, in several pieces.
 constexpr std::int64_t sizes[] = {0, 1, 4, 5, 1000, 2048, 2049, 40'000, 300'007};
 
-std::vector<world> host_worlds() {
-    std::vector<world> all = worlds();
-    std::erase_if(all, [](const world& w) { return !w.on_host; });
-    return all;
-}
-
 std::vector<float> payload(int from, int to, std::int64_t count, int salt) {
     std::vector<float> data(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < data.size(); ++i)

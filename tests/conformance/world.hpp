@@ -26,6 +26,12 @@ struct world {
 
 /// What this program tests. One line of loopback_world.cpp or mpi_world.cpp per transport.
 std::vector<world> worlds();
+/// Those whose buffers are the host's.
+inline std::vector<world> host_worlds() {
+    std::vector<world> all = worlds();
+    std::erase_if(all, [](const world& w) { return !w.on_host; });
+    return all;
+}
 
 inline std::ostream& operator<<(std::ostream& out, const world& w) { return out << w.name; }
 

@@ -27,6 +27,8 @@ std::vector<bad_call> bad_calls(int ranks);
 /// All ranks but the culprit make the right call; the culprit makes the wrong one. Collective; every rank makes an
 /// allreduce afterwards, where one that had nothing to wait for learns of it. Returns what is wrong with the error that
 /// this rank gets, if anything.
-std::string trouble_with(communicator& comm, const bad_call& what, int culprit, agreed_before before);
+/// @param level of the communicator
+std::string trouble_with(communicator& comm, const bad_call& what, int culprit, agreed_before before,
+                         options::checking level);
 
 }  // namespace terrace::detail::test

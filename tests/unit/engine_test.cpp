@@ -3,6 +3,8 @@
 #include "executor/engine.hpp"
 
 #include <deque>
+#include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,33 @@ struct fixture {
     std::deque<program> programs;
     float data[64] = {};
 };
+
+// Calls of other histories have other tags, wherever the network has room for them in tags.
+TEST(engine, tags_carry_what_a_rank_has_called) {
+    for (const int highest : {std::numeric_limits<int>::max(), (1 << 28) - 1, (1 << 22) - 1}) {
+        const call_tags one(0x1234567, highest), other(0x1234568, highest), none(0, highest);
+        std::set<int> all;
+        for (const call_tags& tags : {one, other, none})
+            for (const int number : {0, 2, 77, 65'535, 65'536, 65'538}) {
+                EXPECT_LE(tags.of(number), highest);
+                all.insert(tags.of(number));
+            }
+        EXPECT_EQ(all.size(), 3u * 4 + 2) << highest;  // numbers without room have the same tag in all
+        EXPECT_EQ(none.of(77), 77);
+    }
+    EXPECT_EQ(call_tags(0x1234567, 32'766).of(77), 77);
+
+    fixture f;
+    for (const std::uint64_t history : {5, 6}) {
+        f.calls.issue(f.message(), f.data, f.data, nullptr, {.number = history, .history = history});
+        f.progress();
+    }
+    const auto& sent = f.rank.wire->in_flight;
+    ASSERT_EQ(sent.size(), 2u);
+    EXPECT_EQ(sent[0].tag >> 16, 5);
+    EXPECT_EQ(sent[1].tag >> 16, 6);
+    EXPECT_EQ(f.calls.stamp_of_oldest().number, 5u);
+}
 
 TEST(engine, calls_complete_in_any_order) {
     fixture f;

@@ -183,6 +183,24 @@ TEST(node_stages, give_every_rank_what_the_stage_promises) {
     }
 }
 
+// A rank that has made another call is waited for: nobody reads memory that is meant for something else.
+TEST(node_stages, do_not_run_with_those_that_have_made_other_calls) {
+    dice d(7);
+    for (const action what : all_stages) {
+        node n(d);
+        std::vector<stage_call> calls;
+        for (int r = 0; r < ranks; ++r) {
+            n.put(r, place::slot_to_plain, 0, false);
+            calls.push_back(n.call_of(r, what, false, 0));
+            calls.back().history = r == 2 ? 8 : 7;
+        }
+        EXPECT_FALSE(n.run(calls)) << to_string(what);
+        EXPECT_EQ(n.memory[2].plain, std::vector<std::int32_t>(elements, untouched)) << to_string(what);
+        if (what == action::stage_reduce) continue;  // rank 2 may wait for the root alone
+        EXPECT_FALSE(n.stages[2]->missing(0).empty()) << to_string(what);
+    }
+}
+
 // Stages of one turn follow one another by their channels, without waiting for all ranks in between.
 TEST(node_stages, a_rank_may_be_stages_ahead) {
     dice d(2);

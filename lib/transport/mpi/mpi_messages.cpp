@@ -4,18 +4,17 @@
 #include <functional>
 #include <utility>
 
+#include "transport/mpi/ulfm.hpp"
+
 namespace terrace::detail {
 
 mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, MPI_Comm comm, int slots)
-    : messages(traits), world_(std::move(world)), comm_(comm) {
-    int* bound = nullptr;
-    int found = 0;
-    check(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
-    note_tag_ = found ? *bound : 32767;
+    : messages(traits), world_(std::move(world)), comm_(comm), note_tag_(traits.highest_tag + 1) {
     const auto n = static_cast<std::size_t>(slots);
     requests_.reserve(n);
     posted_.reserve(n);
     indices_.resize(n);
+    if (ulfm::is_there()) statuses_.resize(n);
     done_.reserve(n);
     reported_.reserve(n);
 }
@@ -69,10 +68,22 @@ void mpi_messages::post(posted what, int tag, const char* call, Start start) noe
 
 std::span<const int> mpi_messages::poll() noexcept {
     int count = 0;
-    const int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
-                                  MPI_STATUSES_IGNORE);
+    int code = MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, indices_.data(),
+                            statuses_.empty() ? MPI_STATUSES_IGNORE : statuses_.data());
+    if (code == MPI_ERR_IN_STATUS && !statuses_.empty()) code = drop_those_of_deaths(count);
     complete("MPI_Testsome", code, count, indices_);
     return completed();
+}
+
+// Messages with a rank that has died are never complete. Returns the code of any other failure.
+int mpi_messages::drop_those_of_deaths(int count) noexcept {
+    for (int i = 0; i < count; ++i) {
+        const int code = statuses_[static_cast<std::size_t>(i)].MPI_ERROR;
+        if (code == MPI_SUCCESS) continue;
+        if (!ulfm::is_of_a_death(code)) return code;
+        posted_[static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)])].slot = -1;
+    }
+    return MPI_SUCCESS;
 }
 
 // The active requests stay packed: the last one moves into each gap, from the highest gap down.
@@ -82,7 +93,7 @@ void mpi_messages::complete(const char* call, int code, int count, std::span<int
     std::sort(indices.begin(), indices.begin() + count, std::greater<>());
     for (int i = 0; i < count; ++i) {
         const auto gap = static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]);
-        done_.push_back(posted_[gap].slot);
+        if (posted_[gap].slot >= 0) done_.push_back(posted_[gap].slot);
         requests_[gap] = requests_.back();
         posted_[gap] = posted_.back();
         requests_.pop_back();
@@ -131,12 +142,14 @@ std::optional<note> mpi_messages::take_note() noexcept {
 // Notes are far below every eager limit: they leave at once, as a rule.
 void mpi_messages::forget_sent_notes() noexcept {
     for (int sent = 1; !notes_.empty(); notes_.pop_front()) {
-        MPI_Test(&notes_.front().request, &sent, MPI_STATUS_IGNORE);
-        if (!sent) return;
+        const int code = MPI_Test(&notes_.front().request, &sent, MPI_STATUS_IGNORE);
+        if (!sent && code == MPI_SUCCESS) return;
     }
 }
 
+// Others look for ranks that have died, and say who.
 void mpi_messages::latch(const char* call, int code) noexcept {
+    if (ulfm::is_of_a_death(code)) return ulfm::acknowledge_deaths(comm_.get());
     if (!fault()) fail({"mpi", call, code, error_text(code)});
 }
 

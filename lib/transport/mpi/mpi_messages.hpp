@@ -53,14 +53,16 @@ private:
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept;
     void forget_sent_notes() noexcept;
+    int drop_those_of_deaths(int count) noexcept;
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
     owned_comm comm_;
-    int note_tag_ = 0;                   // the highest there is; messages stay below
+    const int note_tag_;                 // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> posted_;         // beside them
     std::vector<int> indices_;           // what MPI says of them
+    std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
     std::vector<int> done_, reported_;   // slots
     std::deque<sent_note> notes_;        // on their way
 };

@@ -14,6 +14,7 @@
 #include "transport/mpi/mpi_bootstrap.hpp"
 #include "transport/mpi/mpi_collectives.hpp"
 #include "transport/mpi/mpi_messages.hpp"
+#include "transport/mpi/ulfm.hpp"
 
 namespace terrace::detail {
 
@@ -47,6 +48,13 @@ std::string_view level_name(int level) {
     }
 }
 
+int highest_tag() {
+    int* bound = nullptr;
+    int found = 0;
+    check(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
+    return found ? *bound : 32767;  // the standard's least
+}
+
 std::string one_thread() {
     int given = MPI_THREAD_MULTIPLE;
     MPI_Query_thread(&given);
@@ -59,14 +67,20 @@ std::string one_thread() {
 mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world)
     : network(std::move(traits)), world_(std::move(world)) {}
 
+// Those that are left of all ranks ask MPI itself for what is left, if it can do that.
 MPI_Comm mpi_network::comm_of(const team& ranks) const {
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    MPI_Comm made = MPI_COMM_NULL;
-    check(MPI_Comm_group(world_->get(), &all), "MPI_Comm_group");
+    MPI_Comm made = MPI_COMM_NULL, left = world_->get();
+    check(MPI_Comm_group(left, &all), "MPI_Comm_group");
     check(MPI_Group_incl(all, ranks.size(), ranks.members().data(), &some), "MPI_Group_incl");
-    check(MPI_Comm_create_group(world_->get(), some, 0, &made), "MPI_Comm_create_group");
+    const int dead = ulfm::deaths_in(left);
+    if (dead > 0 && ranks.size() + dead == world_->size())
+        check(ulfm::shrink(world_->get(), &left), "MPIX_Comm_shrink");
+    const int code = MPI_Comm_create_group(left, some, 0, &made);
+    if (left != world_->get()) MPI_Comm_free(&left);
     MPI_Group_free(&some);
     MPI_Group_free(&all);
+    check(code, "MPI_Comm_create_group");
     return made;
 }
 
@@ -82,6 +96,7 @@ std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::spa
 network_traits mpi_traits() {
     return {.name = "mpi",
             .segment = wire_segment,
+            .highest_tag = highest_tag() - 1,  // that one is for notes
             .device_memory = accepts_device_memory(),
             .no_survivors = no_survivors,
             .one_thread = one_thread()};

@@ -27,10 +27,22 @@ public:
     struct alignas(cache_line) mailbox {
         std::atomic<std::uint64_t> sequence;  ///< how far the rank is: turn of the slot, channel, progress. Only grows.
         location given, result;               ///< stage_call::src and dst
-        std::uint64_t completed;              ///< the rank has completed all calls up to this number
+        std::uint64_t calls;                  ///< call_words: which ones the rank has made, and completed
         std::array<std::byte, 32> payload;    ///< the slot's vector, where it is no longer than this
     };
     static_assert(sizeof(mailbox) == 64);
+
+    /// All calls up to the number `completed` are complete on a rank, and this is the history of the one that the stage
+    /// belongs to.
+    struct call_words {
+        std::uint64_t completed = 0;  ///< below 2^48
+        std::uint16_t history = 0;    ///< stage_call::history
+
+        constexpr std::uint64_t packed() const noexcept { return completed << 16 | history; }
+        static constexpr call_words in(std::uint64_t word) noexcept {
+            return {word >> 16, static_cast<std::uint16_t>(word)};
+        }
+    };
 
     /// Wakes a rank that sleeps.
     struct alignas(64) doorbell {

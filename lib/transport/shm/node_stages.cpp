@@ -80,6 +80,7 @@ bool node_stages::reached(const running_stage& s, std::size_t peer) const noexce
 }
 
 bool node_stages::peers_reached(running_stage& s) const noexcept {
+    if (s.differs) return false;
     const group& g = *s.call->group;
     for (; s.seen < g.members().size(); ++s.seen)
         if (s.work.awaits(s.round, g.position(), static_cast<int>(s.seen)) && !reached(s, s.seen)) return false;
@@ -96,11 +97,13 @@ void node_stages::for_each_awaited(const running_stage& s, F&& f) const {
 }
 
 // A peer says in every mailbox which calls it has completed: its mailboxes of other slots need not be fetched for that.
-void node_stages::note_completed_calls(const running_stage& s) noexcept {
+void node_stages::read_calls_of_peers(running_stage& s) noexcept {
     for_each_awaited(s, [&](std::size_t peer) {
         const int member = static_cast<int>(peer);
         std::uint64_t& known = completed_[static_cast<std::size_t>(part_of(*s.call, member))];
-        known = std::max(known, mailbox_of(*s.call, member).completed);
+        const auto calls = node_memory::call_words::in(mailbox_of(*s.call, member).calls);
+        known = std::max(known, calls.completed);
+        s.differs = s.differs || calls.history != s.call->history;
     });
 }
 
@@ -109,7 +112,7 @@ std::vector<int> node_stages::missing(int slot) const {
     for (const running_stage& s : running_)
         if (s.slot == slot)
             for_each_awaited(s, [&](std::size_t peer) {
-                if (!reached(s, peer)) ranks.push_back(s.call->group->members()[peer]);
+                if (s.differs || !reached(s, peer)) ranks.push_back(s.call->group->members()[peer]);
             });
     return ranks;
 }
@@ -121,7 +124,7 @@ void node_stages::start(int slot, const stage_call& call) noexcept {
     mailbox& mine = memory_.mailbox_of(part_, call.lane_slot);
     mine.given = given;
     mine.result = result;
-    mine.completed = call.through;
+    mine.calls = node_memory::call_words{call.through, call.history}.packed();
     announce(call, arrived);
     running_.push_back({slot, &call, given, result, stage_work(call.what, call.group->root())});
 }
@@ -139,7 +142,8 @@ bool node_stages::advance(running_stage& s) noexcept {
     while (peers_reached(s)) {
         if (s.round == s.work.rounds()) return true;
         if (s.round == 0) {
-            note_completed_calls(s);
+            read_calls_of_peers(s);
+            if (s.differs) return false;
             if (s.call->what == action::stage_allreduce)
                 s.work = stage_work(action::stage_allreduce, s.call->group->root(), how_shared(s));
         }

@@ -71,6 +71,7 @@ private:
         stage_work work;
         int round = 0;         // the next one; work.rounds() when there is nothing left but to wait
         std::size_t seen = 0;  // number of peers known to have got as far as the next round needs
+        bool differs = false;  // a peer has made other calls: the stage does not run, and ranks find out (call_check)
     };
 
     // Ranks that may still read the memory of a lane slot although the stage is complete here.
@@ -87,7 +88,7 @@ private:
     bool reached(const running_stage& s, std::size_t peer) const noexcept;
     template <class F>
     void for_each_awaited(const running_stage& s, F&& f) const;
-    void note_completed_calls(const running_stage& s) noexcept;
+    void read_calls_of_peers(running_stage& s) noexcept;
     bool has_read(const slot_readers& r, int lane_slot, int rank) const noexcept;
 
     static progress needed_for(const running_stage& s) noexcept;

@@ -1,0 +1,50 @@
+#include "transport/mpi/ulfm.hpp"
+
+#include <dlfcn.h>
+
+#include "transport/mpi/owned.hpp"
+
+namespace terrace::detail::ulfm {
+
+namespace {
+
+template <class Function>
+Function* find(const char* name) noexcept {
+    return reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+}
+
+using shrink_function = int(MPI_Comm, MPI_Comm*);
+
+shrink_function* shrink_of_mpi() noexcept {
+    static auto* const found = find<shrink_function>("MPIX_Comm_shrink");
+    return found;
+}
+
+}  // namespace
+
+bool is_there() noexcept { return shrink_of_mpi() != nullptr; }
+
+// MPI_ERR_PROC_FAILED and MPI_ERR_PROC_FAILED_PENDING, which older headers do not have.
+bool is_of_a_death(int code) { return code != MPI_SUCCESS && error_text(code).starts_with("MPI_ERR_PROC_FAILED"); }
+
+void acknowledge_deaths(MPI_Comm comm) noexcept {
+    static auto* const acknowledge = find<int(MPI_Comm, int, int*)>("MPIX_Comm_ack_failed");
+    int size = 0, done = 0;
+    if (acknowledge != nullptr && MPI_Comm_size(comm, &size) == MPI_SUCCESS) acknowledge(comm, size, &done);
+}
+
+int deaths_in(MPI_Comm comm) noexcept {
+    static auto* const get_failed = find<int(MPI_Comm, MPI_Group*)>("MPIX_Comm_get_failed");
+    MPI_Group failed = MPI_GROUP_NULL;
+    int count = 0;
+    if (get_failed == nullptr || get_failed(comm, &failed) != MPI_SUCCESS || failed == MPI_GROUP_NULL) return 0;
+    MPI_Group_size(failed, &count);
+    if (failed != MPI_GROUP_EMPTY) MPI_Group_free(&failed);
+    return count;
+}
+
+int shrink(MPI_Comm comm, MPI_Comm* made) noexcept {
+    return is_there() ? shrink_of_mpi()(comm, made) : MPI_ERR_OTHER;
+}
+
+}  // namespace terrace::detail::ulfm

@@ -1,9 +1,11 @@
 // Communicators that programs make and free.
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 
@@ -15,8 +17,18 @@ namespace drop_in {
 
 namespace {
 
-int entries_of(const char* directory) {
-    return static_cast<int>(std::distance(std::filesystem::directory_iterator(directory), {}));
+int entries_of(const char* directory, const std::string& beginning = "") {
+    const std::filesystem::directory_iterator all(directory);
+    return static_cast<int>(std::count_if(begin(all), end(all), [&](const std::filesystem::directory_entry& e) {
+        return e.path().filename().string().starts_with(beginning);
+    }));
+}
+
+int mapped_regions() {
+    std::ifstream maps("/proc/self/maps");
+    int count = 0;
+    for (std::string line; std::getline(maps, line);) count += line.find("/dev/shm/terrace-") != line.npos;
+    return count;
 }
 
 void use(MPI_Comm comm) {
@@ -76,13 +88,15 @@ TEST(communicators, a_thousand_leave_nothing) {
     };
     for (int i = 0; i < 20; ++i) cycle();
     MPI_Barrier(MPI_COMM_WORLD);
-    const int shared = entries_of("/dev/shm"), files = entries_of("/proc/self/fd"),
-              threads = entries_of("/proc/self/task");
+    const std::string own_memory = "terrace-" + std::to_string(getpid()) + "-";
+    const int shared = entries_of("/dev/shm", own_memory), files = entries_of("/proc/self/fd"),
+              threads = entries_of("/proc/self/task"), regions = mapped_regions();
     const std::size_t memory = mallinfo2().uordblks;
     MPI_Barrier(MPI_COMM_WORLD);
     for (int i = 0; i < 980; ++i) cycle();
     MPI_Barrier(MPI_COMM_WORLD);
-    EXPECT_LE(entries_of("/dev/shm"), shared + 2);  // of other programs, meanwhile
+    EXPECT_LE(entries_of("/dev/shm", own_memory), shared);
+    EXPECT_LE(mapped_regions(), regions);
     EXPECT_LE(entries_of("/proc/self/fd"), files);
     EXPECT_LE(entries_of("/proc/self/task"), threads);
     EXPECT_LE(mallinfo2().uordblks, memory + 200'000) << "two hundred bytes of each";

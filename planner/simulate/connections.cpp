@@ -5,11 +5,20 @@
 namespace terrace::detail::sim {
 
 connections::connections(const hierarchy& machine, int lanes, link_loads& loads, double burst, event_queue& events)
-    : machine_(machine), lanes_(lanes), turn_(turn_time(machine)), flows_(loads, burst), events_(events) {}
+    : machine_(machine), lanes_(lanes), turn_(turn_time(machine)), flows_(loads, burst), events_(events) {
+    if (machine.ranks() <= few_ranks) table_.assign(at(machine.ranks()) * at(machine.ranks()), -1);
+    over_.assign(at(loads.size()), -1);
+}
+
+int& connections::number_between(int from, int to) {
+    if (!table_.empty()) return table_[at(from) * at(machine_.ranks()) + at(to)];
+    return numbers_.try_emplace({from, to}, -1).first->second;
+}
 
 int connections::between(int from, int to) {
-    const auto [known, is_new] = numbers_.try_emplace({from, to}, static_cast<int>(all_.size()));
-    if (is_new) {
+    int& number = number_between(from, to);
+    if (number < 0) {
+        number = static_cast<int>(all_.size());
         const int l = machine_.shape.common_level(from, to);
         const level& met = machine_.levels[at(l)];
         connection& c = all_.emplace_back();
@@ -17,18 +26,22 @@ int connections::between(int from, int to) {
         c.lanes.resize(at(lanes_));
         flows_.add(from, to);
     }
-    return known->second;
+    return number;
 }
 
 int connections::over(int link) {
-    const auto [known, is_new] = numbers_.try_emplace({link, -1}, static_cast<int>(all_.size()));
-    if (is_new) all_.emplace_back(), flows_.add(link);
-    return known->second;
+    int& number = over_[at(link)];
+    if (number < 0) {
+        number = static_cast<int>(all_.size());
+        all_.emplace_back();
+        flows_.add(link);
+    }
+    return number;
 }
 
 void connections::enqueue(int number, const segment& s) {
     connection& c = all_[at(number)];
-    c.waiting.push_back(s);
+    c.waiting.push(s);
     if (c.waiting.size() == 1) flows_.begin(number, s.bytes, events_.now());
 }
 
@@ -42,7 +55,7 @@ std::optional<segment> connections::take_passed(int number, double event_time) {
     }
     c.event_at = no_event;
     const segment s = c.waiting.front();
-    c.waiting.pop_front();
+    c.waiting.pop();
     flows_.end(number, events_.now());
     if (!c.waiting.empty()) flows_.begin(number, c.waiting.front().bytes, events_.now());
     return s;
@@ -52,7 +65,7 @@ std::optional<segment> connections::take_received(int number, int lane) {
     receiver& r = all_[at(number)].lanes[at(lane)];
     if (r.arrived == 0 || r.expected.empty()) return {};
     const segment s = r.expected.front();
-    r.expected.pop_front();
+    r.expected.pop();
     --r.arrived;
     return s;
 }

@@ -15,23 +15,29 @@ constexpr std::size_t enough = 64;  // flows that get a new share at a time
 
 }  // namespace
 
-int flows::add(int from, int to) {
+// Links that limit nothing come first.
+template <class ForEachLink>
+int flows::add_over(ForEachLink&& for_each_link) {
     flow& f = flows_.emplace_back();
-    loads_.for_each_link(from, to, [&](int link) { pass(f, link); });
+    f.begin = places_.size();
+    for (const bool limiting : {false, true}) {
+        f.first = places_.size();
+        for_each_link([&](int link) {
+            if (loads_.limits(link) != limiting) return;
+            f.most = std::min(f.most, shapers_.best(link));
+            places_.push_back({link, 0});
+        });
+    }
+    f.end = places_.size();
     return static_cast<int>(flows_.size()) - 1;
+}
+
+int flows::add(int from, int to) {
+    return add_over([&](auto&& visit) { loads_.for_each_link(from, to, visit); });
 }
 
 int flows::add(int link) {
-    pass(flows_.emplace_back(), link);
-    return static_cast<int>(flows_.size()) - 1;
-}
-
-void flows::pass(flow& f, int link) {
-    f.passes.push_back(link);
-    f.most = std::min(f.most, shapers_.best(link));
-    if (!loads_.limits(link)) return;
-    f.links.push_back(link);
-    f.positions.push_back(0);
+    return add_over([&](auto&& visit) { visit(link); });
 }
 
 void flows::begin(int id, double bytes, double now) {
@@ -43,19 +49,20 @@ void flows::begin(int id, double bytes, double now) {
     if (f.active) return;  // it keeps the rate of its last transfer
     f.active = true;
     f.rate = 0;
-    for (std::size_t i = 0; i < f.links.size(); ++i) {
-        link& l = links_[at(f.links[i])];
-        f.positions[i] = l.through.size();
+    for (std::size_t i = f.first; i < f.end; ++i) {
+        place& p = places_[i];
+        link& l = links_[at(p.link)];
+        p.position = l.through.size();
         l.through.emplace_back(id, i);
         l.wanted += f.most;
-        if (contended(f.links[i])) dirty_.push_back(f.links[i]);
+        if (contended(p.link)) dirty_.push_back(p.link);
     }
     collect_flow(id);
 }
 
 void flows::end(int id, double now) {
     flow& f = flows_[at(id)];
-    for (const int l : f.passes) loads_.add(l, f.since, now, f.left);
+    for (const place& p : path(f)) loads_.add(p.link, f.since, now, f.left);
     f.since = now;
     f.left = 0;
     touched_.push_back(id);  // another transfer may follow at once
@@ -65,12 +72,12 @@ void flows::leave(int id, double now) {
     flow& f = flows_[at(id)];
     f.active = false;
     set_rate(f, 0, now);
-    for (std::size_t i = 0; i < f.links.size(); ++i) {
-        link& l = links_[at(f.links[i])];
-        if (contended(f.links[i])) dirty_.push_back(f.links[i]);
-        l.through[f.positions[i]] = l.through.back();
-        const auto [moved, which] = l.through.back();
-        flows_[at(moved)].positions[which] = f.positions[i];
+    for (const place& p : limits(f)) {
+        link& l = links_[at(p.link)];
+        if (contended(p.link)) dirty_.push_back(p.link);
+        const std::size_t moved = l.through.back().second;
+        l.through[p.position] = l.through.back();
+        places_[moved].position = p.position;
         l.through.pop_back();
         l.wanted = l.through.empty() ? 0 : l.wanted - f.most;
     }
@@ -80,14 +87,14 @@ void flows::leave(int id, double now) {
 void flows::settle(flow& f, double now) {
     if (now > f.since && f.rate > 0) {
         const double bytes = std::min(f.left, f.rate * (now - f.since));
-        for (const int l : f.passes) loads_.add(l, f.since, now, bytes);
+        for (const place& p : path(f)) loads_.add(p.link, f.since, now, bytes);
         f.left -= bytes;
     }
     f.since = now;
 }
 
 void flows::set_rate(flow& f, double rate, double now) {
-    for (const int l : f.links) shapers_.add(l, rate - f.rate, now);
+    for (const place& p : limits(f)) shapers_.add(p.link, rate - f.rate, now);
     f.rate = rate;
 }
 
@@ -100,14 +107,14 @@ void flows::collect_flow(int id) {
     flow& f = flows_[at(id)];
     if (std::exchange(f.seen, true)) return;
     members_.push_back(id);
-    for (const int l : f.links)
-        if (contended(l)) collect_link(l);
+    for (const place& p : limits(f))
+        if (contended(p.link)) collect_link(p.link);
 }
 
 void flows::settle_at(flow& f, double share) {
     f.seen = false;
     f.share = std::max(share, f.most * 1e-6);  // rounding must not make it zero
-    for (const int l : f.links) links_[at(l)].spare -= share, --links_[at(l)].waiting;
+    for (const place& p : limits(f)) links_[at(p.link)].spare -= share, --links_[at(p.link)].waiting;
 }
 
 // Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
@@ -128,8 +135,8 @@ void flows::fill() {
     }
     for (const int id : members_) {
         const flow& f = flows_[at(id)];
-        if (std::none_of(f.links.begin(), f.links.end(),
-                         [&](int l) { return contended(l) && shapers_.capacity(l) <= f.most; }))
+        if (std::ranges::none_of(
+                limits(f), [&](const place& p) { return contended(p.link) && shapers_.capacity(p.link) <= f.most; }))
             free_.push_back(id);
     }
     std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });

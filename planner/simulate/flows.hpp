@@ -52,16 +52,19 @@ public:
 
 private:
     struct flow {
-        std::vector<int> passes;                                // all links of its path
-        std::vector<int> links;                                 // those that may hold it up
-        std::vector<std::size_t> positions;                     // by these: its index in link::through
+        std::size_t begin = 0, end = 0;                         // of its places
+        std::size_t first = 0;                                  // from here on they are of links that may hold it up
         double most = std::numeric_limits<double>::infinity();  // rate of its slowest link [B/s]
         double rate = 0, share = 0;                             // now, and after the sharing in progress [B/s]
         double left = 0, since = 0;                             // bytes that are left, and the time that is true of
         bool active = false, seen = false, changed = false;
     };
+    struct place {
+        int link = 0;
+        std::size_t position = 0;  // of a link that may hold the flow up: the index in link::through
+    };
     struct link {
-        std::vector<std::pair<int, std::size_t>> through;  // active flows, each with the index of this in flow::links
+        std::vector<std::pair<int, std::size_t>> through;  // active flows, each with the place that is of this link
         double wanted = 0;                                 // the most that they can use together [B/s]
         double spare = 0;                                  // not given to any flow yet, in the sharing in progress
         int waiting = 0;                                   // flows without a share in it
@@ -72,7 +75,11 @@ private:
     bool contended(int l) const noexcept {
         return links_[static_cast<std::size_t>(l)].wanted > shapers_.capacity(l) * (1 + 1e-9);
     }
-    void pass(flow& f, int link);
+    // The links of its path, and those of them that may hold it up.
+    std::span<place> path(const flow& f) noexcept { return {places_.data() + f.begin, places_.data() + f.end}; }
+    std::span<place> limits(const flow& f) noexcept { return {places_.data() + f.first, places_.data() + f.end}; }
+    template <class ForEachLink>
+    int add_over(ForEachLink&& for_each_link);
     std::span<const int> reshared(double now);
     void collect_link(int id);
     void collect_flow(int id);
@@ -85,6 +92,7 @@ private:
     link_loads& loads_;
     buckets shapers_;
     std::vector<flow> flows_;
+    std::vector<place> places_;  // of all flows
     std::vector<link> links_;
     std::vector<int> touched_;   // flows that began or ended since the last sharing
     std::vector<int> dirty_;     // links that are or were contended because of these

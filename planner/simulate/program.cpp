@@ -21,8 +21,8 @@ double bytes_of(range part) { return static_cast<double>(part.count() * element)
 // Makes programs small: a simulation keeps those of all ranks.
 class compiler {
 public:
-    compiler(const hierarchy& machine, const link_loads& links, std::int64_t chunks)
-        : machine_(machine), links_(links), chunks_(chunks) {}
+    compiler(const hierarchy& machine, const link_loads& links, std::int64_t chunks, std::int64_t most)
+        : machine_(machine), links_(links), chunks_(chunks), most_(most) {}
 
     void add(const schedule& s) {
         sim_program& p = made_.of_rank.emplace_back();
@@ -37,12 +37,12 @@ public:
         // A chunk counts even if no rank has an instruction in it.
         const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
         const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
-        if (expected > most_simulated)
-            throw plan_error(fmt::format(
-                "the programs of {} ranks would have about {:.3g} million instructions, "
-                "counting segments, in {} chunk{}, and a simulation has at most {} million; "
-                "simulate a smaller message, machine or group",
-                machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s", most_simulated / 1'000'000));
+        if (expected > static_cast<double>(most_))
+            throw plan_error(
+                fmt::format("the programs of {} ranks would have about {:.3g} million instructions, "
+                            "counting segments, in {} chunk{}, and a simulation has at most {} million; "
+                            "simulate a smaller message, machine or group",
+                            machine_.ranks(), expected / 1e6, chunks_, chunks_ == 1 ? "" : "s", most_ / 1'000'000));
     }
 
     sim_programs take() { return std::move(made_); }
@@ -131,7 +131,7 @@ private:
 
     const hierarchy& machine_;
     const link_loads& links_;
-    std::int64_t chunks_;
+    std::int64_t chunks_, most_;
     sim_programs made_;
     std::map<std::pair<int, int>, int> instances_;  // by channel and first member
 };
@@ -139,8 +139,9 @@ private:
 }  // namespace
 
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks) {
-    compiler made(machine, links, chunks);
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
+                         std::int64_t most) {
+    compiler made(machine, links, chunks, most);
     const rank_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
     for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();

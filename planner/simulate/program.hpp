@@ -61,8 +61,10 @@ inline constexpr std::int64_t most_simulated = 16'000'000;
 
 /// Returns the programs of all ranks for float32, in place, with root 0.
 /// @param slot_bytes the longest vector that stages in shared memory accept   @param chunks how often the programs run
-/// @throws plan_error if `chunks` chunks have more than most_simulated steps, or stages cannot be run
+/// @param most steps, at most most_simulated
+/// @throws plan_error if `chunks` chunks have more than `most` steps, or stages cannot be run
 sim_programs programs_of(const hierarchy& machine, const rule& how, collective what, std::int64_t count,
-                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks);
+                         std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
+                         std::int64_t most = most_simulated);
 
 }  // namespace terrace::detail::sim

@@ -238,8 +238,9 @@ prepared_call prepare(const hierarchy& machine, const rule& how, collective what
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
+    const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        return sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number);
+        return sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most);
     };
     prepared_call made{chunks, {.order = {chunks.chunks, lanes}}};
     if (chunks.chunks > 1) made.programs.full = programs(chunks.chunk, chunks.chunks);

@@ -38,6 +38,7 @@ struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
     double burst = 0;           ///< bytes that the shaper of each network link passes at once: a full bucket of tokens
     bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
+    std::int64_t most_steps = 0;                ///< fewer than most_simulated, where time is short; 0: as many
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 
@@ -51,7 +52,7 @@ struct simulation_options {
 ///   that for each byte that it copies inside a node.
 /// * A stage in shared memory waits for all its ranks. Then each of them does the work that the cost model counts, and
 ///   each link passes the data that are read over it: those of one stage after those of another, beside messages.
-/// @throws plan_error if there are more than most_simulated steps, or a stage cannot be run
+/// @throws plan_error if there are more than most_simulated steps (or options.most_steps), or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
 

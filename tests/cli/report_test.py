@@ -117,6 +117,11 @@ class Report(unittest.TestCase):
             self.assertIn(word, text)
         (self.folder / "other.json").write_text('{"a": {"b": 1}, "calls": [{"name": "x </script> <!--", "n": 2}]}')
         self.assertIn("a b: 1", self.report("other.json"))
+        (self.folder / "counts.json").write_text(json.dumps({"rows": [
+            {"call": "bcast", "bytes": 4096, "seconds": 0.002, "mpi_calls": 3}, {"call": "reduce", "bytes": 1 << 20}]}))
+        self.assertRegex(self.report("counts.json"),
+                         r"(?s)call +bytes +seconds +mpi_calls.*bcast +4 KiB +2 ms +3\n.*reduce +1 MiB +- +-")
+        self.assertIn('"numbers":[1,2,3]', self.page("counts.json").replace(" ", ""))
         self.assertNotIn("x </script>", self.page("other.json"))
 
     def test_refuses(self):

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/units.hpp"
@@ -26,7 +29,8 @@ using json = nlohmann::ordered_json;
 constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
 constexpr int ranks_on_page = 8;
 constexpr std::size_t spans_on_page = 5000;
-constexpr int priced_ranks = 4096;  // of a machine whose assumptions are priced, too
+constexpr std::int64_t steps_on_page = 4'000'000;  // of the simulation: about two seconds
+constexpr int priced_ranks = 4096;                 // of a machine whose assumptions are priced, too
 
 json level_json(const hierarchy& machine, int l) {
     const level& of = machine.levels[at(l)];
@@ -191,14 +195,24 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
             {"left_out", left_out},         {"links", links}};
 }
 
+// Of the largest call up to so many bytes that a short simulation takes; its size comes back in `bytes`.
+std::optional<simulation> simulation_up_to(const plan_data& plan, collective what, std::int64_t& bytes) {
+    const simulation_options how{.slot_bytes = slot_bytes(plan), .most_steps = steps_on_page};
+    for (std::int64_t size = bytes; size >= smallest;
+         size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size - 1)))) {
+        try {
+            simulation made = simulate(plan.machine, plan.choose(what, size), what, size, how);
+            bytes = size;
+            return made;
+        } catch (const plan_error&) {  // too many steps, which shows before anything runs
+        }
+    }
+    return {};
+}
+
 json call_json(const plan_data& plan, collective what, std::int64_t bytes) {
     const hierarchy& machine = plan.machine;
-    const simulation_options how{.slot_bytes = slot_bytes(plan)};
-    std::int64_t simulated = bytes;
-    while (simulated >= smallest && !can_simulate(machine, plan.choose(what, simulated), what, simulated, how))
-        simulated = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(simulated - 1)));
-    const bool can = simulated >= smallest;
-    if (can) bytes = simulated;
+    const std::optional<simulation> simulated = simulation_up_to(plan, what, bytes);
     const rule& chosen = plan.choose(what, bytes);
     const prediction p = predict(machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
     json stages = json::array(), links = json::array();
@@ -221,7 +235,7 @@ json call_json(const plan_data& plan, collective what, std::int64_t bytes) {
               {"of_limit", percent_of_limit(limit(machine, bytes, what), p.time)},
               {"stages", stages},
               {"links", links}};
-    if (can) call["timeline"] = timeline_json(machine, simulate(machine, chosen, what, bytes, how));
+    if (simulated) call["timeline"] = timeline_json(machine, *simulated);
     return call;
 }
 

@@ -105,6 +105,6 @@ function showTables(part, id) {
   facts(made, part.facts);
   for (const t of part.tables) {
     put(made, "h3", {}, t.name.replaceAll("_", " "));
-    table(made, t.name, t.columns.map((c) => c.replaceAll("_", " ")), t.rows);
+    table(made, t.name, t.columns.map((c) => c.replaceAll("_", " ")), t.rows, t.numbers);
   }
 }

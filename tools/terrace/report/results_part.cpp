@@ -22,8 +22,18 @@ std::string cell_text(const json& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_null()) return "-";
     if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-    if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
+    if (value.is_number_float()) return fmt::format("{:.4g}", value.get<double>());
     return value.dump();
+}
+
+// A number whose key says what it counts, with its unit.
+std::string cell_text(const std::string& key, const json& value) {
+    const auto is = [&](std::string_view word) {
+        return key == word || key.starts_with(fmt::format("{}_", word)) || key.ends_with(fmt::format("_{}", word));
+    };
+    if (value.is_number() && is("seconds")) return format_duration(value.get<double>());
+    if (value.is_number_integer() && is("bytes")) return format_bytes(value.get<std::int64_t>());
+    return cell_text(value);
 }
 
 bool is_plain(const json& value) { return !value.is_object() && !value.is_array(); }
@@ -37,7 +47,7 @@ bool is_table(const json& value) {
 
 std::string text_of(const json& object, const char* key) {
     const auto found = object.find(key);
-    return found == object.end() ? "-" : cell_text(*found);
+    return found == object.end() ? "-" : cell_text(key, *found);
 }
 
 struct measured_row {
@@ -124,9 +134,9 @@ json bench_part(const std::string& file, const json& results) {
 // Facts and tables, with the names of the objects that they are in.
 void collect(const json& value, const std::string& name, int depth, json& facts, json& tables) {
     if (is_plain(value)) {
-        facts.push_back({name, cell_text(value)});
+        facts.push_back({name, cell_text(name, value)});
     } else if (is_table(value)) {
-        json columns = json::array(), rows = json::array();
+        json columns = json::array(), rows = json::array(), numbers = json::array();
         for (const json& object : value)
             for (const auto& [key, entry] : object.items())
                 if (is_plain(entry) && std::find(columns.begin(), columns.end(), key) == columns.end())
@@ -137,7 +147,14 @@ void collect(const json& value, const std::string& name, int depth, json& facts,
             for (const json& key : columns) row.push_back(text_of(object, key.get<std::string>().c_str()));
             rows.push_back(row);
         }
-        tables.push_back({{"name", name}, {"columns", columns}, {"rows", rows}});
+        for (std::size_t c = 0; c < columns.size(); ++c) {
+            const std::string key = columns[c];
+            const auto is_number = [&](const json& object) {
+                return !object.contains(key) || object[key].is_number() || object[key].is_null();
+            };
+            if (std::all_of(value.begin(), value.end(), is_number)) numbers.push_back(c);
+        }
+        tables.push_back({{"name", name}, {"columns", columns}, {"rows", rows}, {"numbers", numbers}});
     } else if (value.is_object() && depth < deepest) {
         for (const auto& [key, entry] : value.items())
             collect(entry, name.empty() ? key : name + " " + key, depth + 1, facts, tables);
@@ -154,8 +171,10 @@ bool is_of_bench(const json& results) {
     return results.is_object() && (results.contains("terrace_bench") || results.contains("terrace_suite"));
 }
 
-std::string lines_of(const json& columns, const json& rows) {
-    table t(std::string(columns.size(), '<'));
+std::string lines_of(const json& columns, const json& rows, const json& numbers = json::array()) {
+    std::string sides(columns.size(), '<');
+    for (const json& c : numbers) sides[c.get<std::size_t>()] = '>';
+    table t(sides);
     t.add(columns.get<std::vector<std::string>>());
     for (const json& row : rows) t.add(row.get<std::vector<std::string>>());
     return t.text();
@@ -177,7 +196,8 @@ std::string results_text(const std::string& file, const json& results) {
             text += fmt::format("\n{}\n{}", c["name"].get<std::string>(), lines_of(part["columns"], c["rows"]));
     else
         for (const json& t : part["tables"])
-            text += fmt::format("\n{}\n{}", t["name"].get<std::string>(), lines_of(t["columns"], t["rows"]));
+            text +=
+                fmt::format("\n{}\n{}", t["name"].get<std::string>(), lines_of(t["columns"], t["rows"], t["numbers"]));
     return text;
 }
 

@@ -134,6 +134,12 @@ void check_together(const settings& s) {
         bad("-w 0 needs -n: without it the number of iterations follows from the time that warming up takes");
     if (std::set<std::string>(s.algorithms.begin(), s.algorithms.end()).size() != s.algorithms.size())
         bad(fmt::format("--algorithms {}: names one twice", fmt::join(s.algorithms, ",")));
+    std::set<std::string> names;
+    for (const backend_kind& kind : backend_kinds()) names.emplace(kind.name);
+    for (const std::filesystem::path& plan : s.beside)
+        if (!names.insert(settings::name_of(plan)).second)
+            bad(fmt::format("--beside {}: another algorithm is called {}; rename the file", plan.string(),
+                            settings::name_of(plan)));
     for (const backend_kind& kind : backend_kinds())
         if (takes_part(s, kind.name) && !suits(s, kind))
             bad(s.device
@@ -262,6 +268,11 @@ std::string settings::function_of(collective what) const {
     return std::string(to_string(what)) + (own_lengths ? "v" : "");
 }
 
+std::string settings::name_of(const std::filesystem::path& plan) {
+    const std::string file = plan.filename();
+    return file.substr(0, file.find('.'));
+}
+
 std::vector<std::int64_t> settings::counts(collective what, int ranks) const {
     std::vector<std::int64_t> all;
     for (std::int64_t bytes = begin;;) {
@@ -289,6 +300,10 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
                                     ->delimiter(',')
                                     ->check(known_algorithm())
                                     ->type_name("NAMES");
+    app.add_option("--beside", s.beside,
+                   "comma-separated plan files that run beside it, called by their names up to the first dot")
+        ->delimiter(',')
+        ->type_name("FILES");
     add_collectives(app, s.collectives);
     app.add_option("-r,--root", s.root, "rank that broadcasts, or gets what is reduced")
         ->check(number_of(0))

@@ -31,6 +31,7 @@ struct settings {
     int root = 0;                                          ///< of broadcast and reduce
     bool all_that_suit = false;                            ///< `algorithms` are all, as the user has named none
     std::vector<std::string> algorithms;                   ///< names of backends, in the order they run and are printed
+    std::vector<std::filesystem::path> beside;             ///< plans that run, too, by the names of their files
     std::string reference;                                 ///< the one among them that the others are divided by
     std::int64_t begin = 8, end = std::int64_t{32} << 20;  ///< bytes of the larger buffer, inclusive
     std::int64_t step = 0;                                 ///< [bytes] from size to size; 0: `factor` rules
@@ -54,6 +55,8 @@ struct settings {
 
     /// Returns the name of the function that is measured: of `what`, or of its twin for lengths of blocks.
     std::string function_of(collective what) const;
+    /// Returns what a plan of `beside` is called: its file's name up to the first dot.
+    static std::string name_of(const std::filesystem::path& plan);
     /// Elements of each call to measure, ascending and positive (count_of).
     std::vector<std::int64_t> counts(collective what, int ranks) const;
 };

@@ -75,6 +75,15 @@ bool suits(std::string_view name, const hierarchy& machine, collective what) {
     return exchanges(what) ? !reduces : name != "direct";
 }
 
+// A plan beside the one that is measured.
+std::unique_ptr<backend> make_beside(const setting& in, const plan& other, const std::filesystem::path& file) {
+    check_runnable(data_of(other));
+    if (!data_of(other).rules.contains(in.of.what))
+        throw usage_error(fmt::format("{} has no rules for {}", file.string(), to_string(in.of.what)));
+    const setting with_other{in.ranks, other, in.how, in.of, in.ucx, in.windows, in.device, in.staging, in.graph};
+    return make_backend(with_other, "hierarchical");
+}
+
 std::vector<runner::named_backend> make_backends(const conditions& under, collective what,
                                                  std::vector<absence>& absent) {
     const world& w = under.ranks;
@@ -85,18 +94,22 @@ std::vector<runner::named_backend> make_backends(const conditions& under, collec
                      s.ucx,  s.windows,    under.device, s.staging,
                      s.graph};
     std::vector<runner::named_backend> all;
-    for (const std::string& name : s.algorithms) {
-        if (s.all_that_suit && !suits(name, data_of(under.chosen).machine, what)) continue;
+    const auto add = [&](const std::string& name, auto&& make_one) {
         const auto make = [&]() -> std::unique_ptr<backend> {
             try {
-                return make_backend(in, name);
+                return make_one();
             } catch (const usage_error& e) {
                 absent.push_back({what, name, e.what()});
                 return nullptr;
             }
         };
         if (auto made = w.together(make)) all.push_back({name, std::move(made)});
-    }
+    };
+    for (const std::string& name : s.algorithms)
+        if (!s.all_that_suit || suits(name, data_of(under.chosen).machine, what))
+            add(name, [&] { return make_backend(in, name); });
+    for (const std::filesystem::path& file : s.beside)
+        add(settings::name_of(file), [&] { return make_beside(in, plan::load(file), file); });
     return all;
 }
 

@@ -1,5 +1,6 @@
 #include "planner/choose.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/policy.hpp"
@@ -12,19 +13,36 @@ namespace {
 class rule_maker {
 public:
     rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
-               bool reproducible)
-        : screen_(machine, list, std::move(floor)), trials_(machine, reproducible), reproducible_(reproducible) {}
+               bool reproducible, double burst = 0)
+        : screen_(machine, list, std::move(floor), burst),
+          trials_(machine, reproducible, burst),
+          reproducible_(reproducible) {}
 
     std::vector<rule> run() {
+        return for_all_sizes([&](std::int64_t bytes) { append(bytes); });
+    }
+
+    std::vector<rule> run_by_place(std::size_t place) {
+        return for_all_sizes([&](std::int64_t bytes) {
+            std::vector<std::size_t> by_price = screen_.tuned();
+            std::stable_sort(by_price.begin(), by_price.end(),
+                             [&](std::size_t a, std::size_t b) { return screen_.how(a).time < screen_.how(b).time; });
+            chosen_ = by_price[std::min(place, by_price.size() - 1)];
+            add(screen_.how(chosen_), bytes);
+        });
+    }
+
+private:
+    template <class Append>
+    std::vector<rule> for_all_sizes(Append&& append_one) {
         for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2) {
             screen_.tune_for(bytes);
-            append(bytes);
+            append_one(bytes);
         }
         rules_.back().up_to = rule::no_bound;
         return std::move(rules_);
     }
 
-private:
     // Rules for more than half of `bytes` and at most that.
     void append(std::int64_t bytes) {
         const std::vector<std::size_t> fast_enough = screen_.fast_enough(bytes / 2, bytes);
@@ -72,8 +90,12 @@ private:
 }  // namespace
 
 std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list,
-                             std::vector<std::size_t> floor, bool reproducible) {
-    return rule_maker(machine, list, std::move(floor), reproducible).run();
+                             std::vector<std::size_t> floor, bool reproducible, double burst) {
+    return rule_maker(machine, list, std::move(floor), reproducible, burst).run();
+}
+
+std::vector<rule> rules_by_place(const hierarchy& machine, std::span<const priced_candidate> list, std::size_t place) {
+    return rule_maker(machine, list, {}, false).run_by_place(place);
 }
 
 }  // namespace terrace::detail

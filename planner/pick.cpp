@@ -36,17 +36,19 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
     return *std::min_element(fast.begin(), fast.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
 }
 
-choice pick_simulated(const screen& s, std::vector<choice> tried, std::int64_t bytes) {
+choice pick_simulated(const screen& s, std::vector<choice> tried, std::int64_t bytes, double alike) {
     const std::size_t wanted = tried.front().candidate;
     double best = infinity, floor = infinity;
     for (const auto& [i, how] : tried) {
         best = std::min(best, how.simulated);
         if (s.is_floor(i) && how == s.how(i)) floor = std::min(floor, how.simulated);
     }
-    const double longest = std::min(best * policy.alike, floor);
+    const double longest = std::min(best * alike, floor);
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > longest; });
+    // A ring over all ranks waits in each step for whichever rank is late, which no simulation knows.
+    const auto is_usual = [&](std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() > 1; };
     const auto key = [&](const choice& c) {
-        return std::tuple(c.candidate != wanted, !s.is_floor(c.candidate),
+        return std::tuple(c.candidate != wanted, !is_usual(c.candidate),
                           s.effort(c.candidate, c.how, static_cast<double>(bytes)));
     };
     return *std::min_element(tried.begin(), tried.end(),

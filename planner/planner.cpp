@@ -19,6 +19,18 @@ bool only_scatters(const candidate& c) {
     return std::all_of(c.stages.begin(), c.stages.end(), [](const stage& s) { return s.how == mode::scatter; });
 }
 
+// A plan whose rules are made of all candidates of each collective.
+template <class Rules>
+plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& rules) {
+    plan_data r;
+    r.name = name;
+    r.made_by = fmt::format("terrace {}", version());
+    r.machine = machine;
+    pricer prices(machine);
+    for (const collective what : all_collectives) r.rules[what] = rules(search(prices, what), what);
+    return finished(std::move(r));
+}
+
 }  // namespace
 
 prediction predict(const hierarchy& machine, const std::vector<stage>& stages, std::int64_t bytes, int lanes,
@@ -79,17 +91,16 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     return make_rules(exact, list, {});
 }
 
-plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible) {
-    plan_data r;
-    r.name = name;
-    r.made_by = fmt::format("terrace {}", version());
-    r.machine = machine;
-    pricer prices(machine);
-    for (const collective what : all_collectives) {
-        const std::vector<priced_candidate> list = search(prices, what);
-        r.rules[what] = make_rules(machine, list, floor_of(list), reproducible && goes_up(what));
-    }
-    return finished(std::move(r));
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, double burst) {
+    return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective what) {
+        return make_rules(machine, list, floor_of(list), reproducible && goes_up(what), burst);
+    });
+}
+
+plan_data plan_by_place(const std::string& name, const hierarchy& machine, std::size_t place) {
+    return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective) {
+        return rules_by_place(machine, list, place);
+    });
 }
 
 }  // namespace terrace::detail

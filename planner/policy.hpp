@@ -121,6 +121,10 @@ struct planner_policy {
     std::size_t most_trials = 16;
     /// Simulations this close say nothing about which candidate is faster.
     double alike = 1.05;
+    /// Where links have shapers (make_plan: burst), vectors of this part of a bucket to so many of them are tried in
+    /// any case: prices know of no buckets. Up to `short_of_burst` buckets simulations this close say nothing
+    /// (docs/measurements/predictions.md).
+    double least_of_burst = 1.0 / 16, most_of_burst = 64, short_of_burst = 8, alike_in_bursts = 1.1;
     /// Where nothing can be simulated, something that hinders lanes less may cost processors so many times as much.
     double untried_effort = 2;
     /// Messages of one simulation, and the work of all simulations for one collective, counted in shares of links, of

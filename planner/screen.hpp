@@ -15,9 +15,12 @@ class screen {
 public:
     /// @param list outlives the screen
     /// @param floor baselines: nothing is fast enough that is predicted slower than any of them
-    screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor);
+    /// @param burst as in make_plan()
+    screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
+           double burst = 0);
 
     const hierarchy& machine() const noexcept { return machine_; }
+    double burst() const noexcept { return burst_; }
     const priced_candidate& operator[](std::size_t i) const noexcept { return list_[i]; }
     std::span<const std::size_t> floor() const noexcept { return floor_; }
     bool is_floor(std::size_t i) const noexcept;
@@ -51,6 +54,7 @@ private:
     const hierarchy& machine_;
     std::span<const priced_candidate> list_;
     std::vector<std::size_t> floor_;
+    double burst_;
     std::vector<tuning> how_;
     std::vector<std::size_t> tuned_;
 };

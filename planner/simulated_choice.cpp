@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/devices.hpp"
 #include "planner/policy.hpp"
 #include "schedule/registry.hpp"
 
@@ -88,13 +89,32 @@ choice without_simulation(const screen& s, choice predicted, const std::vector<s
     return predicted;
 }
 
+// Whether shapers let a good part of a vector pass at once.
+bool passes_in_bursts(const screen& s, std::int64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    return s.burst() > 0 && size >= s.burst() * policy.least_of_burst && size <= s.burst() * policy.most_of_burst;
+}
+
+// Returns the cheapest candidates, one of those that differ in their algorithms alone, the least price first.
+std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
+    std::vector<choice> result;
+    for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes)))
+        result.push_back({i, s.how(i)});
+    std::stable_sort(result.begin(), result.end(),
+                     [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
+    result.resize(std::min(result.size(), policy.most_trials));
+    return result;
+}
+
 }  // namespace
 
 bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes) {
     const price& cost = s[c.candidate].cost;
     if (has_root(cost.what())) return false;
-    if (cost.crosses_network() && c.how.lanes > 1) return true;
-    return (cost.crosses_network() || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
+    if (passes_in_bursts(s, bytes)) return true;
+    const bool in_messages = cost.crosses_network() || on_gpus(s.machine());
+    if (in_messages && c.how.lanes > 1) return true;
+    return (in_messages || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
 }
 
 choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
@@ -102,35 +122,34 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     const auto bytes = static_cast<double>(high);
     choice own = predicted;
     if (!simulate(t, s, own, high)) return without_simulation(s, predicted, fast_enough, bytes);
-    if (own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
+    const bool bursts = passes_in_bursts(s, high);
+    if (!bursts && own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
     // In any case: the choice, the same with all lanes, and the floor.
     choice unhindered = predicted;
     unhindered.how.lanes = max_lanes(s.machine(), s[predicted.candidate]);
     std::vector<choice> open{own, unhindered};
     for (const std::size_t f : s.floor()) open.push_back({f, s.how(f)});
     const std::size_t in_any_case = open.size();
-    for (const choice& c : alternatives(s, fast_enough, low, high)) open.push_back(c);
+    for (const choice& c : bursts ? cheapest_candidates(s, high) : alternatives(s, fast_enough, low, high))
+        open.push_back(c);
     std::vector<choice> tried;
     double best = own.how.simulated;
     for (choice& c : open) {
-        const bool enough = tried.size() == policy.most_trials || c.how.time > best * policy.above_simulated;
+        const bool enough =
+            tried.size() == policy.most_trials || (!bursts && c.how.time > best * policy.above_simulated);
         if (tried.size() >= in_any_case && enough) break;
         if (!simulate(t, s, c, high)) break;
         best = std::min(best, c.how.simulated);
         tried.push_back(c);
     }
-    return pick_simulated(s, std::move(tried), high);
+    const bool is_short = bursts && bytes <= s.burst() * policy.short_of_burst;
+    return pick_simulated(s, std::move(tried), high, is_short ? policy.alike_in_bursts : policy.alike);
 }
 
 choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {
     choice best = predicted;
     if (!simulate(t, s, best, bytes)) return predicted;
-    std::vector<choice> open;
-    for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes)))
-        open.push_back({i, s.how(i)});
-    std::stable_sort(open.begin(), open.end(),
-                     [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
-    open.resize(std::min(open.size(), policy.most_trials));
+    std::vector<choice> open = cheapest_candidates(s, bytes);
     for (choice& c : open)
         if (simulate(t, s, c, bytes) && c.how.simulated * policy.worth_a_lane < best.how.simulated) best = c;
     return best;

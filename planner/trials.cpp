@@ -15,9 +15,10 @@ bool moves_by_links(const hierarchy& machine) noexcept {
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
 
-trials::trials(const hierarchy& machine, bool reproducible)
+trials::trials(const hierarchy& machine, bool reproducible, double burst)
     : machine_(machine),
       reproducible_(reproducible),
+      burst_(burst),
       left_(moves_by_links(machine) ? policy.simulated_shares * (reproducible ? policy.reproducible_trials : 1) : 0) {}
 
 std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
@@ -34,7 +35,8 @@ std::optional<double> trials::run(const priced_candidate& c, int lanes, std::int
     if (!is_new) return known->second;
     if (left_ <= 0 || c.cost.messages(static_cast<double>(bytes), chunk) > policy.most_messages) return {};
     const rule how{.up_to = bytes, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
-    const simulation made = simulate(machine_, how, c.cost.what(), bytes, {.reproducible = reproducible_});
+    const simulation made =
+        simulate(machine_, how, c.cost.what(), bytes, {.burst = burst_, .reproducible = reproducible_});
     left_ -= made.shares + policy.shares_of_message * made.messages;
     return known->second = made.time;
 }

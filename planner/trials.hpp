@@ -19,7 +19,8 @@ bool moves_by_links(const hierarchy& machine) noexcept;
 class trials {
 public:
     /// @param reproducible the calls' reductions are those of options::reproducible
-    explicit trials(const hierarchy& machine, bool reproducible = false);
+    /// @param burst as in make_plan()
+    explicit trials(const hierarchy& machine, bool reproducible = false, double burst = 0);
 
     /// Returns the time of a call [s], or nothing where a simulation would be too long. Of many chunks the first ones
     /// are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later of
@@ -31,6 +32,7 @@ private:
 
     const hierarchy& machine_;
     bool reproducible_;
+    double burst_;
     std::int64_t left_;  // of planner_policy::simulated_shares
     std::map<std::string, std::optional<double>> known_;
 };

@@ -74,10 +74,10 @@ def has_several_nics(machine):
     return most_nics(machine) > 1
 
 
-def make_plan(cluster, plan):
+def make_plan(cluster, plan, *options):
     """Writes the plan; what `terrace plan` prints goes into a .txt beside it."""
     with open(plan.with_suffix(".txt"), "w") as summary:
-        if subprocess.run([TERRACE, "plan", cluster, "-o", plan], stdout=summary).returncode != 0:
+        if subprocess.run([TERRACE, "plan", cluster, "-o", plan, *options], stdout=summary).returncode != 0:
             raise Failure(f"no plan for {cluster}", 2)
 
 

@@ -19,6 +19,7 @@ ROOT, TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import random_clusters  # noqa: E402
 import rounds  # noqa: E402
 import training_plots  # noqa: E402
 
@@ -149,6 +150,42 @@ class Predictions(Tool):
         again = self.tool("predictions", "cluster.yaml", "--compare", "-o", "out")  # without measuring
         self.assertEqual(json.loads((out / "predictions.json").read_text()), found)
         self.assertNotIn("--links", again)
+
+    def test_candidates(self):
+        text = self.tool("predictions", "cluster.yaml", "--candidates", "--launch", shlex.join(MPIRUN), "--anywhere",
+                         "--sizes", "64K", "-o", "out")
+        found = json.loads((self.directory / "out/random.json").read_text())["cases"]
+        self.assertEqual([(c["cluster"], c["collective"], c["bytes"]) for c in found],
+                         [("pair", what, 65536) for what in ("allreduce", "reduce_scatter", "allgather")])
+        for case in found:
+            ran = {run["algorithm"]: run for run in case["runs"]}
+            self.assertEqual(set(ran), {"hierarchical", "flat-ring", "two-level", "mpi",
+                                        *(f"candidate-{place}" for place in range(1, 6))})
+            self.assertEqual(case["times_best"], 1 / ran[case["best"]]["ratio"])
+            self.assertEqual(case["predicted_over_measured"],
+                             ran["hierarchical"]["closed_form_s"] / ran["hierarchical"]["measured_s"])
+            prices = [ran[f"candidate-{place}"]["closed_form_s"] for place in range(1, 6)]
+            self.assertEqual(prices, sorted(prices))
+            self.assertTrue(all(run["wrong"] == 0 for run in case["runs"]))
+        for words in ("below: ", "of 3 (", "wrong elements in all results: 0"):
+            self.assertIn(words, text)
+        again = self.tool("predictions", "cluster.yaml", "--candidates", "--compare", "--launch", "x", "-o", "out")
+        self.assertNotIn("--links", again)
+        self.assertEqual(json.loads((self.directory / "out/random.json").read_text())["cases"], found)
+
+    def test_random_clusters(self):
+        drawn = [random_clusters.cluster_text("c", 1, number) for number in range(40)]
+        self.assertEqual(drawn[7], random_clusters.cluster_text("c", 1, 7))
+        self.assertNotEqual(drawn[7], random_clusters.cluster_text("c", 2, 7))
+        racks = unequal = 0
+        for text in drawn:
+            (self.directory / "drawn.yaml").write_text(text)
+            said = json.loads(subprocess.run([TERRACE, "topo", self.directory / "drawn.yaml", "--json"], check=True,
+                                             text=True, capture_output=True).stdout)
+            self.assertTrue(3 <= said["ranks"] <= 12, text)
+            racks += len(said["levels"]) == 3
+            unequal += "bandwidths_bytes_per_s" in said["levels"][-1]
+        self.assertTrue(8 <= racks <= 32 and 3 <= unequal <= 25, (racks, unequal))
 
     def test_refuses(self):
         self.assertIn("bench.json", self.tool("predictions", "cluster.yaml", "--compare", status=2))

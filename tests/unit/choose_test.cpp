@@ -136,6 +136,52 @@ TEST(make_plan, takes_more_lanes_where_it_cannot_try) {
     EXPECT_GT(simulated(), 1.1 * more) << describe(h, how.stages);
 }
 
+// Lanes over the links inside a machine of GPUs hinder one another as those over a network do.
+TEST(make_plan, takes_more_lanes_between_gpus_without_a_network) {
+    const hierarchy h{{link("switch", fabric::pcie, 12e9, 3e-6, 1e-6), link("numa", fabric::pcie, 8e9, 3e-6, 1e-6),
+                       link("node", fabric::pcie, 12e9, 3e-6, 1e-6)},
+                      tree({{4, 4, 4, 4, 4, 3, 4, 4, 4, 3, 4, 3, 3}, {3, 3, 2, 3, 2}, {5}})};
+    const std::int64_t bytes = 16 * mib;
+    const rule chosen = make_plan("x", h).choose(collective::allreduce, bytes);
+    EXPECT_GE(chosen.lanes, policy.untried_lanes);
+    rule fewer = chosen;
+    fewer.lanes = policy.lanes;
+    const auto time = [&](const rule& r) { return simulate(h, r, collective::allreduce, bytes).time; };
+    EXPECT_LT(time(chosen), 0.95 * time(fewer)) << describe(h, chosen.stages);
+}
+
+// What passes in a burst costs no time on a link: then fewer messages in a row are faster than fewer bytes.
+TEST(make_plan, tries_what_shapers_let_pass_at_once) {
+    hierarchy h{{link("node", fabric::shm, 1.4e9, 3e-6, 1e-6), link("rack", fabric::ethernet, 107e6, 0, 15e-6),
+                 link("core", fabric::ethernet, 53.7e6, 0, 22e-6)},
+                tree({{2, 2, 1, 1, 4, 2}, {3, 2, 1}, {3}})};
+    h.processors.cores = 2;
+    const double burst = 128 * kib;
+    const plan_data without = make_plan("x", h), with = make_plan("x", h, false, burst);
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        const rule &usual = without.choose(what, 64 * kib), &in_bursts = with.choose(what, 64 * kib);
+        EXPECT_GT(in_bursts.simulated, 0);
+        const auto time = [&](const rule& r) { return simulate(h, r, what, 64 * kib, {.burst = burst}).time; };
+        EXPECT_LT(time(in_bursts), 0.8 * time(usual)) << describe(h, in_bursts.stages);
+        EXPECT_EQ(with.choose(what, 256 * mib).stages, without.choose(what, 256 * mib).stages);
+    }
+}
+
+TEST(plan_by_place, has_the_candidates_by_price) {
+    const hierarchy h = two_racks();
+    const auto nth = [&](std::size_t place) { return plan_by_place("x", h, place); };
+    for (const std::int64_t bytes : {64 * kib, 8 * mib}) {
+        const std::vector<ranked> all = rank_candidates(h, bytes);
+        for (const std::size_t place : {std::size_t{0}, std::size_t{1}, std::size_t{4}}) {
+            const plan_data p = nth(place);
+            EXPECT_DOUBLE_EQ(time_of(h, p.choose(collective::allreduce, bytes), bytes, collective::allreduce),
+                             all[place].how.predicted)
+                << place << ' ' << bytes;
+        }
+    }
+    EXPECT_EQ(nth(1'000'000).rules.size(), all_collectives.size());  // the last one there is
+}
+
 TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
     for (const hierarchy& h : machines())
         for (const auto& [what, chosen] : make_plan("x", h).rules)

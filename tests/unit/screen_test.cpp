@@ -87,8 +87,9 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     const screened of(two_racks());
     const std::size_t other = of.list.size() - 1, floor = of.s.floor().front();
     const auto picked = [&](double of_other, double of_floor) {
-        return pick_simulated(
-                   of.s, {simulated(other, {2, 64 * kib}, of_other), simulated(floor, of.s.how(floor), of_floor)}, mib)
+        return pick_simulated(of.s,
+                              {simulated(other, {2, 64 * kib}, of_other), simulated(floor, of.s.how(floor), of_floor)},
+                              mib, policy.alike)
             .candidate;
     };
     EXPECT_EQ(picked(1.00, 1.02), other);
@@ -96,9 +97,21 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     EXPECT_EQ(picked(1.00, 2.00), other);
     // Run in another way than the floor's own, a baseline is a candidate as any other.
     const tuning another{of.s.how(floor).lanes + 1, 64 * kib};
-    EXPECT_EQ(
-        pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, mib).candidate,
-        other);
+    EXPECT_EQ(pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, mib,
+                             policy.alike)
+                  .candidate,
+              other);
+}
+
+// Of candidates that are alike a baseline of several stages is preferred, and no ring over all ranks.
+TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
+    const screened of(two_racks());
+    std::size_t ring = no_candidate, levels = no_candidate;
+    for (const std::size_t f : of.s.floor()) (of.list[f].what.stages.size() == 1 ? ring : levels) = f;
+    const std::size_t other = of.list.size() - 1;
+    const std::vector<choice> tried{simulated(other, {2, 64 * kib}, 1.5), simulated(ring, of.s.how(ring), 1.0),
+                                    simulated(levels, of.s.how(levels), 1.0)};
+    EXPECT_EQ(pick_simulated(of.s, tried, mib, policy.alike).candidate, levels);
 }
 
 // Lanes over a network may get into each other's way; a call to or from a root has nothing to simulate.

@@ -20,6 +20,7 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/arguments.hpp"
 #include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/sensitivity_text.hpp"
@@ -167,6 +168,7 @@ std::string corrections_text(const hierarchy& before, const corrected_machine& c
 
 int plan_command::run() const {
     expect_replaceable(output, {machine.source, machine.network, machine.hosts.value_or("")}, force);
+    const auto burst_bytes = static_cast<double>(size_of("--burst", burst, 0));
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
     std::string corrections;
@@ -178,7 +180,8 @@ int plan_command::run() const {
         corrections = corrections_text(t.machine, c);
         t.machine = c.machine;
     }
-    plan_data plan = make_plan(t.name, t.machine, reproducible);
+    plan_data plan = candidate > 0 ? plan_by_place(t.name, t.machine, static_cast<std::size_t>(candidate - 1))
+                                   : make_plan(t.name, t.machine, reproducible, burst_bytes);
     if (const auto fault = verify(plan)) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;

@@ -161,6 +161,17 @@ void command_line::add_plan() {
                      "print what half and twice the value of each assumed figure would change");
     command.add_flag("--reproducible", a.reproducible,
                      "for programs with options::reproducible: choose what is fastest with it");
+    command
+        .add_option("--burst", a.burst,
+                    "bytes that the shaper of each network link lets pass at once: plans for short vectors are then "
+                    "chosen by simulations that know of it")
+        ->type_name("BYTES");
+    command
+        .add_option("--candidate", a.candidate,
+                    "plan with the candidates in this place by price at every size, 1 for the cheapest: to measure "
+                    "them beside the plan (terrace-bench --beside)")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
     add_force(command, a.force);
     const auto listed = [](std::span<const algorithm> rows) {
         std::string text;
@@ -177,6 +188,7 @@ void command_line::add_plan() {
                    "  terrace plan cluster.yaml --sensitivity\n"
                    "  terrace plan cluster.yaml --profile profiles\n"
                    "  terrace plan cluster.yaml --reproducible\n"
+                   "  terrace plan cluster.yaml --candidate 2 -o second.plan.yaml\n"
                    "  terrace plan node.xml --network topology.conf --hosts 'tux[0-7]'");
 }
 

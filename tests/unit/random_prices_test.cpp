@@ -1,0 +1,76 @@
+// Prices of plans on random machines beside simulations of the same calls: the price is the sieve, and the simulation
+// the judge. Where they are more than a tenth apart, the test says so.
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/units.hpp"
+#include "planner/planner.hpp"
+#include "planner/simulate/simulate.hpp"
+#include "support/dice.hpp"
+#include "support/planner_machines.hpp"
+
+namespace terrace::detail::test::random_prices_test {
+namespace {
+
+constexpr double apart = 0.1;
+
+// Nodes of 1 to 4 ranks, alone or in racks of 1 to 3, whose links are half to twice as fast as a node's; in every third
+// machine one link at the top is slower than the others.
+hierarchy drawn(dice& d) {
+    const std::size_t racks = d.pick(std::vector<std::size_t>{1, 1, 2, 3});
+    std::vector<std::vector<int>> children(racks > 1 ? 3 : 2);
+    for (std::size_t rack = 0; rack < racks; ++rack) {
+        const auto nodes = static_cast<int>(racks > 1 ? 1 + d.below(3) : 2 + d.below(4));
+        children[1].push_back(nodes);
+        for (int n = 0; n < nodes; ++n) children[0].push_back(static_cast<int>(1 + d.below(4)));
+    }
+    if (racks > 1) children[2] = {static_cast<int>(racks)};
+    const double node = 50e6 + 5e6 * static_cast<double>(d.below(16));
+    hierarchy h;
+    h.levels = {link("node", fabric::shm, 4e9, 1e-6, 0.5e-6), link("rack", fabric::ethernet, node, 20e-6, 10e-6)};
+    if (racks > 1)
+        h.levels.push_back(
+            link("core", fabric::ethernet, node * (0.5 + 0.25 * static_cast<double>(d.below(7))), 20e-6, 10e-6));
+    h.shape = tree(std::move(children));
+    level& top = h.levels.back();
+    if (d.below(3) == 0) {
+        std::vector<double> rates(static_cast<std::size_t>(h.shape.members(h.depth() - 1)), top.bandwidth);
+        d.pick(rates) *= d.pick(std::vector{0.5, 0.75});
+        top = with_rates(top, rates);
+    }
+    return h;
+}
+
+TEST(random_prices, are_near_simulations) {
+    dice d(28);
+    int near = 0, all = 0;
+    std::string off;
+    for (int number = 0; number < 12; ++number) {
+        const hierarchy h = drawn(d);
+        const plan_data plan = make_plan("x", h);
+        for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::allgather})
+            for (const std::int64_t bytes : {64 * kib, 512 * kib, 4 * mib}) {
+                const rule& r = plan.choose(what, bytes);
+                const double price = predict(h, r.stages, bytes, r.lanes, r.chunk, what).time;
+                const double simulated = simulate(h, r, what, bytes).time;
+                ++all;
+                if (std::abs(price / simulated - 1) <= apart) ++near;
+                else
+                    off +=
+                        fmt::format("machine {} ({}): {} of {}: {} by price, {} simulated, {:+.0f} %: {}\n", number,
+                                    shape_text(h.shape), to_string(what), format_bytes(bytes), format_duration(price),
+                                    format_duration(simulated), 100 * (price / simulated - 1), describe(h, r.stages));
+            }
+    }
+    fmt::print("{} of {} prices within {:.0f} % of the simulation{}\n{}", near, all, 100 * apart,
+               off.empty() ? "" : "; the others:", off);
+    EXPECT_GE(near, all * 8 / 10) << off;
+}
+
+}  // namespace
+}  // namespace terrace::detail::test::random_prices_test

@@ -43,8 +43,6 @@ int deaths_in(MPI_Comm comm) noexcept {
     return count;
 }
 
-int shrink(MPI_Comm comm, MPI_Comm* made) noexcept {
-    return is_there() ? shrink_of_mpi()(comm, made) : MPI_ERR_OTHER;
-}
+int shrink(MPI_Comm comm, MPI_Comm* made) noexcept { return is_there() ? shrink_of_mpi()(comm, made) : MPI_ERR_OTHER; }
 
 }  // namespace terrace::detail::ulfm

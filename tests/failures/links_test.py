@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Nodes that are cut off at random points of random collectives, and ranks alone on their nodes that are stopped: who is
-named, and who goes on.
+"""Nodes that are cut off at random points of random collectives, and ranks alone on their nodes that are stopped.
+Who is named, and who goes on.
 
 usage: links_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is CutLinks or LoneRanks
 

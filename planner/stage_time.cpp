@@ -28,6 +28,12 @@ double passing_time(const phase_load& p, const ring_hop& h, double bytes) {
     return together(p, h.wire * bytes, h.message.time(bytes) + h.memory * bytes);
 }
 
+// Of one part, which is on the wire before a processor has it: of several rings, too.
+double travel_time(const phase_load& p, const ring_hop& h, double bytes) {
+    const double wire = h.wire * bytes, processor = h.message.time(bytes) + h.memory * bytes;
+    return h.latency + (p.in_memory ? std::max(wire, processor) : wire + processor);
+}
+
 // Sets the times of all loads, and those that are the longest at some size.
 void set_times(phase_load& p) {
     p.times.clear();
@@ -142,14 +148,12 @@ double lap_time(const phase_load& p, double bytes) {
     if (p.lap.empty()) return 0;
     double slowest = 0, time = 0, most_in_line = 0;
     for (const ring_hop& h : p.lap) {
-        const double passing = passing_time(p, h, bytes);
-        slowest = std::max(slowest, passing);
-        time += h.count * (h.latency + passing);
+        slowest = std::max(slowest, passing_time(p, h, bytes));
+        time += h.count * travel_time(p, h, bytes);
     }
     for (std::size_t height = 0; height < p.lap.front().within.size(); ++height) {
         double in_line = 0;
-        for (const ring_hop& h : p.lap)
-            in_line += h.within[height] * (slowest - (h.latency + passing_time(p, h, bytes)));
+        for (const ring_hop& h : p.lap) in_line += h.within[height] * (slowest - travel_time(p, h, bytes));
         most_in_line = std::max(most_in_line, in_line);
     }
     return time + most_in_line;

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 #include <span>
+#include <utility>
 
 namespace terrace {
 
 namespace detail {
-class calls_in_flight;
+struct call_source;
 struct request_access;
 }  // namespace detail
 
@@ -23,11 +23,14 @@ class [[nodiscard]] TERRACE_API request {
 public:
     /// Makes a complete request.
     request() noexcept = default;
-    request(request&& other) noexcept = default;
+    request(request&& other) noexcept
+        : source_(std::exchange(other.source_, nullptr)), life_(other.life_), call_(other.call_) {}
     /// Waits for the call that this request stood for, as the destructor does.
     request& operator=(request&& other) noexcept;
     /// Waits for the call and drops its error, if it has one. Call wait() to get errors.
-    ~request();
+    ~request() {
+        if (source_ != nullptr) drop();
+    }
 
     /// Moves all calls of the communicator along. Returns true if this one is complete.
     /// @throws usage_error, timeout_error, transport_error as the call itself does; the request is then complete
@@ -46,9 +49,12 @@ public:
 
 private:
     friend struct detail::request_access;
-    request(std::shared_ptr<detail::calls_in_flight*> calls, std::uint64_t call) noexcept;
+    request(detail::call_source& source, std::uint64_t life, std::uint64_t call) noexcept
+        : source_(&source), life_(life), call_(call) {}
+    void drop() noexcept;
 
-    std::shared_ptr<detail::calls_in_flight*> calls_;  // null: complete
+    detail::call_source* source_ = nullptr;  // null: complete
+    std::uint64_t life_ = 0;                 // of the source
     std::uint64_t call_ = 0;
 };
 

@@ -12,15 +12,15 @@ namespace {
 
 constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
 
-std::int64_t bytes_of(const call_shape& call, int ranks) {
-    return call.count * (has_blocks(call.what) ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
+std::int64_t element_of(const call_shape& call, int ranks) {
+    return (has_blocks(call.what) ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
 }
 
 // The factors of premul_sum may differ between ranks, so that ranks would join different calls.
-bool may_join(const call_shape& call, int ranks) {
+bool may_join(const call_shape& call, std::int64_t bytes) {
     const bool is_plain = !call.is_barrier && call.part_of.empty() && call.counts.empty() && call.count > 0;
     const bool multiplies = goes_up(call.what) && call.op == reduce_op::premul_sum;
-    return is_plain && !multiplies && bytes_of(call, ranks) <= most_bytes_to_join;
+    return is_plain && !multiplies && bytes <= most_bytes_to_join;
 }
 
 bool are_of_one_kind(const call_shape& a, const call_shape& b) {
@@ -29,25 +29,35 @@ bool are_of_one_kind(const call_shape& a, const call_shape& b) {
 
 }  // namespace
 
-void group_calls::add(const call_shape& call, double factor, const given_call& part, int ranks) {
-    if (!may_join(call, ranks)) return add({.call = call, .factor = factor, .parts = {part}});
-    const auto same =
-        std::find_if(open_.begin(), open_.end(), [&](std::size_t i) { return are_of_one_kind(list_[i].call, call); });
-    if (same != open_.end() && bytes_of(list_[*same].call, ranks) + bytes_of(call, ranks) <= most_joined_bytes) {
-        waiting_start& whole = list_[*same];
-        if (whole.call.joined.empty()) {
-            whole.parts.reserve(usual_calls);
-            whole.call.joined.reserve(usual_calls);
-            whole.call.joined.push_back(whole.call.count);
-        }
-        whole.call.joined.push_back(call.count);
-        whole.call.count += call.count;
-        whole.parts.push_back(part);
-        return;
+std::uint64_t group_calls::join(const call_shape& call, const given_call& part) {
+    const auto same = std::find_if(open_.begin(), open_.end(),
+                                   [&](const open_start& o) { return are_of_one_kind(list_[o.number].call, call); });
+    if (same == open_.end()) return 0;
+    const std::int64_t bytes = call.count * same->element;
+    if (!may_join(call, bytes)) return 0;
+    if (same->bytes + bytes > most_joined_bytes) {
+        open_.erase(same);
+        return 0;
     }
-    if (same != open_.end()) *same = list_.size();
-    else open_.push_back(list_.size());
-    add({.call = call, .factor = factor, .parts = {part}});
+    waiting_start& whole = list_[same->number];
+    if (whole.parts.size() == 1) whole.parts.reserve(usual_calls);
+    whole.parts.push_back(part);
+    whole.call.count += call.count;
+    same->bytes += bytes;
+    return whole.ticket;
+}
+
+void group_calls::add(waiting_start s, int ranks) {
+    const std::int64_t element = element_of(s.call, ranks), bytes = s.call.count * element;
+    if (!s.uneven && may_join(s.call, bytes)) open_.push_back({list_.size(), element, bytes});
+    list_.push_back(std::move(s));
+}
+
+std::vector<waiting_start> group_calls::take() {
+    for (waiting_start& s : list_)
+        if (s.parts.size() > 1)
+            for (const given_call& part : s.parts) s.call.joined.push_back(part.count);
+    return std::move(list_);
 }
 
 joined_call::joined_call(const waiting_start& s, int rank, int ranks, std::vector<std::byte>& memory)
@@ -57,7 +67,7 @@ joined_call::joined_call(const waiting_start& s, int rank, int ranks, std::vecto
       element_(size_of(s.call.type)),
       count_(s.call.count),
       parts_(s.parts) {
-    const auto whole = static_cast<std::size_t>(round_up(bytes_of(s.call, ranks), 64));
+    const auto whole = static_cast<std::size_t>(round_up(s.call.count * element_of(s.call, ranks), 64));
     memory.resize(has_blocks(what_) ? 2 * whole : whole);
     send_ = memory.data();
     recv_ = has_blocks(what_) ? send_ + whole : send_;

@@ -13,9 +13,8 @@
 
 namespace terrace::detail {
 
-/// A call that the caller has made: its buffers, and the ticket of its request.
+/// A call that the caller has made: its buffers.
 struct given_call {
-    std::uint64_t ticket = 0;
     std::int64_t count = 0;
     const void* send = nullptr;
     void* recv = nullptr;
@@ -26,6 +25,7 @@ struct given_call {
 struct waiting_start {
     call_shape call;
     double factor = 1;
+    std::uint64_t ticket = 0;  ///< of the requests of all parts
     std::vector<given_call> parts;
     std::shared_ptr<uneven_call> uneven = {};      ///< this is a part of it
     bool compared = false;                         ///< ranks have begun to compare it
@@ -40,17 +40,23 @@ inline constexpr std::int64_t most_bytes_to_join = 64 * 1024, most_joined_bytes 
 /// one: alike on all ranks.
 class group_calls {
 public:
-    /// Adds a call that is not joined with others.
-    void add(waiting_start s) { list_.push_back(std::move(s)); }
-    /// Adds a call.
-    void add(const call_shape& call, double factor, const given_call& part, int ranks);
+    /// Joins a call with those of its kind, if it is small and there are any that may take it. Its buffers must be
+    /// right; all else of it is as theirs.   @returns their ticket; 0 if it is not joined
+    std::uint64_t join(const call_shape& call, const given_call& part);
+    /// Adds a call, right in itself, that is not joined with those before it.
+    void add(waiting_start s, int ranks);
 
     const std::vector<waiting_start>& list() const noexcept { return list_; }
-    std::vector<waiting_start> take() noexcept { return std::move(list_); }
+    std::vector<waiting_start> take();
 
 private:
+    struct open_start {
+        std::size_t number = 0;    // in list_
+        std::int64_t element = 1;  // bytes of one, of all blocks together
+        std::int64_t bytes = 0;
+    };
     std::vector<waiting_start> list_;
-    std::vector<std::size_t> open_;  // of these, the ones that may take another call: one of a kind
+    std::vector<open_start> open_;  // the ones that may take another call: one of a kind
 };
 
 /// A group between group_start and group_end.

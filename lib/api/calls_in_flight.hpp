@@ -1,9 +1,9 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <memory>
 
 #include <terrace/request.hpp>
 
@@ -16,8 +16,21 @@ inline constexpr const char* destroyed_too_soon =
     "request: its communicator was destroyed before the call was complete; wait for requests before you destroy "
     "their communicator";
 
-/// The calls of a communicator that are in flight, as requests see them. A request holds a shared pointer to the
-/// address of this object, which becomes null when the object is destroyed: requests may outlive it.
+class calls_in_flight;
+
+/// Where requests find the calls of a communicator, which they may outlive. It is never freed: when a communicator has
+/// gone, its source serves a later one, in another life. So a request needs no reference count.
+struct call_source {
+    std::atomic<calls_in_flight*> calls{nullptr};
+    std::atomic<std::uint64_t> life{0};
+
+    /// Returns one for these calls.
+    static call_source& take(calls_in_flight& of);
+    /// Says that the calls have gone.
+    void give_back() noexcept;
+};
+
+/// The calls of a communicator that are in flight, as requests see them.
 class calls_in_flight {
 public:
     calls_in_flight(const calls_in_flight&) = delete;
@@ -30,19 +43,22 @@ public:
     /// Calls `f` once the call is complete. @throws usage_error where it cannot
     virtual void then(std::uint64_t call, callback f) = 0;
 
-    const std::shared_ptr<calls_in_flight*>& address() const noexcept { return address_; }
+    call_source& source() const noexcept { return source_; }
 
 protected:
-    calls_in_flight() : address_(std::make_shared<calls_in_flight*>(this)) {}
-    ~calls_in_flight() { *address_ = nullptr; }
+    calls_in_flight() : source_(call_source::take(*this)) {}
+    ~calls_in_flight() { source_.give_back(); }
 
 private:
-    std::shared_ptr<calls_in_flight*> address_;
+    call_source& source_;
 };
 
 /// Lets Terrace's own parts make requests.
 struct request_access {
-    static request make(const calls_in_flight& calls, std::uint64_t call) { return {calls.address(), call}; }
+    static request make(const calls_in_flight& calls, std::uint64_t call) {
+        call_source& from = calls.source();
+        return {from, from.life.load(std::memory_order_relaxed), call};
+    }
 };
 
 }  // namespace terrace::detail

@@ -123,6 +123,16 @@ request communicator_core::start(const call_shape& call, const void* send, void*
                                  void* rounding_errors) {
     const auto held = hold();
     expect_unbroken(name_of(call));
+    if (open_group* group = own_group();
+        group != nullptr && !device_calls_ && !options_.rounds_on_wire && are_right_buffers(call, send, recv))
+        if (const std::uint64_t ticket = join_group(*group, call, {call.count, send, recv, rounding_errors}))
+            return request_access::make(*this, ticket | ticket_bit);
+    return start_checked(call, send, recv, factor, rounding_errors);
+}
+
+// Not in a group that has calls of the same kind, which it might join at once.
+request communicator_core::start_checked(const call_shape& call, const void* send, void* recv, double factor,
+                                         void* rounding_errors) {
     if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
         const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream(), factor);
         return number == 0 ? request{} : request_access::make(*device_calls_, number);

@@ -105,6 +105,7 @@ private:
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
     const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
 
+    request start_checked(const call_shape& call, const void* send, void* recv, double factor, void* rounding_errors);
     std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
                                   double factor);
     std::string objection_to_host(const call_shape& call, const void* send, const void* recv) const;
@@ -120,10 +121,12 @@ private:
     bool begin(waiting_start & s);
     request add_to_group(open_group & group, const call_shape& call, const void* send, void* recv, double factor,
                          void* rounding_errors);
+    std::uint64_t join_group(open_group & group, const call_shape& call, const given_call& part);
     void begin_in_order(std::vector<waiting_start> calls);
     std::uint64_t issue_joined(const waiting_start& s);
     void end_calls();
-    open_group* own_group() noexcept;
+    open_group* own_group() noexcept { return groups_.empty() ? nullptr : find_own_group(); }
+    open_group* find_own_group() noexcept;
     std::thread::id caller() const noexcept;
     void expect_no_group(std::string_view call);
     void expect_begun(std::uint64_t call);

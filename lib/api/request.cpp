@@ -1,7 +1,10 @@
 #include <terrace/request.hpp>
 
+#include <cstddef>
 #include <exception>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include <terrace/error.hpp>
 
@@ -13,17 +16,48 @@ using namespace detail;
 
 namespace {
 
-calls_in_flight& existing(const std::shared_ptr<calls_in_flight*>& calls) {
-    if (*calls != nullptr) return **calls;
+struct free_sources {
+    std::mutex guard;
+    std::vector<call_source*> list;
+    std::size_t made = 0;
+};
+
+// Lives for ever, as what it holds does: requests may be destroyed after everything else.
+free_sources& unused() {
+    static auto& all = *new free_sources;
+    return all;
+}
+
+calls_in_flight& existing(const call_source& source, std::uint64_t life) {
+    calls_in_flight* const calls = source.calls.load(std::memory_order_acquire);
+    if (calls != nullptr && source.life.load(std::memory_order_relaxed) == life) return *calls;
     throw usage_error(destroyed_too_soon);
 }
 
 }  // namespace
 
-request::request(std::shared_ptr<calls_in_flight*> calls, std::uint64_t call) noexcept
-    : calls_(std::move(calls)), call_(call) {}
+call_source& detail::call_source::take(calls_in_flight& of) {
+    free_sources& from = unused();
+    const std::lock_guard lock(from.guard);
+    if (from.list.empty()) {
+        from.list.reserve(++from.made);  // give_back() must not throw
+        from.list.push_back(new call_source);
+    }
+    call_source& taken = *from.list.back();
+    from.list.pop_back();
+    taken.calls.store(&of, std::memory_order_release);
+    return taken;
+}
 
-request::~request() {
+void detail::call_source::give_back() noexcept {
+    free_sources& to = unused();
+    const std::lock_guard lock(to.guard);
+    calls.store(nullptr, std::memory_order_relaxed);
+    life.fetch_add(1, std::memory_order_relaxed);
+    to.list.push_back(this);
+}
+
+void request::drop() noexcept {
     try {
         wait();
     } catch (...) {
@@ -33,25 +67,26 @@ request::~request() {
 
 request& request::operator=(request&& other) noexcept {
     request old(std::move(*this));
-    calls_ = std::move(other.calls_);
+    source_ = std::exchange(other.source_, nullptr);
+    life_ = other.life_;
     call_ = other.call_;
     return *this;
 }
 
 bool request::test() {
-    if (calls_ == nullptr) return true;
-    std::shared_ptr<calls_in_flight*> calls = std::move(calls_);  // complete if this throws
-    if (existing(calls).test(call_)) return true;
-    calls_ = std::move(calls);
+    if (source_ == nullptr) return true;
+    call_source* const source = std::exchange(source_, nullptr);  // complete if this throws
+    if (existing(*source, life_).test(call_)) return true;
+    source_ = source;
     return false;
 }
 
 void request::wait() {
-    if (calls_ != nullptr) existing(std::exchange(calls_, nullptr)).wait(call_);
+    if (source_ != nullptr) existing(*std::exchange(source_, nullptr), life_).wait(call_);
 }
 
 void request::then(std::function<void(std::exception_ptr)> done) {
-    if (calls_ != nullptr) existing(std::exchange(calls_, nullptr)).then(call_, std::move(done));
+    if (source_ != nullptr) existing(*std::exchange(source_, nullptr), life_).then(call_, std::move(done));
     else done(nullptr);
 }
 

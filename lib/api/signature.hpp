@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -54,6 +55,15 @@ std::string describe(const call_shape& call);
 
 /// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);
+
+/// True if buffers of a vector are right whatever else the call is. False says nothing.
+inline bool are_right_buffers(const call_shape& call, const void* send, const void* recv) noexcept {
+    if (has_blocks(call.what) || call.count < 0 || send == nullptr || recv == nullptr) return false;
+    if (send == recv) return true;
+    const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
+    const auto from = reinterpret_cast<std::uintptr_t>(send), to = reinterpret_cast<std::uintptr_t>(recv);
+    return from + bytes <= to || to + bytes <= from;
+}
 
 /// Buffers and counts of blocks whose lengths only their ranks know, by address: of alltoall, gather and scatter. A
 /// rank that gives or gets its own block alone has one count; a rank that gives or gets nothing has none that are read.

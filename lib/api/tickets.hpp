@@ -15,6 +15,8 @@ public:
         open_.emplace_back();
         return next() - 1;
     }
+    /// Lets one more request ask for the same: close() is called as often.
+    void share(std::uint64_t ticket) noexcept { ++of(ticket).holders; }
     /// Returns the ticket that take() gives next.
     std::uint64_t next() const noexcept { return first_ + open_.size(); }
     /// Says that the call has begun. @param call its number, 0 where there was nothing to do   @param error why it
@@ -29,10 +31,10 @@ public:
     std::optional<std::uint64_t> call_of(std::uint64_t ticket) const noexcept {
         return ticket < first_ ? 0 : open_[ticket - first_].call;
     }
-    /// Says that nobody asks any more. Returns why the call could not begin, or null.
+    /// Says that a request asks no more. Returns why the call could not begin, or null.
     std::exception_ptr close(std::uint64_t ticket) {
         state& s = of(ticket);
-        s.told = true;
+        --s.holders;
         const std::exception_ptr error = s.error;
         forget();
         return error;
@@ -42,11 +44,11 @@ private:
     struct state {
         std::optional<std::uint64_t> call;
         std::exception_ptr error;
-        bool told = false;
+        int holders = 1;
     };
     state& of(std::uint64_t ticket) noexcept { return open_[ticket - first_]; }
     void forget() {
-        for (; !open_.empty() && open_.front().told && open_.front().call; ++first_) open_.pop_front();
+        for (; !open_.empty() && open_.front().holders == 0 && open_.front().call; ++first_) open_.pop_front();
     }
 
     std::uint64_t first_ = 1;

@@ -21,7 +21,8 @@ request communicator_core::start_later(const call_shape& call, const void* send,
     const bool compared = starts_.empty();
     starts_.push_back({.call = call,
                        .factor = factor,
-                       .parts = {{ticket, call.count, send, recv, rounding_errors}},
+                       .ticket = ticket,
+                       .parts = {{call.count, send, recv, rounding_errors}},
                        .compared = compared});
     if (driver_) driver_->wake();
     return request_access::make(*this, ticket | ticket_bit);
@@ -70,14 +71,14 @@ bool communicator_core::begin(waiting_start& s) {
                          : issue(s.call, signature_of(s.call), first.send, first.recv, s.factor, first.rounding_errors);
         });
     if (!s.uneven || s.error) {
-        for (const given_call& each : s.parts) tickets_.begin(each.ticket, number, s.error);
+        tickets_.begin(s.ticket, number, s.error);
         return false;
     }
     if (s.uneven->has_more()) {
         s.first_part = number;
         return true;
     }
-    ends_.emplace_back(number, [this, ticket = first.ticket, call = s.uneven] {
+    ends_.emplace_back(number, [this, ticket = s.ticket, call = s.uneven] {
         tickets_.begin(ticket, 0, error_in([&] { call->finish(); }));
     });
     end_calls();
@@ -120,9 +121,10 @@ request communicator_core::start(const uneven_blocks& b) {
     const std::uint64_t ticket = tickets_.take();
     waiting_start s{.call = first.call,
                     .factor = 1,
-                    .parts = {{ticket, first.call.count, first.send, first.recv}},
+                    .ticket = ticket,
+                    .parts = {{first.call.count, first.send, first.recv}},
                     .uneven = std::move(call)};
-    if (group != nullptr) group->calls.add(std::move(s));
+    if (group != nullptr) group->calls.add(std::move(s), size());
     else begin_in_order({std::move(s)});
     return request_access::make(*this, ticket | ticket_bit);
 }
@@ -134,8 +136,7 @@ std::thread::id communicator_core::caller() const noexcept {
     return options_.threads == options::threading::any ? std::this_thread::get_id() : std::thread::id();
 }
 
-open_group* communicator_core::own_group() noexcept {
-    if (groups_.empty()) return nullptr;
+open_group* communicator_core::find_own_group() noexcept {
     const auto found = groups_.find(caller());
     return found == groups_.end() ? nullptr : &found->second;
 }
@@ -154,9 +155,20 @@ void communicator_core::group_start(std::optional<std::uint64_t> number) {
 
 request communicator_core::add_to_group(open_group& group, const call_shape& call, const void* send, void* recv,
                                         double factor, void* rounding_errors) {
-    const std::uint64_t ticket = tickets_.take();
-    group.calls.add(call, factor, {ticket, call.count, send, recv, rounding_errors}, size());
+    const given_call part{call.count, send, recv, rounding_errors};
+    std::uint64_t ticket = join_group(group, call, part);
+    if (ticket == 0) {
+        ticket = tickets_.take();
+        group.calls.add({.call = call, .factor = factor, .ticket = ticket, .parts = {part}}, size());
+    }
     return request_access::make(*this, ticket | ticket_bit);
+}
+
+// Returns the ticket of the calls that it is joined with, 0 where there are none.
+std::uint64_t communicator_core::join_group(open_group& group, const call_shape& call, const given_call& part) {
+    const std::uint64_t ticket = group.calls.join(call, part);
+    if (ticket != 0) tickets_.share(ticket);
+    return ticket;
 }
 
 void communicator_core::group_end() {
@@ -186,6 +198,12 @@ std::uint64_t communicator_core::issue_joined(const waiting_start& s) {
     if (by == nullptr) by = &bind_new(s.call, signature, false);
     joined_call joined(s, rank_, size(), by->memory);
     joined.collect();
+    if (by->run.gives_pieces()) {
+        std::vector<result_piece>& pieces = by->run.pieces();
+        pieces.clear();
+        for (const given_call& part : s.parts) pieces.push_back({static_cast<std::byte*>(part.recv), part.count});
+        return issue(s.call, signature, joined.send(), nullptr, 1, nullptr, by);
+    }
     const std::uint64_t number = issue(s.call, signature, joined.send(), joined.recv(), 1, nullptr, by);
     ends_.emplace_back(number, [joined = std::move(joined)] { joined.hand_out(); });
     end_calls();
@@ -204,10 +222,7 @@ void communicator_core::expect_begun(std::uint64_t call) {
     const open_group* mine = own_group();
     if (mine == nullptr || (call & ticket_bit) == 0) return;
     const std::uint64_t ticket = call & ~ticket_bit;
-    const auto is_it = [&](const given_call& each) { return each.ticket == ticket; };
-    if (std::ranges::none_of(mine->calls.list(),
-                             [&](const waiting_start& s) { return std::ranges::any_of(s.parts, is_it); }))
-        return;
+    if (std::ranges::none_of(mine->calls.list(), [&](const waiting_start& s) { return s.ticket == ticket; })) return;
     tickets_.close(ticket);
     throw usage_error("request: its call is in a group that is open; call group_end before you wait for it");
 }

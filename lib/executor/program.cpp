@@ -209,6 +209,7 @@ void program::start_stage(lane& l, std::uint32_t n) noexcept {
     c.group = &l.code->code.groups[static_cast<std::size_t>(i.peer)];
     c.src = l.memory.first(i.src.where);
     c.own = l.memory.first(own_part_of(l.code->code, i, l.code->gives_copy));
+    c.pieces = pieces_;
     c.dst = l.memory.first(i.dst.where);
     c.sharded = i.sources > 0;
     c.element = shape_.element;

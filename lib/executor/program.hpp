@@ -83,6 +83,10 @@ public:
         send_blocks_.assign(block, sent);
         recv_blocks_.assign(block, received);
     }
+    /// Whether the result may go to several places: of an allreduce that is one stage in shared memory.
+    bool gives_pieces() const noexcept { return tail_.gives_pieces && shape_.chunks.chunks == 1; }
+    /// The places for the next call, where it gives any: to be filled before start(), instead of `recv`.
+    std::vector<result_piece>& pieces() noexcept { return pieces_; }
     /// Begins a call. `send` and `recv` may be the same. The program must be idle.
     void start(const void* send, void* recv, const call_context& call, recorder& events) noexcept;
     /// Issues what can be issued. Returns true if anything was.
@@ -185,6 +189,7 @@ private:
     std::byte* send_ = nullptr;  // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
     real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
+    std::vector<result_piece> pieces_;
     lane_starter starter_{lane_start::one_by_one};
     int lanes_left_ = 0;  // that have not ended
 };

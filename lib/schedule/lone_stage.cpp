@@ -13,6 +13,13 @@ bool gives_copy(const schedule& s, const lane_code& order) {
     return only.what == action::copy && only.src == operand{buffer::send, {0, s.count}};
 }
 
+bool gives_pieces(const schedule& s, const lane_code& order) {
+    if (!is_lone_stage(order)) return false;
+    const instr& stage = s.instrs[order.stages.front()];
+    return stage.what == action::stage_allreduce && stage.by == provider::shared_memory &&
+           stage.src.where == buffer::scratch && stage.dst == operand{buffer::recv, {0, s.count}};
+}
+
 buffer own_part_of(const schedule& s, const instr& stage, bool copied) {
     if (stage.sources > 0) return s.sources_of(stage).front().where;
     return copied ? buffer::send : stage.src.where;

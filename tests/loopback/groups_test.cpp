@@ -20,19 +20,22 @@ namespace terrace::detail::test::groups_test {
 namespace {
 
 waiting_start call_of(collective what, std::int64_t count, element_type type, std::uint64_t ticket) {
-    return {{.what = what, .count = count, .counts = {}, .type = type}, 1, {{ticket, count, nullptr, nullptr}}};
+    return {.call = {.what = what, .count = count, .counts = {}, .type = type},
+            .ticket = ticket,
+            .parts = {{.count = count, .recv = reinterpret_cast<void*>(ticket)}}};
 }
 
 // Each start: the tickets of its calls.
 std::vector<std::vector<std::uint64_t>> joined(const std::vector<waiting_start>& calls) {
     std::vector<std::vector<std::uint64_t>> all;
     group_calls group;
-    for (const waiting_start& s : calls) group.add(s.call, s.factor, s.parts.front(), 4);
-    for (const waiting_start& s : group.list()) {
+    for (const waiting_start& s : calls)
+        if (group.join(s.call, s.parts.front()) == 0) group.add(s, 4);
+    for (const waiting_start& s : group.take()) {
         std::int64_t count = 0;
         all.emplace_back();
         for (const given_call& part : s.parts) {
-            all.back().push_back(part.ticket);
+            all.back().push_back(reinterpret_cast<std::uint64_t>(part.recv));
             count += part.count;
         }
         EXPECT_EQ(s.call.count, count);
@@ -71,11 +74,11 @@ TEST(groups, calls_whose_ranks_may_differ_are_not_joined) {
 
 TEST(groups, joined_calls_have_bounds) {
     std::vector<waiting_start> calls;
-    for (std::uint64_t t = 0; t < 40; ++t) calls.push_back(call_of(allreduce, 16'384, f32, t));
+    for (std::uint64_t t = 1; t <= 40; ++t) calls.push_back(call_of(allreduce, 16'384, f32, t));
     const tickets all = joined(std::move(calls));
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[0].size(), 16u);
-    EXPECT_EQ(all[1].front(), 16u);
+    EXPECT_EQ(all[1].front(), 17u);
     EXPECT_EQ(all[2].size(), 8u);
 }
 

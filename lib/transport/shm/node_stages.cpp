@@ -24,6 +24,18 @@ std::size_t offset(const stage_call& c, range part) noexcept {
     return static_cast<std::size_t>(part.begin) * c.element;
 }
 
+// Calls f(part, address) for what there is of the part in each piece of what the rank gets.
+template <class F>
+void for_each_piece(const stage_call& c, range part, F f) noexcept {
+    if (c.pieces.empty()) return f(part, c.dst + offset(c, part));
+    std::int64_t begin = 0;  // of the piece
+    for (const result_piece& p : c.pieces) {
+        const range some{std::max(begin, part.begin), std::min(begin + p.count, part.end)};
+        if (some.begin < some.end) f(some, p.at + static_cast<std::size_t>(some.begin - begin) * c.element);
+        begin += p.count;
+    }
+}
+
 // Sleeps while the word is as it was seen, for at most half a millisecond: messages in flight have to be moved along,
 // and a peer may have died.
 void wait_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) noexcept {
@@ -208,8 +220,9 @@ void node_stages::run_round(const running_stage& s) noexcept {
     if (now.adds) {
         const range part = s.work.written(s.round, g.position(), g.position(), g.shards());
         if (now.to_all) return reduce_for_all(s, part);
-        std::byte* to = now.to == stage_memory::result ? c.dst : address(c, g.position(), exposed_by(s, g.position()));
-        return reduce(s, part, to + offset(c, part));
+        if (now.to != stage_memory::result)
+            return reduce(s, part, address(c, g.position(), exposed_by(s, g.position())) + offset(c, part));
+        return for_each_piece(c, part, [&](range some, std::byte* to) { reduce(s, some, to); });
     }
     // Each begins with itself, so that not all read the same member at once.
     const int size = g.size();
@@ -219,7 +232,9 @@ void node_stages::run_round(const running_stage& s) noexcept {
         if (part.empty()) continue;
         const location at = now.from == stage_memory::given ? given_by(s, owner) : exposed_by(s, owner);
         if (const std::byte* from = address(c, owner, at); from != c.dst)
-            copy(c.dst + offset(c, part), from + offset(c, part), bytes_of(c, part), c.streams);
+            for_each_piece(c, part, [&](range some, std::byte* to) {
+                copy(to, from + offset(c, some), bytes_of(c, some), c.streams);
+            });
     }
 }
 

@@ -48,7 +48,7 @@ public:
 
     const lane_code* begin_chunk(std::int64_t chunk) noexcept {
         l_.code = l_.machine.order().is_tail(chunk) ? &p_.tail_ : &p_.full_;
-        l_.held = p_.shape_.in_slot && !p_.net_.lane_ready(l_.slot.number);
+        l_.held = p_.shape_.placed && !p_.net_.lane_ready(l_.slot.number);
         if (l_.held) return nullptr;
         const std::size_t begin = l_.memory.bytes_of(chunk * p_.shape_.chunks.chunk);
         const std::int64_t in_slot = p_.elements_in_slot(l_.code->code);

@@ -82,7 +82,8 @@ class node_stage_runner : public stage_runner {
 public:
     /// Returns the memory of a lane slot for a vector of `bytes`, which peers reach.
     virtual std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept = 0;
-    /// True if it may be written: a last stage that gives from there completes before its peers have read that.
+    /// True if the slot may serve another chunk, whether that has its vector there or not: a last stage that gives from
+    /// there completes before its peers have read that, and the place where it lies, which the next stage overwrites.
     virtual bool lane_ready(int lane_slot) noexcept = 0;
     /// Returns the ranks that have not read it yet.
     virtual std::vector<int> lane_readers(int lane_slot) const = 0;

@@ -10,7 +10,8 @@ import shlex
 import statistics
 import subprocess
 
-from running import BENCH, BURST, TERRACE, VCLUSTER, Failure, aligned, machine_of, make_plan, say, show, size_text
+from running import (BENCH, BURST, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
+                     size_text)
 
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather"]
 BASELINES = ["flat-ring", "two-level", "mpi"]
@@ -74,12 +75,10 @@ def measure(args, name, cluster):
     log.unlink(missing_ok=True)
     if args.launch:
         launch, burst = [*shlex.split(args.launch), "-np", str(machine_of(cluster)["ranks"])], []
-    elif show([VCLUSTER, "up", cluster], stdout=subprocess.DEVNULL).returncode != 0:
-        raise Failure("the cluster cannot be emulated here; it says above why not")
     else:
         launch, burst = [VCLUSTER, "run", "--"], ["--burst", BURST]
     anywhere = {"links": ["--anywhere"], "bench": ["--placement", "anywhere"]} if args.anywhere else {}
-    try:
+    with emulated(cluster, not args.launch):
         run(log, [*launch, BENCH, "--links", "--topology", cluster, "-o", links, *anywhere.get("links", [])])
         make_plan(links, plan, *burst)
         others = [out / name / f"candidate-{place}.plan.yaml" for place in range(1, CANDIDATES + 1)]
@@ -91,9 +90,6 @@ def measure(args, name, cluster):
                       "--beside", ",".join(map(str, others)), "--collective", ",".join(COLLECTIVES), "-b", size, "-e", size,
                       "-n", str(ITERATIONS[size]), "-w", "1", *burst, *anywhere.get("bench", []), "--force", "--json",
                       out / f"{name}.{size}.json"])
-    finally:
-        if not args.launch:
-            subprocess.run([VCLUSTER, "down"], stdout=subprocess.DEVNULL)
 
 
 # ---- what it comes to ----------------------------------------------------------------------------------------------

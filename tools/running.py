@@ -1,4 +1,5 @@
 """What bench-suite, predictions and smpi share: programs of the build, messages, where MPI programs run, tables."""
+import contextlib
 import json
 import os
 import pathlib
@@ -86,6 +87,18 @@ def vcluster_that_is_up():
         return json.loads(VCLUSTER_STATE.read_text()).get("name", "?")
     except (OSError, ValueError):
         return None
+
+
+@contextlib.contextmanager
+def emulated(cluster, wanted=True):
+    """Has the cluster emulated on this machine where that is wanted, and takes it down in the end."""
+    if wanted and show([VCLUSTER, "up", cluster], stdout=subprocess.DEVNULL).returncode != 0:
+        raise Failure("the cluster cannot be emulated here; it says above why not")
+    try:
+        yield
+    finally:
+        if wanted:
+            subprocess.run([VCLUSTER, "down"], stdout=subprocess.DEVNULL)
 
 
 def aligned(rows):

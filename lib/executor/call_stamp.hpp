@@ -11,9 +11,6 @@ namespace terrace::detail {
 struct call_stamp {
     std::uint64_t number = 0;   ///< of the call, of those that ranks compare, from 1; 0: they compare none
     std::uint64_t history = 0;  ///< hash over it and all calls before it
-
-    /// Returns the part of the history that is carried beside sequence numbers.
-    constexpr std::uint16_t short_history() const noexcept { return static_cast<std::uint16_t>(history); }
 };
 
 /// The tags of the messages of one call: its own number for each way, and as much of the call's history as the network

@@ -42,7 +42,7 @@ struct stage_call {
     std::uint64_t turn = 0;     ///< chunks that ran in the slot before this one: equal on all ranks
     std::uint64_t number = 0;   ///< of the call it belongs to: equal on all ranks
     std::uint64_t through = 0;  ///< calls up to this number are complete on this rank
-    std::uint16_t history = 0;  ///< call_stamp::short_history of the call: where peers' differs the stage does not run
+    std::uint16_t history = 0;  ///< of call_stamp::history what fits: where peers' differs the stage does not run
     // Instead of a kernel, where the runner has its own.
     element_type type = element_type::float32;
     reduce_op op = reduce_op::sum;

@@ -3,8 +3,8 @@
 
     terrace run -n 4 --report report.json -- python3 optimiser_step.py --scale 4
 
-148 arrays as GPT-2's smallest model has them, 498 MB divided by --scale. A step sums the gradients of all ranks, an array
-at a time, and updates weights as Adam does. Gradients are small whole numbers, so that sums are exact.
+148 arrays as GPT-2's smallest model has them, 498 MB divided by --scale. A step sums the gradients of all ranks, an
+array at a time, and updates weights as Adam does. Gradients are small whole numbers, so that sums are exact.
 """
 import argparse
 import time

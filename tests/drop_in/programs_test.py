@@ -68,27 +68,27 @@ class Programs(unittest.TestCase):
             calls[row["call"]] = calls.get(row["call"], 0) + row["terrace_calls"]
         return calls
 
-    def check(self, source, expected):
+    def check(self, source, expected, *options):
         """Alone, by Terrace where it can, and in trials."""
-        program = self.compiled(source)
+        program = self.compiled(source, *options)
         self.assertEqual(self.run_program(program), "wrong: 0")
         self.assertEqual(self.run_program(program, TERRACE_PMPI="auto", LD_PRELOAD=LIBRARY), "wrong: 0")
         calls = self.by_terrace(program, LD_PRELOAD=LIBRARY)
         self.assertLessEqual(expected, {call for call, count in calls.items() if count > 0})
         return calls
 
-    def check_fortran(self, source):
-        calls = self.check(source, OF_FORTRAN)
+    def check_fortran(self, source, *options):
+        calls = self.check(source, OF_FORTRAN, *options)
         self.assertEqual(calls["iallreduce"] > 0, MPI == "openmpi")
 
     def test_mpif_h(self):
         self.check_fortran("old.f")
 
     def test_use_mpi(self):
-        self.check_fortran("by_module.f90")
+        self.check_fortran("by_module.F90")
 
     def test_use_mpi_f08(self):
-        self.check_fortran("by_f08.f90")
+        self.check_fortran("by_module.F90", "-DWITH_F08")
 
     def test_many_threads(self):
         calls = self.check("threads.c", {"allreduce", "bcast", "barrier"})

@@ -1,9 +1,15 @@
-! Collectives by mpi, in place among them; every rank checks what it gets.
+! Collectives by the module mpi, or mpi_f08, in place among them; every rank checks what it gets.
 program by_module
+#ifdef WITH_F08
+    use mpi_f08
+    implicit none
+    type(MPI_Request) :: request
+#else
     use mpi
     implicit none
-    integer :: ranks, rank, i, problem, wrong, total
     integer :: request
+#endif
+    integer :: ranks, rank, i, problem, wrong, total
     integer :: whole(1000), gathered(0:3999)
     double precision :: mine(1000), all(1000), kept(1000)
     complex(kind(1d0)) :: waves(8)

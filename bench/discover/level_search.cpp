@@ -12,6 +12,7 @@ namespace {
 constexpr double noticeable = 0.1;       // change of a rate
 constexpr double price_of_group = 0.15;  // misfit that a group has to explain
 constexpr double unslowed = 0.9;         // of what is expected
+constexpr double slower_link = 0.8;      // of what its members have
 constexpr int fewest_changed = 3;        // streams
 
 }  // namespace
@@ -31,22 +32,47 @@ std::optional<std::pair<grouping, double>> level_search::find() {
         const double cost = climb(start);
         if (!best || cost < best->second - 1e-9) best = {std::move(start), cost};
     }
-    std::vector<int> groups = with_the_rest(std::move(best->first));
+    std::vector<int> groups = with_the_rest(without_hidden(std::move(best->first)));
     grouping found = of_nodes(groups);
     if (found.count == levels_[below_].count) return {};
     const hypothesis after(seen_, inserted(found));
-    std::size_t changed = 0, i = 0;
+    const auto part = explained(before_, after);
+    if (!part) return {};
+    confidence_ = *part;
+    return std::pair(std::move(found), before_.misfit() - after.misfit());
+}
+
+std::optional<double> level_search::explained(const hypothesis& without, const hypothesis& with) const {
+    int changed = 0;
+    std::size_t i = 0;
     double was = 0, is = 0;
     for (std::size_t o = 0; o < seen_.size(); ++o)
         for (std::size_t s = 0; s < seen_[o].rates.size(); ++s, ++i) {
-            if (after.rates()[o][s] > (1 - noticeable) * before_.rates()[o][s]) continue;
+            if (with.rates()[o][s] > (1 - noticeable) * without.rates()[o][s]) continue;
             ++changed;
-            was += before_.off()[i];
-            is += after.off()[i];
+            was += without.off()[i];
+            is += with.off()[i];
         }
     if (changed < fewest_changed || is > was / 2) return {};
-    confidence_ = was > 0 ? 1 - is / was : 0;
-    return std::pair(std::move(found), before_.misfit() - after.misfit());
+    return was > 0 ? 1 - is / was : 0;
+}
+
+std::vector<int> level_search::without_hidden(std::vector<int> groups) const {
+    for (std::size_t first = 0; first < groups.size(); ++first) {
+        std::vector<std::size_t> others;
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            if (i != first && groups[i] == groups[first]) others.push_back(i);
+        if (others.empty() || others.front() < first) continue;
+        std::vector<int> apart = groups;
+        int next = 0;
+        for (const std::size_t i : others) {
+            while (std::find(apart.begin(), apart.end(), next) != apart.end()) ++next;
+            apart[i] = next;
+        }
+        const hypothesis without(seen_, inserted(of_nodes(apart))), with(seen_, inserted(of_nodes(groups)));
+        if (!explained(without, with)) groups = std::move(apart);
+    }
+    return groups;
 }
 
 groupings level_search::inserted(const grouping& g) const {
@@ -170,10 +196,24 @@ std::vector<int> level_search::with_the_rest(std::vector<int> groups) const {
             if (sizes[at(groups[i])] == 1) single.push_back(i);
             else if (std::find(shared.begin(), shared.end(), groups[i]) == shared.end()) shared.push_back(groups[i]);
         }
-        if (shared.size() == 1 && single.size() > 1)
-            for (const std::size_t i : single) groups[i] = groups[single.front()];
+        if (shared.empty() || single.size() < 2) continue;
+        std::vector<int> joined = groups;
+        for (const std::size_t i : single) joined[i] = groups[single.front()];
+        if (shared.size() == 1 || hides_behind_others(groups, joined, single)) groups = std::move(joined);
     }
     return groups;
+}
+
+bool level_search::hides_behind_others(const std::vector<int>& groups, const std::vector<int>& joined,
+                                       const std::vector<std::size_t>& single) const {
+    const grouping of = of_nodes(joined);
+    const hypothesis apart(seen_, inserted(of_nodes(groups))), together(seen_, inserted(of));
+    if (together.misfit() > apart.misfit() + price_of_group) return false;
+    double members = 0;
+    for (const std::size_t i : single) members += together.capacity(below_, static_cast<int>(i));
+    std::size_t node = 0;
+    while (at(levels_[below_].of[node]) != single.front()) ++node;
+    return together.capacity(below_ + 1, of.of[node]) < slower_link * members;
 }
 
 }  // namespace terrace::detail::bench

@@ -34,9 +34,19 @@ private:
     // Makes one group of two wherever that lowers the cost, `now`. Returns true if it did.
     bool join(std::vector<int>& groups, double& now) const;
 
+    // Returns the part of the misfit that a hypothesis explains of the streams that it has slower, or nothing where that
+    // is less than half, or there are too few.
+    std::optional<double> explained(const hypothesis& without, const hypothesis& with) const;
+
+    // Takes groups apart that explain too little by themselves.
+    std::vector<int> without_hidden(std::vector<int> groups) const;
+
     // Where one group alone shares a link, what is left of its parent is taken for the other group: all that goes
-    // through the one's link goes through the other's, so that nothing tells them apart.
+    // through the one's link goes through the other's, so that nothing tells them apart. Beside several groups what is
+    // left is one more where it never carried what its members have: the others' links then hide its own.
     std::vector<int> with_the_rest(std::vector<int> groups) const;
+    bool hides_behind_others(const std::vector<int>& groups, const std::vector<int>& joined,
+                             const std::vector<std::size_t>& single) const;
 
     const std::vector<observation>& seen_;
     const groupings& levels_;

@@ -14,6 +14,7 @@ namespace {
 constexpr double beyond_one_rank = 1.2;  // what all ranks of a node carry beyond one, where they have several NICs
 constexpr double on_one_nic = 0.75;      // of the sum of two streams that share a NIC, at most
 constexpr double other_rail = 0.8;       // of a stream's rate, at most, where it leaves its rail
+constexpr double as_much = 1.15;         // of one stream's rate, at most, all streams over a spine that one fills
 constexpr int most_lanes = 16;
 
 class nic_search {
@@ -151,7 +152,8 @@ private:
         found.spine = spine_of(found);
     }
 
-    // All that leaves the first rail for the second one, from all nodes at once.
+    // All that leaves the first rail for the second one, from all nodes at once. Where one stream gets as much, its
+    // rate is the one to trust: many streams that share a slow link start and end at different times.
     double spine_of(const found_nics& found) {
         const auto of_rail = [&](std::size_t n, int rail) {
             for (std::size_t r = 0; r < nodes_[n].size(); ++r)
@@ -164,7 +166,9 @@ private:
             if (s.from >= 0 && s.to >= 0) all.push_back(s);
         }
         const std::vector<double> rates = net_.rates(all);
-        return std::accumulate(rates.begin(), rates.end(), 0.0);
+        const double together = std::accumulate(rates.begin(), rates.end(), 0.0);
+        const double one = all.empty() ? 0 : alone(all.front());
+        return together < as_much * one ? one : together;
     }
 
     careful_probes& net_;

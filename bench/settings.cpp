@@ -35,7 +35,7 @@ constexpr int max_sizes = 10'000;
 
 std::string footer() {
     std::string text = "Algorithms:\n";
-    for (const backend_kind& kind : backend_kinds()) text += fmt::format("  {:<14}{}\n", kind.name, kind.description);
+    for (const backend_kind& kind : backend_kinds()) text += fmt::format("  {:<16}{}\n", kind.name, kind.description);
     return text + R"(
 BYTES may end in K, M or G, which are binary: 64K is 65536 bytes. Sizes are counted as nccl-tests do: those of the
 larger buffer, of all its blocks together where there are blocks, each a multiple of 16 bytes.

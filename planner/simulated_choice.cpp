@@ -62,6 +62,8 @@ std::pair<int, int> hindrances(const screen& s, std::size_t i) {
     return found;
 }
 
+bool is_rooted(const screen& s) { return has_root(s[0].cost.what()); }
+
 // Returns the candidate that hinders lanes the least, and of these the one with the least start-ups in a row: of those
 // that are predicted as fast as the chosen one, run in lanes, and occupy processors not much longer.
 std::size_t with_less_waiting(const screen& s, std::size_t chosen, const std::vector<std::size_t>& among,
@@ -77,10 +79,10 @@ std::size_t with_less_waiting(const screen& s, std::size_t chosen, const std::ve
 }
 
 // More lanes make up for most of what lanes may lose to one another. Where ranks share cores, and where NCCL or MPI
-// move the data, more lanes have not been seen to help.
+// move the data, more lanes have not been seen to help. With a root there are many anyway.
 choice without_simulation(const screen& s, choice predicted, const std::vector<std::size_t>& fast_enough,
                           double bytes) {
-    if (predicted.how.lanes == 1) return predicted;
+    if (predicted.how.lanes == 1 || is_rooted(s)) return predicted;
     const bool helps = s.machine().shared_cores() == 0 && moves_by_links(s.machine());
     if (helps) predicted.candidate = with_less_waiting(s, predicted.candidate, fast_enough, bytes);
     predicted.how = s.how(predicted.candidate);
@@ -95,14 +97,29 @@ bool passes_in_bursts(const screen& s, std::int64_t bytes) {
     return s.burst() > 0 && size >= s.burst() * policy.least_of_burst && size <= s.burst() * policy.most_of_burst;
 }
 
-// Returns the cheapest candidates, one of those that differ in their algorithms alone, the least price first.
+// Returns the cheapest candidates, the least price first. Without a root, one of those that differ in their algorithms
+// alone.
 std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
+    std::vector<std::size_t> among = s.tuned();
+    if (!is_rooted(s)) {
+        among.clear();
+        for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes))) among.push_back(i);
+    }
     std::vector<choice> result;
-    for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes)))
-        result.push_back({i, s.how(i)});
+    for (const std::size_t i : among) result.push_back({i, s.how(i)});
     std::stable_sort(result.begin(), result.end(),
                      [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
     result.resize(std::min(result.size(), policy.most_trials));
+    return result;
+}
+
+// Returns what is simulated in any case: the choice; without a root also the same with all lanes, and the floor.
+std::vector<choice> first_trials(const screen& s, const choice& own) {
+    std::vector<choice> result{own};
+    if (is_rooted(s)) return result;
+    result.push_back(own);
+    result.back().how.lanes = max_lanes(s.machine(), s[own.candidate]);
+    for (const std::size_t f : s.floor()) result.push_back({f, s.how(f)});
     return result;
 }
 
@@ -110,9 +127,12 @@ std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
 
 bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes) {
     const price& cost = s[c.candidate].cost;
-    if (has_root(cost.what())) return false;
-    if (passes_in_bursts(s, bytes)) return true;
     const bool in_messages = cost.crosses_network() || on_gpus(s.machine());
+    if (is_rooted(s)) {
+        const bool is_long = c.how.lanes > 1 || bytes > policy.largest_uncut;
+        return in_messages && is_long && s.machine().nics.rail_count() > 1;
+    }
+    if (passes_in_bursts(s, bytes)) return true;
     if (in_messages && c.how.lanes > 1) return true;
     return (in_messages || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
 }
@@ -124,13 +144,10 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     if (!simulate(t, s, own, high)) return without_simulation(s, predicted, fast_enough, bytes);
     const bool bursts = passes_in_bursts(s, high);
     if (!bursts && own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
-    // In any case: the choice, the same with all lanes, and the floor.
-    choice unhindered = predicted;
-    unhindered.how.lanes = max_lanes(s.machine(), s[predicted.candidate]);
-    std::vector<choice> open{own, unhindered};
-    for (const std::size_t f : s.floor()) open.push_back({f, s.how(f)});
+    std::vector<choice> open = first_trials(s, own);
     const std::size_t in_any_case = open.size();
-    for (const choice& c : bursts ? cheapest_candidates(s, high) : alternatives(s, fast_enough, low, high))
+    const bool by_price = bursts || is_rooted(s);
+    for (const choice& c : by_price ? cheapest_candidates(s, high) : alternatives(s, fast_enough, low, high))
         open.push_back(c);
     std::vector<choice> tried;
     double best = own.how.simulated;

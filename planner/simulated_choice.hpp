@@ -10,6 +10,7 @@ namespace terrace::detail {
 
 /// Returns true if lanes of this choice may get into each other's way, or ranks may wait for unequal siblings, and
 /// simulations see it. Simulations know nothing of caches, so that a stage in memory is worth one for its blocks alone.
+/// With a root it is true of vectors in lanes, or too long for one piece, where nodes have several NICs.
 bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes);
 
 /// Returns the choice for calls of more than `low` and up to `high` bytes, by simulations: `predicted` where its

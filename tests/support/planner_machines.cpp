@@ -57,6 +57,15 @@ hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<d
     return h;
 }
 
+hierarchy with_nics(hierarchy h, const std::string& nics) {
+    const document map = document::parse("nics: " + nics, "f");
+    const int l = h.node_levels();
+    h.nics = read_nics(
+        map.at("nics"), h.node_sizes(), [&](int node) { return h.rate(l, node); }, 1e9);
+    limit_to_nics(h);
+    return h;
+}
+
 std::vector<hierarchy> machines() {
     return {two_nodes(),
             two_racks(),

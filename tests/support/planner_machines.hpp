@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "machine/hierarchy_yaml.hpp"
@@ -35,6 +36,10 @@ hierarchy three_racks();
 
 /// Returns nodes of 8 GPUs over NVLink, and a network with rates of its own for NCCL and MPI.
 hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<device_rates> mpi);
+
+/// Returns the machine with NICs between its nodes, which share the level's rate unless they say theirs.
+/// @param nics as in a cluster file: "{count: 4}"
+hierarchy with_nics(hierarchy h, const std::string& nics);
 
 /// Returns machines of one to three levels, even and uneven, some with levels that join nothing.
 std::vector<hierarchy> machines();

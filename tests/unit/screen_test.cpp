@@ -114,15 +114,18 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     EXPECT_EQ(pick_simulated(of.s, tried, mib, policy.alike).candidate, levels);
 }
 
-// Lanes over a network may get into each other's way; a call to or from a root has nothing to simulate.
+// Lanes over a network may get into each other's way; to or from a root where nodes have several NICs.
 TEST(simulated_choice, is_for_lanes_and_for_blocks) {
     const screened reduced(two_racks()), rooted(two_racks(), collective::broadcast),
-        node(machine(tree::uniform(std::vector{4})));
+        node(machine(tree::uniform(std::vector{4}))), nics(with_nics(two_racks(), "{count: 3}"), collective::broadcast);
     const choice in_lanes{0, {2, 64 * kib}}, in_one_piece{0, {1, 0}};
     EXPECT_TRUE(worth_simulating(reduced.s, in_lanes, mib));
     EXPECT_TRUE(worth_simulating(reduced.s, in_one_piece, mib)) << "too long for one piece";
     EXPECT_FALSE(worth_simulating(reduced.s, in_one_piece, 8 * kib));
     EXPECT_FALSE(worth_simulating(rooted.s, in_lanes, mib));
+    EXPECT_TRUE(worth_simulating(nics.s, in_lanes, mib));
+    EXPECT_TRUE(worth_simulating(nics.s, in_one_piece, mib));
+    EXPECT_FALSE(worth_simulating(nics.s, in_one_piece, 8 * kib));
     EXPECT_FALSE(worth_simulating(node.s, in_lanes, mib)) << "simulations know nothing of caches";
 }
 

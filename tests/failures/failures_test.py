@@ -10,7 +10,9 @@ import pathlib
 import random
 import resource
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -124,14 +126,36 @@ class Failures(Jobs):
             print(f"{TRANSPORT}: {ranks} -> {len(left)} ranks: from the error to the first right result {took:.3f} s",
                   flush=True)
 
+    def test_who_fails_while_others_agree_is_named_by_all_or_none(self):
+        dice = random.Random(f"{SEED} agree")
+        count = 20 if EVERYTHING else 1
+        if not EVERYTHING:
+            print(f"left out: {20 - count} of 20 times two that are killed at almost the same time over {TRANSPORT}")
+        for n in range(count):
+            with self.subTest(n=n):
+                job = self.job(RANKS + 2, dice.randrange(1 << 30), "shrink")
+                job.wait_until_ready()
+                victims = dice.sample(sorted(job.pids.values()), 2)
+                os.kill(victims[0], signal.SIGKILL)
+                time.sleep(dice.uniform(0, 0.05))
+                os.kill(victims[1], signal.SIGKILL)
+                left = set(job.pids.values()) - set(victims)
+                self.expect_others_go_on(job, left)
+                named = {tuple(words for name, _, words in job.events()[pid] if name == "failed") for pid in left}
+                self.assertEqual(len(named), 1, named)
+                job.end()
+
     @once
     def test_who_computes_is_not_given_up(self):
-        job = self.job(RANKS, 1, "compute", str(3 * FAILURE_TIMEOUT))
-        job.wait_until_ready()
-        time.sleep(FAILURE_TIMEOUT)
-        for rank in range(RANKS):
-            self.assertIsNone(job.of(rank, "failed"), job.events())
-            self.assertIsNone(job.of(rank, "error"), job.events())
+        for thread in [], ["thread"]:
+            with self.subTest(thread=thread):
+                job = self.job(RANKS, 1, "compute", str(3 * FAILURE_TIMEOUT), *thread)
+                job.wait_until_ready()
+                time.sleep(FAILURE_TIMEOUT)
+                for rank in range(RANKS):
+                    self.assertIsNone(job.of(rank, "failed"), job.events())
+                    self.assertIsNone(job.of(rank, "error"), job.events())
+                job.end()
 
     @once
     def test_who_is_stopped_for_half_of_the_time_is_not_given_up(self):
@@ -152,6 +176,18 @@ class Failures(Jobs):
         os.kill(job.pids[3], signal.SIGSTOP)
         self.expect_verdict(job, {1, 3}, "stopped", since, FAILURE_TIMEOUT)
 
+    def test_who_is_in_another_pid_namespace_is_named(self):
+        addresses = subprocess.run(["hostname", "-I"], text=True, capture_output=True).stdout.split()
+        if MPIRUN or os.geteuid() != 0 or not addresses:
+            self.skipTest("over UCX, as root, and where there is a network interface besides loopback")
+        for number, how in ((signal.SIGKILL, "died"), (signal.SIGSTOP, "stopped")):
+            job = self.job(RANKS - 1, 9, under=["unshare", "--pid", "--fork", "--kill-child", "--"])
+            job.wait_until_ready()
+            since = time.monotonic()
+            os.kill(job.pids[1], number)
+            took = self.expect_verdict(job, {1}, how, since, FAILURE_TIMEOUT)
+            print(f"{TRANSPORT}, {how} in a PID namespace of its own: named after {took:.3f} s", flush=True)
+
     @once
     def test_with_0_the_deadline_alone_counts(self):
         job = self.job(RANKS, 4, TERRACE_FAILURE_TIMEOUT="0", TERRACE_TIMEOUT="2")
@@ -160,6 +196,18 @@ class Failures(Jobs):
         self.assertTrue(job.wait_until(lambda _: all(job.of(rank, "error") for rank in (0, 2, 3)), 30), job.events())
         # Who gives up first leaves, and over UCX the others may see that before their own deadline.
         self.assertTrue(any("timed out after 2 s" in job.of(rank, "error")[2] for rank in (0, 2, 3)), job.events())
+
+    @once
+    @unittest.skipUnless("TERRACE" in os.environ, "TERRACE names the program terrace")
+    def test_dumps_of_those_that_wait_say_who_is_to_blame(self):
+        dumps = self.enterContext(tempfile.TemporaryDirectory())
+        job = self.job(RANKS, 4, TERRACE_DUMP=f"{dumps}/stuck")
+        job.wait_until_ready()
+        os.kill(job.pids[2], signal.SIGSTOP)
+        self.assertTrue(job.wait_until(lambda _: all(job.of(rank, "failed") for rank in (0, 1, 3)), 30), job.events())
+        page = subprocess.run([os.environ["TERRACE"], "doctor", "--dumps", dumps], text=True, capture_output=True)
+        self.assertEqual(page.returncode, 0, page.stderr)
+        self.assertRegex(page.stdout, r"^\d of 3 ranks wait for rank 2 in the end, which has written no dump")
 
     def test_nothing_stays_behind_of_communicators_that_failed(self):
         if MPIRUN:

@@ -29,7 +29,7 @@ VCLUSTER = str(ROOT / "tools/vcluster")
 class Job:
     """Processes that make collectives until they are ended, and what they write down."""
 
-    def __init__(self, ranks, seed, *words, hosts=None, **variables):
+    def __init__(self, ranks, seed, *words, hosts=None, under=(), **variables):
         self.directory = pathlib.Path(tempfile.mkdtemp())
         environment = {**os.environ, "TERRACE_FAILURE_TIMEOUT": str(FAILURE_TIMEOUT), "TERRACE_LOG": "off",
                        "UCX_LOG_LEVEL": "fatal", **variables}
@@ -44,8 +44,9 @@ class Job:
         elif MPIRUN:
             commands = [([*MPIRUN, *RECOVERY, "-np", str(ranks), *command], {})]
         else:
-            commands = [(command, {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
-                                   "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
+            commands = [([*under, *command],
+                         {"TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_RANK": str(rank),
+                          "TERRACE_SIZE": str(ranks)}) for rank in range(ranks)]
         self.children = [subprocess.Popen(line, env={**environment, **more}, stdin=subprocess.DEVNULL,
                                           stdout=self.output, stderr=self.output) for line, more in commands]
         self.ranks = ranks

@@ -1,6 +1,6 @@
 // A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
 //
-// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS | shrink | cycles N]
+// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | shrink | cycles N]
 //
 // Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
 //   ready RANK SIZE     all ranks have made a call
@@ -9,10 +9,10 @@
 //   destroyed           the communicator is gone
 //   finalized           so is MPI
 //   error WORDS         any other error;   wrong WORDS   a wrong result
-// SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls. With
-// `shrink` the others go on after a failure, again and again. With `cycles` the ranks 0 and 1 make N communicators, one
-// after the other, in each of which a process that rank 0 starts is rank 2 and ends: `kept DESCRIPTORS THREADS
-// MAPPINGS` says what a rank has after the first ones, and in the end.
+// SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls, with
+// `thread` beside a progress thread. With `shrink` the others go on after a failure, again and again. With `cycles` the
+// ranks 0 and 1 make N communicators, one after the other, in each of which a process that rank 0 starts is rank 2 and
+// ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and in the end.
 
 #include <array>
 #include <csignal>
@@ -155,7 +155,9 @@ bool run(int argc, char** argv, event_log& log) {
     if (mode == "victim") be_victim(argv);
     if (mode == "cycles") run_cycles(argv, log);
     if (mode == "cycles") return false;
-    auto comm = std::make_unique<communicator>(create(argv[1], options::from_environment()));
+    options o = options::from_environment();
+    o.progress_thread = argc > 6;
+    auto comm = std::make_unique<communicator>(create(argv[1], o));
     if (mode == "compute" && comm->rank() == 0) {
         log.write("ready", fmt::format("0 {}", comm->size()));
         compute(std::atof(argv[5]));

@@ -50,7 +50,6 @@ farewell_flag* farewell_of(const std::optional<shared_region>& said, std::size_t
     return said ? reinterpret_cast<farewell_flag*>(said->parts[position]) : nullptr;
 }
 
-// A process knows others by their numbers only in its own namespace.
 process_watch watch_node(const team& ranks, const std::vector<self>& all, const std::vector<int>& node,
                          const std::optional<shared_region>& said, std::chrono::duration<double> stopped_for) {
     std::vector<process_id> found;
@@ -58,7 +57,7 @@ process_watch watch_node(const team& ranks, const std::vector<self>& all, const 
     const self& me = all[at(ranks.rank())];
     for (std::size_t i = 0; i < node.size(); ++i) {
         const self& other = all[at(node[i])];
-        if (other.pid_namespace != me.pid_namespace || me.pid_namespace == 0 || other.pid == me.pid) continue;
+        if (me.pid_namespace == 0 || other.pid == me.pid) continue;
         found.push_back({ranks.members()[at(node[i])], static_cast<pid_t>(other.pid), other.started});
         farewells.push_back(farewell_of(said, i));
     }
@@ -102,16 +101,18 @@ std::shared_ptr<liveness> watch_job(team& ranks, region_source* memory, std::chr
     const self process = this_process();
     std::vector<self> all(at(ranks.size()));
     ranks.gather_all(&process, all.data(), sizeof process);
-    std::map<int, std::vector<int>> by_leader;
+    // A process knows others by their numbers only in its own namespace, such as a container's.
+    const auto space_of = [&](int r) { return std::pair(leaders[at(r)], all[at(r)].pid_namespace); };
+    std::map<std::pair<int, std::uint64_t>, std::vector<int>> by_space;
     std::map<int, std::string> hosts;
     for (int r = 0; r < ranks.size(); ++r) {
-        by_leader[leaders[at(r)]].push_back(r);
+        by_space[space_of(r)].push_back(r);
         hosts.emplace(ranks.members()[at(r)], all[at(r)].host.data());
     }
     std::vector<std::vector<int>> nodes;
-    for (auto& [leader, members] : by_leader) nodes.push_back(members);
+    for (auto& [space, members] : by_space) nodes.push_back(members);
     const auto to_prove = failure_timeout * time_to_prove;
-    const std::vector<int>& node = by_leader[leaders[at(ranks.rank())]];
+    const std::vector<int>& node = by_space[space_of(ranks.rank())];
     const auto own = std::find(node.begin(), node.end(), ranks.rank()) - node.begin();
     std::optional<shared_region> said = farewells_of(ranks, memory, node);
     process_watch neighbours = watch_node(ranks, all, node, said, to_prove);

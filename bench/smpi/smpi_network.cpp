@@ -46,7 +46,7 @@ public:
     explicit smpi_network(const std::shared_ptr<owned_comm>& world) : mpi_network(smpi_traits(), world) {}
 
     std::unique_ptr<messages> connect(team& ranks, int slots) override {
-        return std::make_unique<smpi_messages>(traits(), world_, comm_of(ranks), slots);
+        return std::make_unique<smpi_messages>(traits(), world_, connected(ranks), slots);
     }
 };
 

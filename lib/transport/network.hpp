@@ -35,6 +35,10 @@ public:
         return nullptr;
     }
 
+    /// Says which ranks have died, by the bootstrap's numbering, before others that have lost them connect anew. All of
+    /// these say the same.
+    virtual void lose(std::span<const int> /*dead*/) {}
+
 private:
     const network_traits traits_;
 };

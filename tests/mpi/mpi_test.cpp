@@ -138,6 +138,16 @@ TEST(mpi_create, names_the_rank_with_another_plan) {
     EXPECT_TRUE(mentions(shape, "rank 2 has")) << shape;
 }
 
+TEST(mpi_shrink, is_refused_where_mpi_ends_all_ranks) {
+    communicator comm = mpi::create(MPI_COMM_WORLD, plan_for(ranks()), anywhere());
+    const std::string why = refusal_of([&] { comm.shrink(); });
+#ifdef OMPI_MAJOR_VERSION
+    EXPECT_TRUE(mentions(why, "no rank has failed")) << why;
+#else
+    EXPECT_TRUE(mentions(why, "MPICH ends all ranks when one has died; use Open MPI")) << why;
+#endif
+}
+
 // Every rank reads the plan that the options name; one that cannot must not leave the others waiting.
 TEST(mpi_create, takes_the_plan_that_the_options_name) {
     const std::string file = fmt::format("mpi_test.{}.plan.yaml", ranks());

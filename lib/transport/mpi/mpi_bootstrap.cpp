@@ -28,8 +28,12 @@ int tag_of(std::string_view key) noexcept {
 // Sends to one rank and returns what comes from another.
 std::string mpi_bootstrap::exchange(int tag, int to, std::string_view bytes, int from) const {
     const MPI_Comm comm = world_->get();
-    auto own = std::make_unique<std::string>(bytes);
-    MPI_Request sent = MPI_REQUEST_NULL;
+    auto own = std::make_unique<std::string>(bytes), got = std::make_unique<std::string>();
+    MPI_Request sent = MPI_REQUEST_NULL, coming = MPI_REQUEST_NULL;
+    const auto complete = [&](MPI_Request& request) {
+        if (!looks()) check(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        else wait([&](int* over) { check(MPI_Test(&request, over, MPI_STATUS_IGNORE), "MPI_Test"); });
+    };
     check(MPI_Isend(own->data(), static_cast<int>(own->size()), MPI_BYTE, to, tag, comm, &sent), "MPI_Isend");
     try {
         MPI_Status status;
@@ -37,13 +41,14 @@ std::string mpi_bootstrap::exchange(int tag, int to, std::string_view bytes, int
         else wait([&](int* there) { check(MPI_Iprobe(from, tag, comm, there, &status), "MPI_Iprobe"); });
         int length = 0;
         check(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-        std::string got(at(length), '\0');
-        check(MPI_Recv(got.data(), length, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE), "MPI_Recv");
-        if (!looks()) check(MPI_Wait(&sent, MPI_STATUS_IGNORE), "MPI_Wait");
-        else wait([&](int* over) { check(MPI_Test(&sent, over, MPI_STATUS_IGNORE), "MPI_Test"); });
-        return got;
+        got->resize(at(length));
+        check(MPI_Irecv(got->data(), length, MPI_BYTE, from, tag, comm, &coming), "MPI_Irecv");
+        complete(coming);
+        complete(sent);
+        return std::move(*got);
     } catch (...) {
         own.release();  // NOLINT(bugprone-unused-return-value): MPI may still read it
+        got.release();  // NOLINT(bugprone-unused-return-value): MPI may still write it
         throw;
     }
 }

@@ -28,8 +28,7 @@ std::size_t offset(const stage_call& c, range part) { return static_cast<std::si
 }  // namespace
 
 // The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
-mpi_collectives::mpi_collectives(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
-                                 int lane_slots)
+mpi_collectives::mpi_collectives(const owned_comm& ranks, std::span<const std::vector<int>> groups, int lane_slots)
     : rank_(ranks.rank()) {
     used_->lanes.resize(at(lane_slots));
     requests_.reserve(at(lane_slots));
@@ -43,18 +42,16 @@ mpi_collectives::mpi_collectives(const owned_comm& world, const team& ranks, std
     element_key();
     check(MPI_Op_create(combine, 1, &used_->op), "MPI_Op_create");
     MPI_Group all = MPI_GROUP_NULL;
-    check(MPI_Comm_group(world.get(), &all), "MPI_Comm_group");
+    check(MPI_Comm_group(ranks.get(), &all), "MPI_Comm_group");
     for (const std::vector<int>& members : groups) {
         if (std::find(members.begin(), members.end(), rank_) == members.end()) continue;
-        std::vector<int> of_world;
-        for (const int m : members) of_world.push_back(ranks.members()[at(m)]);
         MPI_Group some = MPI_GROUP_NULL;
-        check(MPI_Group_incl(all, static_cast<int>(members.size()), of_world.data(), &some), "MPI_Group_incl");
+        check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
         group_comms& made = used_->groups.emplace_back();
         made.members = members;
         for (int slot = 0; slot < lane_slots; ++slot) {
             MPI_Comm comm = MPI_COMM_NULL;
-            check(MPI_Comm_create_group(world.get(), some, 0, &comm), "MPI_Comm_create_group");
+            check(MPI_Comm_create_group(ranks.get(), some, 0, &comm), "MPI_Comm_create_group");
             made.comms.emplace_back(comm);
         }
         MPI_Group_free(&some);

@@ -10,7 +10,6 @@
 
 #include "transport/mpi/owned.hpp"
 #include "transport/stage_runner.hpp"
-#include "transport/team.hpp"
 
 namespace terrace::detail {
 
@@ -19,10 +18,9 @@ namespace terrace::detail {
 /// own, which name the kernel that one operation of Terrace's own then runs.
 class mpi_collectives final : public stage_runner {
 public:
-    /// Collective over the team. @param world has all ranks of its bootstrap @param groups the same on all ranks, in
-    /// the same order @throws transport_error
-    mpi_collectives(const owned_comm& world, const team& ranks, std::span<const std::vector<int>> groups,
-                    int lane_slots);
+    /// Collective over the ranks. @param groups the same on all ranks, in the same order: lists of ranks
+    /// @param lane_slots lanes that may run at once in one group @throws transport_error
+    mpi_collectives(const owned_comm& ranks, std::span<const std::vector<int>> groups, int lane_slots);
     ~mpi_collectives() override;
 
     void start(int slot, const stage_call& call) noexcept override;
@@ -33,7 +31,7 @@ public:
 
 private:
     struct group_comms {
-        std::vector<int> members;      // ranks of the team
+        std::vector<int> members;      // ranks of all
         std::deque<owned_comm> comms;  // by lane slot
     };
     struct element {

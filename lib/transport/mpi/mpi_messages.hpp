@@ -19,7 +19,8 @@ namespace terrace::detail {
 class mpi_messages : public messages {
 public:
     /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
-    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, MPI_Comm comm, int slots);
+    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, std::shared_ptr<owned_comm> comm,
+                 int slots);
     ~mpi_messages() override;
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
@@ -49,6 +50,11 @@ private:
         std::array<std::uint64_t, 5> words;
         MPI_Request request;
     };
+    struct coming_note {
+        std::array<std::uint64_t, 5> words{};
+        MPI_Request request = MPI_REQUEST_NULL;
+        int from = 0;
+    };
 
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept;
@@ -57,7 +63,7 @@ private:
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
-    owned_comm comm_;
+    const std::shared_ptr<owned_comm> comm_;
     const int note_tag_;                 // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> posted_;         // beside them
@@ -65,6 +71,7 @@ private:
     std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
     std::vector<int> done_, reported_;   // slots
     std::deque<sent_note> notes_;        // on their way
+    std::unique_ptr<coming_note> coming_ = std::make_unique<coming_note>();
 };
 
 }  // namespace terrace::detail

@@ -4,12 +4,17 @@
 #    include <mpi-ext.h>
 #endif
 
+#include <algorithm>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
 #include "base/wire.hpp"
 #include "transport/mpi/mpi_bootstrap.hpp"
 #include "transport/mpi/mpi_collectives.hpp"
@@ -67,30 +72,65 @@ std::string one_thread() {
 mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world)
     : network(std::move(traits)), world_(std::move(world)) {}
 
-// Those that are left of all ranks ask MPI itself for what is left, if it can do that.
-MPI_Comm mpi_network::comm_of(const team& ranks) const {
-    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-    MPI_Comm made = MPI_COMM_NULL, left = world_->get();
-    check(MPI_Comm_group(left, &all), "MPI_Comm_group");
-    check(MPI_Group_incl(all, ranks.size(), ranks.members().data(), &some), "MPI_Group_incl");
-    const int dead = ulfm::deaths_in(left);
-    if (dead > 0 && ranks.size() + dead == world_->size())
-        check(ulfm::shrink(world_->get(), &left), "MPIX_Comm_shrink");
-    const int code = MPI_Comm_create_group(left, some, 0, &made);
-    if (left != world_->get()) MPI_Comm_free(&left);
-    MPI_Group_free(&some);
-    MPI_Group_free(&all);
-    check(code, "MPI_Comm_create_group");
+void mpi_network::lose(std::span<const int> dead) {
+    const std::lock_guard lock(guard_);
+    dead_.insert(dead.begin(), dead.end());
+}
+
+// The nearest team that it is a part of, which its name begins with.
+mpi_network::connected_team mpi_network::origin_of(const team& ranks) const {
+    const std::lock_guard lock(guard_);
+    for (std::string name = ranks.name(); !name.empty();) {
+        name.resize(name.rfind('/'));
+        const auto found = teams_.find(name);
+        if (found != teams_.end() && !found->second.comm.expired()) return found->second;
+    }
+    connected_team all{world_, std::vector<int>(at(world_->size()))};
+    std::iota(all.members.begin(), all.members.end(), 0);
+    return all;
+}
+
+bool mpi_network::lacks_only_dead(const team& ranks, std::vector<int> origin) const {
+    const std::lock_guard lock(guard_);
+    return std::erase_if(origin, [&](int rank) { return dead_.contains(rank); }) > 0 && origin == ranks.members();
+}
+
+// From a communicator some of whose ranks have died MPI itself makes none but what is left of it, where it looks for
+// deaths; ranks have the same order in that.
+std::shared_ptr<owned_comm> mpi_network::connected(const team& ranks) {
+    const connected_team origin = origin_of(ranks);
+    const std::shared_ptr<owned_comm> from = origin.comm.lock();
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (ulfm::is_there() && lacks_only_dead(ranks, origin.members)) {
+        check(ulfm::shrink(from->get(), &comm), "MPIX_Comm_shrink");
+    } else {
+        MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+        check(MPI_Comm_group(world_->get(), &all), "MPI_Comm_group");
+        check(MPI_Group_incl(all, ranks.size(), ranks.members().data(), &some), "MPI_Group_incl");
+        const int code = MPI_Comm_create_group(from->get(), some, 0, &comm);
+        MPI_Group_free(&some);
+        MPI_Group_free(&all);
+        check(code, "MPI_Comm_create_group");
+    }
+    auto made = std::make_shared<owned_comm>(comm);
+    if (made->size() != ranks.size())
+        throw transport_error("mpi", "MPIX_Comm_shrink", MPI_ERR_OTHER, "another rank has died meanwhile");
+    const std::lock_guard lock(guard_);
+    std::erase_if(teams_, [](const auto& team) { return team.second.comm.expired(); });
+    teams_.insert_or_assign(ranks.name(), connected_team{made, ranks.members()});
     return made;
 }
 
 std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
-    return std::make_unique<mpi_messages>(traits(), world_, comm_of(ranks), slots);
+    return std::make_unique<mpi_messages>(traits(), world_, connected(ranks), slots);
 }
 
 std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::span<const std::vector<int>> groups,
                                                            int lane_slots) {
-    return std::make_unique<detail::mpi_collectives>(*world_, ranks, groups, lane_slots);
+    std::unique_lock lock(guard_);
+    const std::shared_ptr<owned_comm> all = teams_.find(ranks.name())->second.comm.lock();
+    lock.unlock();
+    return std::make_unique<detail::mpi_collectives>(*all, groups, lane_slots);
 }
 
 network_traits mpi_traits() {

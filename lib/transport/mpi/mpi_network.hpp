@@ -1,6 +1,11 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <mpi.h>
 
@@ -18,12 +23,25 @@ public:
     std::unique_ptr<messages> connect(team& ranks, int slots) override;
     std::unique_ptr<stage_runner> own_collectives(team& ranks, std::span<const std::vector<int>> groups,
                                                   int lane_slots) override;
+    void lose(std::span<const int> dead) override;
 
 protected:
     /// Makes a communicator of the team's ranks. Collective over these. @throws transport_error
-    MPI_Comm comm_of(const team& ranks) const;
+    std::shared_ptr<owned_comm> connected(const team& ranks);
 
     const std::shared_ptr<owned_comm> world_;
+
+private:
+    struct connected_team {
+        std::weak_ptr<owned_comm> comm;
+        std::vector<int> members;
+    };
+    connected_team origin_of(const team& ranks) const;
+    bool lacks_only_dead(const team& ranks, std::vector<int> origin) const;
+
+    mutable std::mutex guard_;  // of all below
+    std::map<std::string, connected_team> teams_;
+    std::set<int> dead_;
 };
 
 /// Returns a copy of `world` for a network. Collective. @throws transport_error

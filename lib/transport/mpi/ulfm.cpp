@@ -33,16 +33,6 @@ void acknowledge_deaths(MPI_Comm comm) noexcept {
     if (acknowledge != nullptr && MPI_Comm_size(comm, &size) == MPI_SUCCESS) acknowledge(comm, size, &done);
 }
 
-int deaths_in(MPI_Comm comm) noexcept {
-    static auto* const get_failed = find<int(MPI_Comm, MPI_Group*)>("MPIX_Comm_get_failed");
-    MPI_Group failed = MPI_GROUP_NULL;
-    int count = 0;
-    if (get_failed == nullptr || get_failed(comm, &failed) != MPI_SUCCESS || failed == MPI_GROUP_NULL) return 0;
-    MPI_Group_size(failed, &count);
-    if (failed != MPI_GROUP_EMPTY) MPI_Group_free(&failed);
-    return count;
-}
-
 int shrink(MPI_Comm comm, MPI_Comm* made) noexcept { return is_there() ? shrink_of_mpi()(comm, made) : MPI_ERR_OTHER; }
 
 }  // namespace terrace::detail::ulfm

@@ -17,9 +17,6 @@ bool is_of_a_death(int code);
 /// Lets receives from any rank work again after a death. Local.
 void acknowledge_deaths(MPI_Comm comm) noexcept;
 
-/// Returns how many ranks of a communicator MPI knows to have died; 0 where it does not look.
-int deaths_in(MPI_Comm comm) noexcept;
-
 /// Makes a communicator of all ranks that have not died, in their order. Collective over these.
 /// @returns MPI's code
 int shrink(MPI_Comm comm, MPI_Comm* made) noexcept;

@@ -80,6 +80,7 @@ public:
                                                   int lane_slots) override {
         return outside_->own_collectives(ranks, groups, lane_slots);
     }
+    void lose(std::span<const int> dead) override { outside_->lose(dead); }
 
 private:
     const std::shared_ptr<network> outside_;

@@ -46,11 +46,23 @@ concept sends = std::same_as<std::remove_const_t<S>, T>;
 
 }  // namespace terrace
 
-/// Collectives of device buffers by a plan, through NCCL, on communicators that <terrace/nccl.hpp> creates.
+/// Collectives of device buffers by a plan, through NCCL, on communicators that <terrace/nccl.hpp> creates or that
+/// use_device() has given a device.
 namespace terrace::nccl {
 
 /// Chooses the rank's number on its machine node, modulo the number of devices there, where a device is asked for.
 inline constexpr int device_by_rank = -1;
+
+/// Lets a communicator that has none use the given device of this rank: its calls accept buffers there from now on, and
+/// parts made of it later have the device, too. NCCL's unique id goes the way by which the ranks have found one another
+/// (MPI, a store). Waits for all calls in flight. Collective. If it fails the communicator is as it was.
+/// @throws transport_error on all ranks if a rank has no usable device or NCCL, naming it; timeout_error
+/// @throws usage_error if the communicator has a device, or the plan has stages of provider mpi that cannot run here
+TERRACE_API void use_device(communicator& comm, int device = device_by_rank);
+
+/// Returns the stream of the device in which the members of `communicator` put calls of device buffers, which begin at
+/// once. It belongs to the communicator. @throws usage_error if that has no device
+TERRACE_API CUstream_st* stream_of(communicator& comm);
 
 // Each call below does what the member of `communicator` with its name does, and returns at once: the call runs after
 // the work that is in `stream` when it is made, and work that is put into the stream later runs after the call. The

@@ -298,4 +298,5 @@ void terrace_window_destroy(terrace_window* window);
 }
 #endif
 
+#include <terrace/terrace_device.h>
 #include <terrace/terrace_gradients.h>

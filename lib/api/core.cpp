@@ -181,10 +181,16 @@ std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t sig
 void communicator_core::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
     const auto held = hold();
     expect_unbroken(to_string(call.what));
-    if (!device_calls_)
-        throw usage_error(fmt::format(
-            "{}: this communicator has no device; create one that has by terrace::nccl::create", to_string(call.what)));
+    expect_device(to_string(call.what));
     start_on_device(call, send, recv, stream, 1);
+}
+
+void communicator_core::expect_device(std::string_view what) const {
+    if (!device_calls_)
+        throw usage_error(
+            fmt::format("{}: this communicator has no device; give it one by terrace::nccl::create or "
+                        "terrace::nccl::use_device",
+                        what));
 }
 
 void communicator_core::synchronize() {

@@ -54,6 +54,10 @@ public:
     void enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream);
     /// Waits for all calls that were enqueued.
     void synchronize();
+    /// Lets device buffers be on a device: nccl::use_device. @param gpu null: of the module
+    void use_device(int number, const gpu_runtime* gpu = nullptr);
+    /// Returns the stream of calls of device buffers that have none. @throws usage_error without a device
+    CUstream_st* device_stream();
     /// Makes a call and waits for it.
     void run(const call_shape& call, const void* send, void* recv, double factor = 1);
     /// Makes an alltoallv, gatherv or scatterv, and waits for it.
@@ -141,6 +145,7 @@ private:
     void make(const callback& f, const std::exception_ptr& error) const;
     void drop_callbacks();
     void expect_unbroken(std::string_view what) const;
+    void expect_device(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);
     void agree_on_survivors();

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include <terrace/device.hpp>
 #include <terrace/loopback.hpp>
 #include <terrace/mpi_world.hpp>
 #include <terrace/store.hpp>
@@ -118,6 +119,15 @@ terrace_status terrace_loopback_run(const terrace_plan* plan, const terrace_opti
         existing(body, "body");
         terrace::loopback::run(existing(plan, "plan").of, run_rank, or_defaults(options));
     });
+}
+
+terrace_status terrace_use_device(terrace_communicator* communicator, int device) {
+    return guarded([&] { terrace::nccl::use_device(existing(communicator, "communicator").of, device); });
+}
+
+terrace_status terrace_device_stream(terrace_communicator* communicator, void** stream) {
+    return guarded(
+        [&] { existing(stream, "stream") = terrace::nccl::stream_of(existing(communicator, "communicator").of); });
 }
 
 int terrace_rank(const terrace_communicator* communicator) { return communicator->of.rank(); }

@@ -199,10 +199,10 @@ def sparse(rank, size):
 def tensors_of_other_devices_are_refused_by_name(rank, size):
     for buffer in (terrace.torch.tensors.elements, terrace.torch.tensors.raw):
         try:
-            buffer(torch.ones(2, device="meta"))  # stands for a GPU
+            buffer(torch.ones(2, device="meta"))
             raise AssertionError("nothing was raised")
         except TypeError as e:
-            assert "this one is on meta: leave such tensors" in str(e) and "cpu:terrace,cuda:nccl" in str(e), e
+            assert "this one is on meta" in str(e), e
 
 
 @check

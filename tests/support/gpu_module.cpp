@@ -4,6 +4,7 @@
 // set its ncclAllReduce makes a mistake.
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -128,9 +129,33 @@ int split(nccl_comm comm, int color, int key, nccl_comm* part) {
     return 0;
 }
 
-int make_comm(nccl_comm* comm, int, const nccl_id*, int rank) {
+// An id is told from others by the process that made it, and how many that had made before.
+struct id_content {
+    char mark[8];
+    int process, number;
+};
+constexpr char id_mark[8] = "standin";
+
+int make_id(nccl_id* id) {
+    static int made = 0;
+    id_content content{{}, static_cast<int>(getpid()), made++};
+    std::memcpy(content.mark, id_mark, sizeof id_mark);
+    std::memcpy(id->bytes, &content, sizeof content);
+    return 0;
+}
+
+// All processes that mpirun has started make one at once, those with one id together. Processes that do not use MPI
+// themselves get it here, for one thread at a time.
+int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank) {
+    constexpr int invalid_argument = 4, most = 1 << 24;
+    id_content content{};
+    std::memcpy(&content, id->bytes, sizeof content);
+    if (std::memcmp(content.mark, id_mark, sizeof id_mark) != 0) return invalid_argument;
+    int up = 0, provided = 0;
+    MPI_Initialized(&up);
+    if (up == 0) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     auto* made = new comm_state;
-    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &made->comm);
+    MPI_Comm_split(MPI_COMM_WORLD, (content.process * 64 + content.number) % most, rank, &made->comm);
     *comm = reinterpret_cast<nccl_comm>(made);
     return gpu_runtime::in_progress;
 }
@@ -237,6 +262,13 @@ int combine(void* dst, const void* const* sources, int k, std::int64_t count, el
 
 }  // namespace
 
+/// Memory of the "device" for tests that allocate none by CUDA; never released.
+extern "C" __attribute__((visibility("default"))) void* terrace_test_device_memory(std::size_t bytes) {
+    void* made = nullptr;
+    allocate_on_device(&made, bytes);
+    return made;
+}
+
 extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_runtime{
     .version = header_version,
     .bytes = sizeof(gpu_runtime),
@@ -330,7 +362,7 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
         },
     .nccl_error = [](int) { return "no NCCL here"; },
     .nccl_version = [](int* version) { return *version = 0; },
-    .make_id = [](nccl_id*) { return 0; },
+    .make_id = make_id,
     .make_comm = make_comm,
     .split = split,
     .status = [](nccl_comm, int* code) { return *code = 0; },

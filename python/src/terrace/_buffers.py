@@ -1,4 +1,4 @@
-"""Buffers of others as addresses: __array_interface__, DLPack, and Python's buffer protocol."""
+"""Buffers of others as addresses: __array_interface__, its form for GPUs, DLPack, and Python's buffer protocol."""
 from __future__ import annotations
 
 import ctypes
@@ -11,27 +11,23 @@ from terrace._library import lib
 from terrace.reductions import ELEMENT_TYPES, number_of
 
 
-class HasArrayInterface(Protocol):
-    @property
-    def __array_interface__(self) -> Mapping[str, Any]: ...
-
-
 class HasDLPack(Protocol):
     def __dlpack__(self) -> Any: ...
 
 
-#: What calls accept: a numpy array, a tensor on the host, an array.array, a bytearray, a memoryview, a Window ...
+#: What calls accept: a numpy array, a tensor, an array.array, a bytearray, a memoryview, a Window ...
 AnyBuffer = Any
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """Elements at an address. `owner` keeps the memory alive."""
+    """Elements at an address, perhaps of a GPU. `owner` keeps the memory alive."""
 
     address: int
     count: int
     type: str
     owner: object
+    on_gpu: bool = False
 
 
 # ---- __array_interface__
@@ -66,8 +62,8 @@ def _product(shape: tuple[int, ...]) -> int:
     return count
 
 
-def _from_array_interface(buffer: HasArrayInterface, writable: bool) -> tuple[int, int, str | None, int, object]:
-    said = buffer.__array_interface__
+def _from_array_interface(buffer: object, said: Mapping[str, Any],
+                          writable: bool) -> tuple[int, int, str | None, int, object]:
     address, readonly = said["data"]
     shape, item = tuple(said["shape"]), int(said["typestr"][2:])
     _expect(not (writable and readonly), "is read-only")
@@ -86,19 +82,22 @@ class _DLTensor(ctypes.Structure):
 
 _CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
 _BOOLEAN = 6
+_OF_THE_HOST, _OF_GPUS = (1, 3), (2, 13)  # device types: CPU, CUDA's pinned memory; CUDA, CUDA's managed memory
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _from_dlpack(buffer: HasDLPack) -> tuple[int, int, str | None, int, object]:
+def _from_dlpack(buffer: HasDLPack) -> tuple[int, int, str | None, int, object, bool]:
     capsule = buffer.__dlpack__()  # frees the tensor with itself, as nobody renames it
     tensor = ctypes.cast(_capsule_pointer(capsule, b"dltensor"), ctypes.POINTER(_DLTensor)).contents
     _expect(tensor.lanes == 1, "has vectors for elements")
+    _expect(tensor.device_type in _OF_THE_HOST + _OF_GPUS, "is neither the host's nor CUDA's")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else None
     _expect(_is_contiguous(shape, strides, 1), "is not contiguous: pass a contiguous copy")
     type_name = "boolean" if tensor.code == _BOOLEAN else f"{_CODES.get(tensor.code)}{tensor.bits}"
-    return (tensor.data or 0) + tensor.byte_offset, _product(shape), type_name, tensor.bits // 8, (buffer, capsule)
+    return (tensor.data or 0) + tensor.byte_offset, _product(shape), type_name, tensor.bits // 8, (buffer, capsule), \
+        tensor.device_type in _OF_GPUS
 
 
 # ---- the buffer protocol
@@ -130,8 +129,8 @@ def _from_buffer_protocol(buffer: Any, writable: bool) -> tuple[int, int, str | 
     try:
         view = memoryview(buffer)
     except TypeError:
-        raise usage_error(f"a {type(buffer).__name__} is no buffer: it has neither __array_interface__, nor "
-                          "__dlpack__, nor Python's buffer protocol") from None
+        raise usage_error(f"a {type(buffer).__name__} is no buffer: it has neither __array_interface__, nor its form "
+                          "for CUDA, nor __dlpack__, nor Python's buffer protocol") from None
     _expect(not (writable and view.readonly), "is read-only")
     _expect(view.c_contiguous, "is not contiguous: pass a contiguous copy")
     raw = _PyBuffer()
@@ -143,13 +142,16 @@ def _from_buffer_protocol(buffer: Any, writable: bool) -> tuple[int, int, str | 
 
 # ---- any of them
 
+_NOT_HERE = "is on a GPU: collectives accept it, once the communicator has a device by use_device()"
+
+
 def _expect(right: bool, otherwise: str) -> None:
     if not right:
         raise usage_error(f"the buffer {otherwise}")
 
 
-def buffer_of(buffer: AnyBuffer, type: str | None = None, writable: bool = False) -> Buffer:
-    """The elements of a buffer.
+def buffer_of(buffer: AnyBuffer, type: str | None = None, writable: bool = False, *, on_gpu: bool = False) -> Buffer:
+    """The elements of a buffer, which may be on a GPU only where that is said.
 
     `type` names the element type where the buffer cannot say it (bfloat16 of numpy); sizes must agree.
 
@@ -159,17 +161,23 @@ def buffer_of(buffer: AnyBuffer, type: str | None = None, writable: bool = False
     (3, 'float64')
     """
     if isinstance(buffer, Buffer):
+        _expect(on_gpu or not buffer.on_gpu, _NOT_HERE)
         return buffer
+    is_there = False
     if hasattr(buffer, "__array_interface__"):
-        address, count, found, size, owner = _from_array_interface(buffer, writable)
+        address, count, found, size, owner = _from_array_interface(buffer, buffer.__array_interface__, writable)
     elif hasattr(buffer, "__dlpack__"):
-        address, count, found, size, owner = _from_dlpack(buffer)
+        address, count, found, size, owner, is_there = _from_dlpack(buffer)
+    elif hasattr(buffer, "__cuda_array_interface__"):
+        is_there = True
+        address, count, found, size, owner = _from_array_interface(buffer, buffer.__cuda_array_interface__, writable)
     else:
         address, count, found, size, owner = _from_buffer_protocol(buffer, writable)
+    _expect(on_gpu or not is_there, _NOT_HERE)
     name = type or found
     _expect(name is not None and (type is not None or name in ELEMENT_TYPES),
             "has elements of a type that Terrace does not know; pass type=")
     assert name is not None
     number = number_of(ELEMENT_TYPES, name, "element type")
     _expect(lib.size_of(number) == size, f"has elements of {size} bytes, which are no {name}")
-    return Buffer(address, count, name, owner)
+    return Buffer(address, count, name, owner, is_there)

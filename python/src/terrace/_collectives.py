@@ -41,13 +41,18 @@ class Collectives(Handle):
     rank: int
     size: int
 
+    has_device = False  #: whether buffers may be on a GPU
+
+    def _buffer(self, buffer: AnyBuffer, type: str | None = None, writable: bool = False) -> Buffer:
+        return buffer_of(buffer, type, writable, on_gpu=self.has_device)
+
     def _run(self, function: Any, *arguments: Any) -> None:
         function(self._open(), *arguments, None)
 
-    def _start(self, buffers: object, function: Any, *arguments: Any) -> Request:
+    def _start(self, buffers: Sequence[Buffer], function: Any, *arguments: Any) -> Request:
         out = c_void_p()
         function(self._open(), *arguments, byref(out))
-        return Request(out.value, self, buffers)
+        return Request(out.value, self, buffers, any(b.on_gpu for b in buffers))
 
     def _open(self) -> int:
         if self._address is None:
@@ -57,8 +62,8 @@ class Collectives(Handle):
     # ---- reductions
 
     def _allreduce(self, send: AnyBuffer, recv: AnyBuffer, op: AnyReduction, type: str | None) -> tuple[Any, ...]:
-        to = buffer_of(send if recv is None else recv, type, writable=True)
-        by = to if recv is None else buffer_of(send, type)
+        to = self._buffer(send if recv is None else recv, type, writable=True)
+        by = to if recv is None else self._buffer(send, type)
         _expect("recv", to.count, by.count)
         return (by, to), lib.allreduce, by.address, to.address, by.count, same_type(by, to), to_c(op)
 
@@ -74,7 +79,7 @@ class Collectives(Handle):
 
     def _reduce_scatter(self, send: AnyBuffer, recv: AnyBuffer, op: AnyReduction, counts: Sequence[int] | None,
                         type: str | None) -> tuple[Any, ...]:
-        by, to = buffer_of(send, type), buffer_of(recv, type, writable=True)
+        by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         function, count = self._block_count(lib.reduce_scatter, by, to, counts, ("send", "recv"))
         return (by, to), function, by.address, to.address, count, same_type(by, to), to_c(op)
 
@@ -100,10 +105,10 @@ class Collectives(Handle):
 
     def _reduce(self, send: AnyBuffer, recv: AnyBuffer, root: int, op: AnyReduction,
                 type: str | None) -> tuple[Any, ...]:
-        by = buffer_of(send, type)
+        by = self._buffer(send, type)
         if self.rank != root:
             return (by,), lib.reduce, by.address, None, by.count, same_type(by), root, to_c(op)
-        to = buffer_of(recv, type, writable=True)
+        to = self._buffer(recv, type, writable=True)
         _expect("recv", to.count, by.count)
         return (by, to), lib.reduce, by.address, to.address, by.count, same_type(by, to), root, to_c(op)
 
@@ -120,8 +125,8 @@ class Collectives(Handle):
     def allreduce_keeping_errors(self, send: AnyBuffer, recv: AnyBuffer, rounding_errors: AnyBuffer, *,
                                  type: str | None = None) -> Request:
         """Starts a sum, and adds to `rounding_errors` what this rank rounds away on the wire."""
-        by, to, lost = buffer_of(send, type), buffer_of(recv, type, writable=True), buffer_of(rounding_errors, type,
-                                                                                             writable=True)
+        by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
+        lost = self._buffer(rounding_errors, type, writable=True)
         _expect("recv", to.count, by.count)
         _expect("rounding_errors", lost.count, by.count)
         return self._start((by, to, lost), lib.allreduce_keeping_errors, by.address, to.address, by.count,
@@ -130,7 +135,7 @@ class Collectives(Handle):
     # ---- what only moves
 
     def _broadcast(self, data: AnyBuffer, root: int, type: str | None) -> tuple[Any, ...]:
-        to = buffer_of(data, type, writable=self.rank != root)
+        to = self._buffer(data, type, writable=self.rank != root)
         return (to,), lib.broadcast, to.address, to.count, same_type(to), root
 
     def broadcast(self, data: AnyBuffer, root: int = 0, *, type: str | None = None) -> None:
@@ -143,7 +148,7 @@ class Collectives(Handle):
 
     def _allgather(self, send: AnyBuffer, recv: AnyBuffer, counts: Sequence[int] | None,
                    type: str | None) -> tuple[Any, ...]:
-        by, to = buffer_of(send, type), buffer_of(recv, type, writable=True)
+        by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         function, count = self._block_count(lib.allgather, to, by, counts, ("recv", "send"))
         return (by, to), function, by.address, to.address, count, same_type(by, to)
 
@@ -158,7 +163,7 @@ class Collectives(Handle):
         return self._start(*self._allgather(send, recv, counts, type))
 
     def _alltoall(self, send: AnyBuffer, recv: AnyBuffer, type: str | None) -> tuple[Any, ...]:
-        by, to = buffer_of(send, type), buffer_of(recv, type, writable=True)
+        by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         _expect("recv", to.count, by.count)
         count = _blocks(by, self.size, "send")
         return (by, to), lib.alltoall, by.address, to.address, count, same_type(by, to)
@@ -176,7 +181,7 @@ class Collectives(Handle):
         """gather and scatter: the root alone has the buffer of all blocks."""
         names = ("send", "recv") if is_send else ("recv", "send")
         if self.rank == root:
-            at = buffer_of(whole, type, writable=not is_send)
+            at = self._buffer(whole, type, writable=not is_send)
             function, count = self._block_count(function, at, own, counts, names)
             keep, address = (own, at), at.address
         else:
@@ -190,23 +195,23 @@ class Collectives(Handle):
     def gather(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, *, counts: Sequence[int] | None = None,
                type: str | None = None) -> None:
         """Sets recv on rank `root` to the blocks of all ranks, by rank."""
-        self._run(*self._rooted(lib.gather, buffer_of(send, type), recv, False, root, counts, type)[1:])
+        self._run(*self._rooted(lib.gather, self._buffer(send, type), recv, False, root, counts, type)[1:])
 
     def gather_async(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, *,
                      counts: Sequence[int] | None = None, type: str | None = None) -> Request:
         """Starts the same."""
-        return self._start(*self._rooted(lib.gather, buffer_of(send, type), recv, False, root, counts, type))
+        return self._start(*self._rooted(lib.gather, self._buffer(send, type), recv, False, root, counts, type))
 
     def scatter(self, send: AnyBuffer, recv: AnyBuffer, root: int = 0, *, counts: Sequence[int] | None = None,
                 type: str | None = None) -> None:
         """Sets recv to this rank's block of send of rank `root`; elsewhere send is not used."""
-        own = buffer_of(recv, type, writable=True)
+        own = self._buffer(recv, type, writable=True)
         self._run(*self._rooted(lib.scatter, own, send, True, root, counts, type)[1:])
 
     def scatter_async(self, send: AnyBuffer, recv: AnyBuffer, root: int = 0, *, counts: Sequence[int] | None = None,
                       type: str | None = None) -> Request:
         """Starts the same."""
-        own = buffer_of(recv, type, writable=True)
+        own = self._buffer(recv, type, writable=True)
         return self._start(*self._rooted(lib.scatter, own, send, True, root, counts, type))
 
     # ---- blocks of lengths that each rank knows of its own alone
@@ -215,7 +220,7 @@ class Collectives(Handle):
                   type: str | None = None) -> list[int]:
         """Sends send_counts[r] elements to rank r; no block of any rank is longer than `most`. Returns the counts that
         came, by rank; their blocks are side by side in recv."""
-        by, to = buffer_of(send, type), buffer_of(recv, type, writable=True)
+        by, to = self._buffer(send, type), self._buffer(recv, type, writable=True)
         _expect("send", by.count, sum(send_counts))
         came = _counts([0] * self.size, self.size)
         lib.alltoallv(self._open(), by.address, _counts(send_counts, self.size), to.address, to.count, came, most,
@@ -224,20 +229,20 @@ class Collectives(Handle):
 
     def gatherv(self, send: AnyBuffer, recv: AnyBuffer = None, root: int = 0, *, type: str | None = None) -> list[int]:
         """Gathers blocks of any lengths. Returns the counts by rank on the root, and nothing elsewhere."""
-        by = buffer_of(send, type)
+        by = self._buffer(send, type)
         if self.rank != root:
             lib.gatherv(self._open(), by.address, by.count, None, 0, None, same_type(by), root)
             return []
-        to, came = buffer_of(recv, type, writable=True), _counts([0] * self.size, self.size)
+        to, came = self._buffer(recv, type, writable=True), _counts([0] * self.size, self.size)
         lib.gatherv(self._open(), by.address, by.count, to.address, to.count, came, same_type(by, to), root)
         return list(came)
 
     def scatterv(self, send: AnyBuffer, send_counts: Sequence[int] | None, recv: AnyBuffer, root: int = 0, *,
                  type: str | None = None) -> int:
         """Scatters blocks of any lengths, which the root alone knows. Returns the count of this rank's block."""
-        to, count = buffer_of(recv, type, writable=True), c_int64()
+        to, count = self._buffer(recv, type, writable=True), c_int64()
         by, lengths = to, None
         if self.rank == root:
-            by, lengths = buffer_of(send, type), _counts(send_counts or [], self.size)
+            by, lengths = self._buffer(send, type), _counts(send_counts or [], self.size)
         lib.scatterv(self._open(), by.address, lengths, to.address, to.count, same_type(by, to), root, byref(count))
         return count.value

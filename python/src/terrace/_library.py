@@ -81,6 +81,8 @@ _CALLS: dict[str, list[Any]] = {
     "ucx_create": [c_void_p, c_void_p, _OUT],
     "ucx_create_in_store": [POINTER(CStore), c_void_p, c_void_p, _OUT],
     "mpi_create_in": [POINTER(CMpiWorld), c_int, c_void_p, c_void_p, _OUT],
+    "use_device": [c_void_p, c_int],
+    "device_stream": [c_void_p, _OUT],
     "loopback_run": [c_void_p, c_void_p, BODY, c_void_p],
     "split": [c_void_p, c_int, c_int, _OUT],
     "split_by_node": [c_void_p, c_int, _OUT],

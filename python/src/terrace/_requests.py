@@ -38,9 +38,9 @@ class Request(Handle):
 
     _kind = "request"
 
-    def __init__(self, address: int | None, comm: Collectives, buffers: object) -> None:
+    def __init__(self, address: int | None, comm: Collectives, buffers: object, on_gpu: bool = False) -> None:
         super().__init__(address)
-        self._comm, self._buffers = comm, buffers
+        self._comm, self._buffers, self.on_gpu = comm, buffers, on_gpu
 
     def test(self) -> bool:
         """Whether the call is complete. Raises the call's error, once."""

@@ -13,6 +13,10 @@ from terrace._windows import Window
 from terrace.reductions import ELEMENT_TYPES, number_of
 from terrace.settings import AnyPlan, Options, plan_of
 
+#: Buffers are the host's.
+NO_DEVICE = -2
+#: The GPU with the rank's number on its node.
+DEVICE_BY_RANK = -1
 #: The source of a receive that accepts messages of all ranks.
 ANY_SOURCE = -1
 
@@ -20,16 +24,17 @@ ANY_SOURCE = -1
 class Communicator(Collectives):
     """A set of ranks that run collectives by a plan. Made by create(), mpi.create(), loopback.run() and split().
 
-    Buffers are arrays of numpy, tensors on the host, and whatever has `__array_interface__`, DLPack or the buffer
-    protocol; they must be contiguous. `_async` forms return a Request. Used by one thread at a time. Leaving a `with`
-    block closes it.
+    Buffers are arrays of numpy, tensors, and whatever has `__array_interface__`, DLPack or the buffer protocol; after
+    use_device() also what has `__cuda_array_interface__`. They must be contiguous. `_async` forms return a Request.
+    Used by one thread at a time. Leaving a `with` block closes it.
     """
 
     _kind = "communicator"
 
-    def __init__(self, address: int | None, keep: object = None, borrowed: bool = False) -> None:
+    def __init__(self, address: int | None, keep: object = None, borrowed: bool = False,
+                 has_device: bool = False) -> None:
         super().__init__(address, borrowed)
-        self._keep = keep
+        self._keep, self.has_device = keep, has_device
         self.rank: int = lib.rank(address)
         self.size: int = lib.size(address)
 
@@ -82,6 +87,20 @@ class Communicator(Collectives):
         lib.recv(self._open(), to.address, to.count, same_type(to), source, tag, byref(got), byref(out))
         return ReceiveRequest(out.value, self, to, got)
 
+    # ---- GPUs
+
+    def use_device(self, device: int = DEVICE_BY_RANK) -> None:
+        """Lets buffers be on this GPU of the rank as well, in parts made later too. Collective. If it fails the
+        communicator is as it was."""
+        lib.use_device(self._open(), device)
+        self.has_device = True
+
+    @property
+    def device_stream(self) -> int:
+        """The address of the stream (cudaStream_t) in which calls of buffers on the GPU are put, behind what is there.
+        What is put there later runs behind them."""
+        return made_by(lib.device_stream, self._open()) or 0
+
     # ---- windows and parts
 
     def allocate(self, count: int, type: str = "float32") -> Window:
@@ -93,15 +112,16 @@ class Communicator(Collectives):
         """Makes a communicator of the ranks with the same color, by ascending key. None where the color is negative.
         Collective."""
         address = made_by(lib.split, self._open(), color, key)
-        return Communicator(address, self._keep) if address else None
+        return Communicator(address, self._keep, has_device=self.has_device) if address else None
 
     def split_by_node(self, key: int = 0) -> Communicator:
         """Makes a communicator of the ranks on this rank's machine node. Collective."""
-        return Communicator(made_by(lib.split_by_node, self._open(), key), self._keep)
+        return Communicator(made_by(lib.split_by_node, self._open(), key), self._keep,
+                            has_device=self.has_device)
 
     def shrink(self) -> Communicator:
         """Makes a communicator of the ranks that have not failed, after rank_failed_error. Collective over them."""
-        return Communicator(made_by(lib.shrink, self._open()), self._keep)
+        return Communicator(made_by(lib.shrink, self._open()), self._keep, has_device=self.has_device)
 
     def shape(self, bytes: int) -> str:
         """The stages of an allreduce of so many bytes, the innermost first."""
@@ -131,12 +151,20 @@ class _Group:
 
 
 def create(store: Store | None = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | None = None,
-           options: Options | None = None) -> Communicator:
+           options: Options | None = None, device: int = NO_DEVICE) -> Communicator:
     """Makes a communicator without MPI, over UCX and shared memory. Collective.
 
     Ranks find one another as the options say (by default TERRACE_BOOTSTRAP: PMIx, or a directory), or in `store`, in
-    which this is rank `rank` of `size`. Without a plan, and without TERRACE_PLAN, one is made for the job.
+    which this is rank `rank` of `size`. Without a plan, and without TERRACE_PLAN, one is made for the job. With a
+    device, buffers may be in its memory: use_device().
     """
+    made = _create(store, rank, size, plan, options)
+    if device != NO_DEVICE:
+        made.use_device(device)
+    return made
+
+
+def _create(store: Store | None, rank: int, size: int, plan: AnyPlan | None, options: Options | None) -> Communicator:
     with_options = options or Options(from_environment=True)
     planned = plan_of(plan) if plan is not None else None
     handles = (with_options._address, planned._address if planned else None)

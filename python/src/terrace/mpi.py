@@ -5,16 +5,13 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from terrace._library import ON_ALL, PROCESSES, CMpiWorld, lib, made_by
+from terrace.communicator import DEVICE_BY_RANK as DEVICE_BY_RANK
+from terrace.communicator import NO_DEVICE as NO_DEVICE
 from terrace.communicator import Communicator
 from terrace.settings import AnyPlan, Options, plan_of
 
 if TYPE_CHECKING:
     Comm = Any  # mpi4py.MPI.Comm
-
-#: Buffers are the host's.
-NO_DEVICE = -2
-#: The device with the rank's number on its node.
-DEVICE_BY_RANK = -1
 
 
 def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None = None,
@@ -41,4 +38,4 @@ def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None =
     planned = plan_of(plan) if plan is not None else None
     address = made_by(lib.mpi_create_in, ctypes.byref(world), device, with_options._address,
                       planned._address if planned else None)
-    return Communicator(address, (with_options, functions))
+    return Communicator(address, (with_options, functions), has_device=device != NO_DEVICE)

@@ -24,7 +24,7 @@ def register() -> None:
     if hasattr(dist.Backend, "TERRACE"):
         return
     parameters = inspect.signature(dist.Backend.register_backend).parameters
-    # Tensors on GPUs come here as well, where there are some, and are refused by name. torch 1.13 asks for no devices.
+    # torch 1.13 asks for no devices.
     devices = ["cpu", *(["cuda"] if torch.cuda.device_count() > 0 else [])]
     by_device = {"devices": devices} if "devices" in parameters else {}
     dist.Backend.register_backend("terrace", create_group, extended_api=True, **by_device)

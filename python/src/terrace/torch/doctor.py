@@ -46,10 +46,28 @@ def _library() -> Iterator[Finding]:
             def remove(self, key: str) -> None:
                 self.values.pop(key, None)
 
-        terrace.create(Alone(), 0, 1, options=group[0]).close()
+        alone = terrace.create(Alone(), 0, 1, options=group[0])
         yield Finding(True, "UCX connects")
     except terrace.error as e:
         yield Finding(False, f"UCX does not work: {e}")
+        return
+    yield from _gpus(alone)
+    alone.close()
+
+
+def _gpus(comm: terrace.Communicator) -> Iterator[Finding]:
+    try:
+        import torch
+    except Exception:  # which _torch() says
+        return
+    if torch.cuda.device_count() == 0:
+        return
+    try:
+        comm.use_device(0)
+        yield Finding(True, "NCCL connects: tensors on GPUs go by Terrace")
+    except terrace.error as e:
+        yield Finding(False, f"tensors on GPUs need NCCL and a Terrace built with CUDA ({e}), or "
+                      'init_process_group("cpu:terrace,cuda:nccl")')
 
 
 def _memory() -> Iterator[Finding]:

@@ -75,7 +75,9 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             return False
 
         def eager_connect_single_device(self, device: Any) -> None:
-            """Nothing: a group is connected when it is made."""
+            """Of `device_id`: the group has its GPU from the beginning. On the host it is connected when it is made."""
+            if device.type == "cuda":
+                self._on_gpu(device)
 
         def split(self, store: Any, ranks: Sequence[int], options: Any) -> Any:
             """A group of some of the ranks, by the plan of its part; None on the others. Called by all ranks."""
@@ -85,7 +87,12 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             if part is None:
                 return None
             timeout = options._timeout if options is not None else self._timeout
-            return _kept(TerraceBackend(part, C10dStore(store), timeout))
+            return _kept(self._like_this(TerraceBackend(part, C10dStore(store), timeout)))
+
+        def _like_this(self, part: Any) -> Any:
+            if self._gpu is not None:
+                part._on_gpu(self._gpu.device)  # the communicator's part has it
+            return part
 
         @property
         def supports_shrinking(self) -> bool:
@@ -104,7 +111,7 @@ if _Backend is not None and _can_be_subclassed(_Backend):
                                         "failed: call it again with terrace.torch.failed_ranks()")
             timeout = options._timeout if options is not None else self._timeout
             store = self._store.under("without-" + "-".join(map(str, gone)))
-            return _kept(TerraceBackend(part, store, timeout))
+            return _kept(self._like_this(TerraceBackend(part, store, timeout)))
 
         def perform_nocolor_split(self, device: Any) -> None:
             """What a rank calls that is in none of the groups."""

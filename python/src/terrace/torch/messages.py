@@ -5,9 +5,8 @@ import time
 from datetime import timedelta
 from typing import Any, Iterable
 
-import torch
-
-from terrace.communicator import ANY_SOURCE, Communicator
+from terrace.communicator import ANY_SOURCE
+from terrace.torch.devices import Calls, on_host, room_on_host
 from terrace.torch.tensors import Tensors, one, raw
 from terrace.torch.work import Work, named
 
@@ -15,24 +14,22 @@ from terrace.torch.work import Work, named
 BLOCK_TAG = 2**31 - 1
 
 
-class Messages:
+class Messages(Calls):
     """Mixed into a class of torch's."""
 
-    _comm: Communicator
     _timeout: timedelta
     _store: Any
     _barriers = 0  # monitored ones that have been begun
 
     @named("send")
     def send(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:
-        block = one(tensors).contiguous()
+        block = on_host(one(tensors))
         return Work([self._comm.send_async(raw(block), rank, tag)], [block], None, True)
 
     def _recv(self, tensors: Tensors, rank: int, tag: int) -> Work:
         into = one(tensors)
-        room = into if into.is_contiguous() else torch.empty(into.shape, dtype=into.dtype)
-        return Work([self._comm.recv_async(raw(room), rank, tag)], [into],
-                    None if room is into else lambda: into.copy_(room), True)
+        room, finish = room_on_host(into)
+        return Work([self._comm.recv_async(raw(room), rank, tag)], [into], finish, True)
 
     @named("recv")
     def recv(self, tensors: Tensors, rank: int, tag: int = 0) -> Work:

@@ -13,8 +13,10 @@ import torch
 from terrace._errors import rank_failed_error, usage_error
 from terrace._requests import Request
 from terrace.communicator import Communicator
+from terrace.torch.devices import on_host, room_on_host
 from terrace.torch.messages import BLOCK_TAG, Messages
-from terrace.torch.tensors import (Tensor, Tensors, elements, one, packed, raw, reduction, room_for, unpack)
+from terrace.torch.tensors import (Tensor, Tensors, elements, multiplied, one, packed, raw, reduction, room_for,
+                                   room_for_one, unpack)
 from terrace.torch.work import Work, named
 
 def in_background(opts: Any) -> bool:
@@ -55,13 +57,13 @@ class Operations(Messages):
 
     def _in_place(self, tensor: Tensor, start: Callable[[Tensor], Request], opts: Any) -> Work:
         if tensor.is_contiguous():
-            return Work([start(tensor)], [tensor], None, in_background(opts))
+            return self._work([start(tensor)], [tensor], None, in_background(opts))
         copy = tensor.contiguous()
-        return Work([start(copy)], [tensor], lambda: tensor.copy_(copy), in_background(opts))
+        return self._work([start(copy)], [tensor], lambda: tensor.copy_(copy), in_background(opts))
 
     def _into(self, tensor: Tensor, start: Callable[[Tensor], Request], results: Any, opts: Any) -> Work:
-        room = tensor if tensor.is_contiguous() else torch.empty(tensor.shape, dtype=tensor.dtype)
-        return Work([start(room)], results, None if room is tensor else lambda: tensor.copy_(room), in_background(opts))
+        room, finish = room_for_one(tensor)
+        return self._work([start(room)], results, finish, in_background(opts))
 
     # ---- reductions
 
@@ -71,14 +73,17 @@ class Operations(Messages):
         return self._allreduce_sparse(tensor, opts) if tensor.is_sparse else self._allreduce(tensor, opts)
 
     def _allreduce(self, tensor: Tensor, opts: Any) -> Work:
-        op = reduction(opts.reduceOp, tensor.dtype)
-        return self._in_place(tensor, lambda t: self._comm.allreduce_async(elements(t), None, op), opts)
+        ready, op = multiplied(tensor, reduction(opts.reduceOp, tensor.dtype))
+        if ready is not tensor:
+            return self._into(tensor, lambda t: self._comm.allreduce_async(self._elements(ready.contiguous()),
+                                                                           self._elements(t), op), [tensor], opts)
+        return self._in_place(tensor, lambda t: self._comm.allreduce_async(self._elements(t), None, op), opts)
 
     @named("all_reduce")
     def allreduce_coalesced(self, tensors: Tensors, opts: Any) -> Work:
         with self._comm.group():
             works = [self._allreduce(t, one_of_many(opts)) for t in tensors]
-        return Work(works, [w._results for w in works], None, in_background(opts))
+        return self._work(works, [w._results for w in works], None, in_background(opts))
 
     @named("sparse_all_reduce")
     def allreduce_sparse(self, tensors: Tensors, opts: Any) -> Work:
@@ -88,12 +93,12 @@ class Operations(Messages):
         """Everybody gets the entries of all ranks, and adds them up in the order of ranks."""
         if reduction(opts.reduceOp, tensor.dtype).op != "sum":
             raise ValueError("terrace reduces sparse tensors by SUM")
-        mine = tensor.coalesce()
+        mine = tensor.coalesce().cpu()
         counts = torch.zeros(self._comm.size, dtype=torch.int64)
         self._comm.allgather(elements(torch.tensor([mine._nnz()])), elements(counts))
         indices = self._gather_columns(mine._indices().t().contiguous(), counts)
         values = self._gather_columns(mine._values().contiguous(), counts)
-        summed = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce()
+        summed = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce().to(tensor.device)
         return Work([], [summed], lambda: tensor.copy_(summed), True)
 
     def _gather_columns(self, rows: Tensor, counts: Tensor) -> Tensor:
@@ -105,30 +110,37 @@ class Operations(Messages):
 
     @named("reduce")
     def reduce(self, tensors: Tensors, opts: Any) -> Work:
-        op = reduction(opts.reduceOp, one(tensors).dtype)
+        ready, op = multiplied(one(tensors), reduction(opts.reduceOp, tensors[0].dtype))
 
         def start(t: Tensor) -> Request:
-            return self._comm.reduce_async(elements(t), elements(t), opts.rootRank, op)
+            send = t if ready is tensors[0] else ready.contiguous()
+            return self._comm.reduce_async(self._elements(send), self._elements(t), opts.rootRank, op)
 
         return self._in_place(tensors[0], start, opts)
 
     @named("reduce_scatter", 1)
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, blocks = one(outputs), one(inputs)
-        flat, op = packed(blocks), reduction(opts.reduceOp, out.dtype)
+        flat, op = multiplied(packed(blocks), reduction(opts.reduceOp, out.dtype))
         counts = [b.numel() for b in blocks]
         equal = None if len(set(counts)) == 1 else counts
-        return self._into(out, lambda room: self._comm.reduce_scatter_async(elements(flat), elements(room), op,
-                                                                            counts=equal), [out], opts)
+
+        def start(room: Tensor) -> Request:
+            return self._comm.reduce_scatter_async(self._elements(flat), self._elements(room), op, counts=equal)
+
+        return self._into(out, start, [out], opts)
 
     @named("reduce_scatter", 1)
     def reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         return self._reduce_scatter_single(output, input, opts)
 
     def _reduce_scatter_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
-        whole, op = input.contiguous(), reduction(opts.reduceOp, output.dtype)
-        return self._into(output, lambda room: self._comm.reduce_scatter_async(elements(whole), elements(room), op),
-                          [output], opts)
+        whole, op = multiplied(input.contiguous(), reduction(opts.reduceOp, output.dtype))
+
+        def start(room: Tensor) -> Request:
+            return self._comm.reduce_scatter_async(self._elements(whole), self._elements(room), op)
+
+        return self._into(output, start, [output], opts)
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -136,7 +148,7 @@ class Operations(Messages):
     def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         with self._comm.group():
             works = [self._reduce_scatter_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
-        return Work(works, [w._results for w in works], None, in_background(opts))
+        return self._work(works, [w._results for w in works], None, in_background(opts))
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -144,7 +156,7 @@ class Operations(Messages):
 
     @named("broadcast")
     def broadcast(self, tensors: Tensors, opts: Any) -> Work:
-        return self._in_place(one(tensors), lambda t: self._comm.broadcast_async(raw(t), opts.rootRank), opts)
+        return self._in_place(one(tensors), lambda t: self._comm.broadcast_async(self._raw(t), opts.rootRank), opts)
 
     @named("all_gather", 1)
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
@@ -153,8 +165,9 @@ class Operations(Messages):
         if len(into) != self._comm.size:
             raise ValueError(f"{len(into)} tensors for what {self._comm.size} ranks have")
         flat = room_for(into)
-        request = self._comm.allgather_async(raw(mine), raw(flat), counts=None if len(set(counts)) == 1 else counts)
-        return Work([request], [into], lambda: unpack(flat, into), in_background(opts))
+        request = self._comm.allgather_async(self._raw(mine), self._raw(flat),
+                                             counts=None if len(set(counts)) == 1 else counts)
+        return self._work([request], [into], lambda: unpack(flat, into), in_background(opts))
 
     @named("all_gather", 1)
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
@@ -170,7 +183,8 @@ class Operations(Messages):
                     tensor.copy_(flat.narrow(0, at, size).clone().view(tensor.dtype).view(tensor.shape))
                     at += size
 
-        return Work([self._comm.allgather_async(raw(mine), raw(flat))], [outputs], finish, in_background(opts))
+        request = self._comm.allgather_async(self._raw(mine), self._raw(flat))
+        return self._work([request], [outputs], finish, in_background(opts))
 
     @named("all_gather", 1)
     def all_gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
@@ -178,7 +192,8 @@ class Operations(Messages):
 
     def _all_gather_single(self, output: Tensor, input: Tensor, opts: Any) -> Work:
         mine = input.contiguous()
-        return self._into(output, lambda room: self._comm.allgather_async(raw(mine), raw(room)), [output], opts)
+        return self._into(output, lambda room: self._comm.allgather_async(self._raw(mine), self._raw(room)), [output],
+                          opts)
 
     _allgather_base = all_gather_single
 
@@ -186,7 +201,7 @@ class Operations(Messages):
     def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         with self._comm.group():
             works = [self._all_gather_single(o, i, one_of_many(opts)) for o, i in zip(outputs, inputs)]
-        return Work(works, [w._results for w in works], None, in_background(opts))
+        return self._work(works, [w._results for w in works], None, in_background(opts))
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -194,45 +209,48 @@ class Operations(Messages):
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         mine, root = one(inputs).contiguous(), opts.rootRank
         if self._comm.rank != root:
-            return Work([self._comm.gather_async(raw(mine), None, root)], [], None, in_background(opts))
+            return self._work([self._comm.gather_async(self._raw(mine), None, root)], [], None, in_background(opts))
         into = one(outputs)
         flat = room_for(into)
-        return Work([self._comm.gather_async(raw(mine), raw(flat), root)], [into], lambda: unpack(flat, into),
-                    in_background(opts))
+        request = self._comm.gather_async(self._raw(mine), self._raw(flat), root)
+        return self._work([request], [into], lambda: unpack(flat, into), in_background(opts))
 
     @named("scatter", 1)
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, root = one(outputs), opts.rootRank
         flat = packed(one(inputs)) if self._comm.rank == root else None
-        return self._into(out, lambda room: self._comm.scatter_async(raw(flat) if flat is not None else None, raw(room),
-                                                                     root), [out], opts)
+
+        def start(room: Tensor) -> Request:
+            return self._comm.scatter_async(self._raw(flat) if flat is not None else None, self._raw(room), root)
+
+        return self._into(out, start, [out], opts)
 
     @named("all_to_all", 1)
     def all_to_all_single(self, output: Tensor, input: Tensor, output_splits: Sequence[int],
                           input_splits: Sequence[int], opts: Any = None) -> Work:
-        by, size = input.contiguous(), self._comm.size
+        rows, size = input.shape[0], self._comm.size
         if not output_splits and not input_splits:
-            if by.shape[0] % size or output.shape[0] % size:
-                raise usage_error(f"all_to_all_single: {by.shape[0]} and {output.shape[0]} rows are no {size} equal "
-                                  "blocks")
-            return self._into(output, lambda room: self._comm.alltoall_async(raw(by), raw(room)), [output], opts)
-        room = output if output.is_contiguous() else torch.empty(output.shape, dtype=output.dtype)
-        requests = self._exchange(torch.split(by, list(input_splits) or by.shape[0] // size),
+            if rows % size or output.shape[0] % size:
+                raise usage_error(f"all_to_all_single: {rows} and {output.shape[0]} rows are no {size} equal blocks")
+            by = input.contiguous()
+            return self._into(output, lambda room: self._comm.alltoall_async(self._raw(by), self._raw(room)), [output],
+                              opts)
+        room, finish = room_on_host(output)
+        requests = self._exchange(torch.split(on_host(input), list(input_splits) or rows // size),
                                   torch.split(room, list(output_splits) or room.shape[0] // size))
-        return Work(requests, [output], None if room is output else lambda: output.copy_(room), in_background(opts))
-
-    alltoall_base = all_to_all_single
+        return Work(requests, [output], finish, in_background(opts))
 
     @named("all_to_all", 1)
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
-        rooms = [o if o.is_contiguous() else torch.empty(o.shape, dtype=o.dtype) for o in outputs]
+        rooms = [room_on_host(o) for o in outputs]
 
         def finish() -> None:
-            for output, room in zip(outputs, rooms):
-                if output is not room:
-                    output.copy_(room)
+            for _, copy in rooms:
+                if copy is not None:
+                    copy()
 
-        return Work(self._exchange([t.contiguous() for t in inputs], rooms), [outputs], finish, in_background(opts))
+        requests = self._exchange([on_host(t) for t in inputs], [room for room, _ in rooms])
+        return Work(requests, [outputs], finish, in_background(opts))
 
     def _exchange(self, blocks: Tensors, into: Tensors) -> list[Request]:
         """Lengths that two ranks know, and no other: a message for each pair."""
@@ -241,7 +259,10 @@ class Operations(Messages):
 
     @named("barrier", None)
     def barrier(self, opts: Any = None) -> Work:
-        return Work([self._comm.barrier_async()], [], None, in_background(opts))
+        if self._gpu is not None:  # what the current stream has been given is over, too
+            self._gpu.follow()
+            self._gpu.finish()
+        return self._work([self._comm.barrier_async()], [], None, in_background(opts))
 
     # ---- life
 
@@ -249,6 +270,8 @@ class Operations(Messages):
         """Replaced by whoever keeps the group."""
 
     def shutdown(self) -> None:
+        if self._gpu is not None:
+            self._gpu.finish()
         self._comm.close()
         self._on_close()
 

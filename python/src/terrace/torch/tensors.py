@@ -1,7 +1,7 @@
 """Tensors of torch as buffers of Terrace, and torch's operations as reductions."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
@@ -28,23 +28,21 @@ def type_name(dtype: torch.dtype) -> str:
     return name
 
 
-def _on_the_host(tensor: Tensor) -> Tensor:
-    if tensor.device.type != "cpu":
-        raise TypeError(f"terrace.torch moves tensors of CPUs, this one is on {tensor.device}: leave such tensors to "
-                        'another back end by init_process_group("cpu:terrace,cuda:nccl"), or copy it to the host')
-    return tensor
+def is_on_gpu(tensor: Tensor) -> bool:
+    """Whether a tensor is on a GPU. @raises TypeError if it is neither there nor on the host"""
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise TypeError(f"terrace.torch moves tensors of CPUs and of CUDA's GPUs, this one is on {tensor.device}")
+    return bool(tensor.device.type == "cuda")
 
 
 def elements(tensor: Tensor) -> Buffer:
     """A contiguous tensor as elements that can be reduced."""
-    tensor = _on_the_host(tensor)
-    return Buffer(tensor.data_ptr(), tensor.numel(), type_name(tensor.dtype), tensor)
+    return Buffer(tensor.data_ptr(), tensor.numel(), type_name(tensor.dtype), tensor, is_on_gpu(tensor))
 
 
 def raw(tensor: Tensor) -> Buffer:
     """A contiguous tensor as bytes that are moved."""
-    tensor = _on_the_host(tensor)
-    return Buffer(tensor.data_ptr(), tensor.numel() * tensor.element_size(), "uint8", tensor)
+    return Buffer(tensor.data_ptr(), tensor.numel() * tensor.element_size(), "uint8", tensor, is_on_gpu(tensor))
 
 
 def reduction(op: Any, dtype: torch.dtype) -> Reduction:
@@ -54,6 +52,13 @@ def reduction(op: Any, dtype: torch.dtype) -> Reduction:
     if dtype == torch.bool:
         name = _BOOLEAN_OPS.get(name, name)
     return Reduction(name, float(op.factor) if name == "premul_sum" else 1.0)
+
+
+def multiplied(tensor: Tensor, by: Reduction) -> tuple[Tensor, Reduction]:
+    """The same reduction, of a tensor that has been multiplied on the GPU by PREMUL_SUM's factor."""
+    if by.op != "premul_sum" or not is_on_gpu(tensor):
+        return tensor, by
+    return tensor * by.factor, Reduction("sum")
 
 
 def packed(tensors: Tensors) -> Tensor:
@@ -71,6 +76,14 @@ def unpack(flat: Tensor, into: Tensors) -> None:
 
 def room_for(tensors: Tensors) -> Tensor:
     return tensors[0].new_empty(sum(t.numel() for t in tensors))
+
+
+def room_for_one(tensor: Tensor) -> tuple[Tensor, Callable[[], None] | None]:
+    """A contiguous tensor for what a tensor receives, and what copies it there; nothing where it is the same."""
+    if tensor.is_contiguous():
+        return tensor, None
+    room = tensor.new_empty(tensor.shape)
+    return room, lambda: tensor.copy_(room)
 
 
 def one(tensors: Tensors) -> Tensor:

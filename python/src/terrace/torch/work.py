@@ -19,7 +19,7 @@ from terrace.torch.profiling import Event, begun
 _HOST = socket.gethostname()
 
 
-def _seconds(timeout: timedelta | None) -> float | None:
+def seconds_of(timeout: timedelta | None) -> float | None:
     """torch says 0 or less for none."""
     seconds = timeout.total_seconds() if timeout is not None else 0.0
     return seconds if seconds > 0 else None
@@ -54,6 +54,8 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
     A thread that waits moves the requests along itself. Where nobody may be waiting (async_op, futures), the
     communicator's own thread does.
     """
+
+    on_gpu = False
 
     def __init__(self, parts: Sequence[Request | Work], results: Any, finish: Callable[[], None] | None = None,
                  in_background: bool = False) -> None:
@@ -149,7 +151,7 @@ class Work(dist._Work):  # type: ignore[misc, unused-ignore]
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Returns once the call is complete. Raises its error."""
-        seconds = _seconds(timeout)
+        seconds = seconds_of(timeout)
         if seconds is not None:
             self._move_in_background()
         if not self._is_background and not self._done.is_set():

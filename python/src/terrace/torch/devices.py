@@ -1,0 +1,187 @@
+"""The GPU of a group: its stream, and calls of tensors there.
+
+Calls are put into a stream of the communicator's, behind the work of the stream that is torch's current one. `wait()`
+makes the current stream wait, not the caller, as with torch's own back end for GPUs.
+"""
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import timedelta
+from typing import Any, Callable, Deque, Sequence
+
+import torch
+
+from terrace._buffers import Buffer
+from terrace._requests import Request
+from terrace.communicator import Communicator
+from terrace.torch import holders
+from terrace.torch.tensors import Tensor, elements, is_on_gpu, raw, room_for_one
+from terrace.torch.work import Work, seconds_of
+
+cuda: Any = torch.cuda
+Future: Any = torch.futures.Future
+
+
+class Gpu:
+    """Of one communicator, which gets it here unless it has it. Collective."""
+
+    def __init__(self, comm: Communicator, device: torch.device) -> None:
+        if not comm.has_device:
+            comm.use_device(device.index if device.index is not None else cuda.current_device())
+        self.device = device
+        self.stream = cuda.ExternalStream(comm.device_stream, device=device)
+        self._under_way: Deque[GpuWork] = deque()
+
+    def follow(self) -> None:
+        """Lets what the stream gets from now on wait for the work of the current stream."""
+        self.stream.wait_stream(cuda.current_stream(self.device))
+
+    def keep(self, work: GpuWork) -> None:
+        """Keeps the memory of a call until it is complete."""
+        while self._under_way and self._under_way[0].is_over():
+            self._under_way.popleft()
+        self._under_way.append(work)
+
+    def finish(self) -> None:
+        """Returns when all calls are complete."""
+        self.stream.synchronize()
+        self._under_way.clear()
+
+
+class GpuWork(Work):
+    """A call of tensors on a GPU. It is in the stream when this is made, and so is what finishes it."""
+
+    on_gpu = True
+
+    def __init__(self, gpu: Gpu, parts: Sequence[Request | Work], results: Any,
+                 finish: Callable[[], None] | None) -> None:
+        super().__init__(parts, results)
+        self._gpu = gpu
+        with cuda.stream(gpu.stream):
+            if finish is not None:
+                finish()
+            self._reached = cuda.Event()
+            self._reached.record(gpu.stream)
+        self._kept = finish
+        gpu.keep(self)
+
+    def belongs_to(self, title: str, group: Any, began: float, event: Any) -> None:
+        self._title, self._rank, self._note_failure = title, group._comm.rank, group.note_failure
+        if event is not None:
+            event.end()
+
+    def is_over(self) -> bool:
+        """Whether the call is complete, or has failed."""
+        if self._done.is_set():
+            return True
+        try:
+            if not self._reached.query() or not all(self._is_part_over(part) for part in self._parts):
+                return False
+        except Exception as e:
+            self._error = e
+            self._note_failure(e)
+        self._parts, self._kept = [], None
+        self._done.set()
+        return True
+
+    @staticmethod
+    def _is_part_over(part: Any) -> bool:
+        return bool(part.is_over() if isinstance(part, GpuWork) else part.test())
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Makes the current stream wait for the call. With a timeout, the caller waits. Raises the call's error, where
+        it is known."""
+        seconds = seconds_of(timeout)
+        if seconds is not None and not self._done_within(seconds):
+            raise RuntimeError(f"the call was not complete within {seconds} s")
+        self.is_over()
+        error = self.exception()
+        if error is not None:
+            raise error
+        cuda.current_stream(self._gpu.device).wait_event(self._reached)
+        return True
+
+    def _done_within(self, seconds: float) -> bool:
+        end = time.monotonic() + seconds
+        while not self.is_over():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.0002)
+        return True
+
+    def then(self, done: Callable[[BaseException | None], None]) -> None:
+        raise RuntimeError("a call of tensors on a GPU calls nobody back: its future does, in a stream")
+
+    def get_future(self) -> Any:
+        """A torch.futures.Future of the results, whose callbacks run at once, in streams that wait for the call."""
+        if holders.is_asking(self):
+            return Future()
+        if self._future is None:
+            self._future = Future(devices=[self._gpu.device])
+            with cuda.stream(self._gpu.stream):
+                self._future.set_result(self._results)
+        return self._future
+
+    def is_completed(self) -> bool:
+        return self.is_over()
+
+    def is_success(self) -> bool:
+        return self.is_over() and self._error is None
+
+    def get_duration(self) -> float:
+        raise RuntimeError("the time of calls on GPUs is not measured")
+
+    _get_duration = get_duration
+
+
+def on_host(tensor: Tensor) -> Tensor:
+    """A contiguous tensor, or a copy of it, in memory of the host: messages have no other."""
+    return tensor.contiguous().cpu() if is_on_gpu(tensor) else tensor.contiguous()
+
+
+def room_on_host(tensor: Tensor) -> tuple[Tensor, Callable[[], None] | None]:
+    """Memory of the host for what a tensor receives, and what copies it there; nothing where it is the tensor's own.
+    What the current stream does with a tensor on a GPU is done before this returns."""
+    if not is_on_gpu(tensor):
+        return room_for_one(tensor)
+    cuda.current_stream(tensor.device).synchronize()
+    room = torch.empty(tensor.shape, dtype=tensor.dtype)
+
+    def finish() -> None:
+        tensor.copy_(room)
+        cuda.current_stream(tensor.device).synchronize()
+
+    return room, finish
+
+
+class Calls:
+    """Calls of one group, of tensors on the host or on its GPU. Mixed into a class of torch's."""
+
+    _comm: Communicator
+    _gpu: Gpu | None = None
+
+    def _on_gpu(self, device: torch.device) -> Gpu:
+        """The group's GPU, which it gets at the first call of a tensor there. Collective then."""
+        if self._gpu is None:
+            self._gpu = Gpu(self._comm, device)
+        elif device.index not in (None, self._gpu.device.index):
+            raise ValueError(f"the group uses {self._gpu.device}, this tensor is on {device}")
+        return self._gpu
+
+    def _ready(self, tensor: Tensor) -> Tensor:
+        if is_on_gpu(tensor):
+            self._on_gpu(tensor.device).follow()
+        return tensor
+
+    def _elements(self, tensor: Tensor) -> Buffer:
+        return elements(self._ready(tensor))
+
+    def _raw(self, tensor: Tensor) -> Buffer:
+        return raw(self._ready(tensor))
+
+    def _work(self, parts: Sequence[Request | Work], results: Any, finish: Callable[[], None] | None = None,
+              in_background: bool = False) -> Work:
+        if self._gpu is not None and any(part.on_gpu for part in parts):
+            return GpuWork(self._gpu, parts, results, finish)
+        return Work(parts, results, finish, in_background)

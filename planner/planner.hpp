@@ -84,7 +84,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
 /// A whole plan, with rules for every collective. Deterministic: same machine, same bytes out.
 /// @param reproducible it is for communicators with options::reproducible: reductions have the rules that suit those
 /// @param burst [bytes] that the shaper of each network link lets pass at once; 0: there are none. Rules for vectors of
-/// a sixteenth of it to 64 times as much are then chosen by simulations, which know of it.
+/// a 64th of it to 64 times as much are then chosen by simulations, which know of it.
 plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible = false, double burst = 0);
 
 /// A plan of the candidates in one place by price, 0 for the cheapest, at every size: to be measured beside the plan.

@@ -13,10 +13,15 @@ namespace terrace::detail {
 
 namespace {
 
+// Buckets are full as a simulation begins. Short calls come one after the other and empty them, so that such a call
+// takes at least what the rates of links allow.
 bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
     const auto time = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
-    if (time) c.how.simulated = *time;
-    return time.has_value();
+    if (!time) return false;
+    const auto size = static_cast<double>(bytes);
+    const bool in_a_row = size <= s.burst() * policy.in_a_row_of_burst;
+    c.how.simulated = in_a_row ? std::max(*time, s[c.candidate].cost.at_least(size)) : *time;
+    return true;
 }
 
 bool is_cheaper(const screen& s, std::size_t a, std::size_t b, double bytes) {
@@ -91,10 +96,11 @@ choice without_simulation(const screen& s, choice predicted, const std::vector<s
     return predicted;
 }
 
-// Whether shapers let a good part of a vector pass at once.
+// Whether shapers let a good part of a vector pass at once. With a root prices and simulations agree there.
 bool passes_in_bursts(const screen& s, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
-    return s.burst() > 0 && size >= s.burst() * policy.least_of_burst && size <= s.burst() * policy.most_of_burst;
+    return s.burst() > 0 && !is_rooted(s) && size >= s.burst() * policy.least_of_burst &&
+           size <= s.burst() * policy.most_of_burst;
 }
 
 // Returns the cheapest candidates, the least price first. Without a root, one of those that differ in their algorithms

@@ -207,5 +207,22 @@ TEST(nic_prices, simulations_judge_calls_with_a_root) {
     }
 }
 
+// With a full bucket one leader passes 8 KiB at once, but calls in a row empty it, as they do not at 4 KiB.
+TEST(nic_prices, short_calls_in_a_row_empty_buckets) {
+    hierarchy h = four_nics();
+    h.levels[1].overhead = 10e-6;
+    h.processors.cores = 2;
+    const double burst = 128 * kib;
+    const plan_data plan = make_plan("m", h, false, burst);
+    const rule &leader = plan.choose(collective::allreduce, 4 * kib),
+               &all = plan.choose(collective::allreduce, 8 * kib);
+    EXPECT_EQ(leader.stages.front().how, mode::root);
+    EXPECT_EQ(all.stages.front().how, mode::scatter);
+    const auto time = [&](const rule& r) {
+        return simulate(h, r, collective::allreduce, 8 * kib, {.burst = burst}).time;
+    };
+    EXPECT_LT(time(leader), time(all)) << "where all buckets are full";
+}
+
 }  // namespace
 }  // namespace terrace::detail::test::nic_prices_test

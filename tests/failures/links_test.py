@@ -2,7 +2,7 @@
 """Nodes that are cut off at random points of random collectives, and ranks alone on their nodes that are stopped.
 Who is named, and who goes on.
 
-usage: links_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is CutLinks or LoneRanks
+usage: links_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is CutLinks, Deaths or LoneRanks
 
 Takes root, and emulated nodes: left out where there are none. With TERRACE_TEST_ALL=1 there are 25 cuts of each kind,
 else one.
@@ -103,6 +103,37 @@ class CutLinks(Nodes):
             os.kill(job.pids[rank], signal.SIGSTOP)
         took = self.expect_verdict(job, {2, 3}, "stopped", since, FAILURE_TIMEOUT)
         print(f"{TRANSPORT}, both ranks of a node stopped: named after {took:.3f} s", flush=True)
+
+
+class Deaths(Nodes):
+    """Three nodes of two ranks, one of which dies; the others go on."""
+    CLUSTER = "three-by-two.yaml"
+
+    def expect_named_and_left_behind(self, number, kind):
+        dice, took = random.Random(f"{SEED} {kind}"), []
+        count = 50 if EVERYTHING else 1
+        if not EVERYTHING:
+            print(f"left out: {50 - count} of 50 times a rank of another node {kind} over {TRANSPORT}")
+        for n in range(count):
+            job = self.job(6, dice.randrange(1 << 30), "shrink", hosts=["n0", "n0", "n1", "n1", "n2", "n2"])
+            job.wait_until_ready()
+            time.sleep(dice.uniform(0, 0.3))
+            victim = dice.randrange(6)
+            with self.subTest(kind=kind, n=n, victim=victim):
+                since = time.monotonic()
+                os.kill(job.pids[victim], number)
+                took.append(self.expect_verdict(job, {victim}, "died", since, FAILURE_TIMEOUT))
+                self.expect_others_go_on(job, {job.pids[rank] for rank in range(6) if rank != victim})
+            job.end()
+        late = sum(each > FAILURE_TIMEOUT + 1 for each in took)
+        print(f"{TRANSPORT}, {kind} on another node: {len(took)} of {count} named by all, {late} later than "
+              f"{FAILURE_TIMEOUT + 1:g} s{after(took)}", flush=True)
+
+    def test_killed(self):
+        self.expect_named_and_left_behind(signal.SIGKILL, "killed")
+
+    def test_exits(self):
+        self.expect_named_and_left_behind(signal.SIGUSR1, "exits")
 
 
 class LoneRanks(Nodes):

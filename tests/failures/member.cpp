@@ -47,8 +47,8 @@ private:
     void meet(communicator& comm) {
         if (!fresh_ && state_[0] != static_cast<double>(job_.iterations()))
             log_.write("wrong", fmt::format("{} steps made, {} iterations count", state_[0], job_.iterations()));
-        fresh_ = false;
         comm.broadcast(state_, 0);
+        fresh_ = false;
         if (state_[0] != static_cast<double>(job_.iterations()))
             log_.write("wrong", fmt::format("{} steps sent, {} iterations count", state_[0], job_.iterations()));
         if (reducer_) reducer_->move_to(job_);

@@ -111,6 +111,11 @@ struct TERRACE_API options {
     /// what mpirun and srun set, in the first process of the job alone, so that one process warns.
     int launched_processes = 0;
 
+    /// Whether the launcher lets ranks go on where others have died: mpirun --enable-recovery of Open MPI 4.1 or
+    /// --with-ft ulfm of Open MPI 5, as from_environment() finds out. mpi::create then makes eight MPI communicators in
+    /// reserve, each for one shrink().
+    bool outlives_deaths = false;
+
     /// The module for device buffers. Empty: terrace-nccl.so beside the library or the program, or where it is
     /// installed.
     std::filesystem::path gpu_module;

@@ -227,6 +227,8 @@ options options_from(std::span<const std::string> environment, std::vector<std::
         if (!v.apply(o, set != nullptr ? set : v.fallback))
             throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
     }
+    for (const std::string_view name : {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"})
+        if (const char* set = value_in(environment, name)) o.outlives_deaths |= set == std::string_view("1");
     for (const std::string& entry : environment) {
         const std::string_view name = std::string_view(entry).substr(0, entry.find('='));
         const auto is_it = [&](const variable& v) { return v.name == name; };

@@ -85,7 +85,8 @@ connection over_mpi(const mpi_world& world, const options& o) {
     const int processes = world.processes();
     if (processes == 0) throw usage_error("mpi::create: MPI does not run; call it between MPI_Init and MPI_Finalize");
     warn_of_lone_processes(world, processes, running, o);
-    mpi_ranks all = load_on_all(world, o).join(world.comm);
+    constexpr int failures = 8;  // that ranks go on after without a call of MPI's that has no timeout
+    mpi_ranks all = load_on_all(world, o).join(world.comm, o.outlives_deaths ? failures : 0);
     return {.net = std::move(all.net),
             .memory = std::make_shared<posix_regions>(),
             .ranks = team(std::move(all.boot), all.rank, all.size)};

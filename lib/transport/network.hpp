@@ -35,9 +35,9 @@ public:
         return nullptr;
     }
 
-    /// Says which ranks have died, by the bootstrap's numbering, before others that have lost them connect anew. All of
-    /// these say the same.
-    virtual void lose(std::span<const int> /*dead*/) {}
+    /// Says which ranks have failed, by the bootstrap's numbering, before others that have lost them connect anew. All
+    /// of these say the same. @param dead those of them whose processes have ended
+    virtual void lose(std::span<const int> /*failed*/, std::span<const int> /*dead*/) {}
 
 private:
     const network_traits traits_;

@@ -54,6 +54,13 @@ TEST(environment, without_variables_it_says_what_options_say_by_themselves) {
     }
 }
 
+TEST(environment, a_launcher_says_whether_ranks_outlive_others) {
+    EXPECT_TRUE(parsed({"OMPI_MCA_orte_enable_recovery=1"}).outlives_deaths);
+    EXPECT_TRUE(parsed({"OMPI_MCA_mpi_ft_enable=1"}).outlives_deaths);
+    EXPECT_FALSE(parsed({"OMPI_MCA_orte_enable_recovery=0"}).outlives_deaths);
+    EXPECT_FALSE(parsed({}).outlives_deaths);
+}
+
 TEST(environment, launchers_say_how_many_processes_they_start) {
     const auto processes = [](const std::vector<std::string>& variables) { return launch_of(variables).processes; };
     EXPECT_EQ(processes({"HOME=/", "SLURM_NTASKS=8"}), 0);  // of the job, not of this program

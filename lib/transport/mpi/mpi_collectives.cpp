@@ -28,8 +28,9 @@ std::size_t offset(const stage_call& c, range part) { return static_cast<std::si
 }  // namespace
 
 // The groups stand in one order everywhere, so that the first one that is not made yet has all its members waiting.
-mpi_collectives::mpi_collectives(const owned_comm& ranks, std::span<const std::vector<int>> groups, int lane_slots)
-    : rank_(ranks.rank()) {
+mpi_collectives::mpi_collectives(const numbered_comm& all, int rank, std::span<const std::vector<int>> groups,
+                                 int lane_slots)
+    : rank_(rank) {
     used_->lanes.resize(at(lane_slots));
     requests_.reserve(at(lane_slots));
     lane_of_.reserve(at(lane_slots));
@@ -41,22 +42,24 @@ mpi_collectives::mpi_collectives(const owned_comm& ranks, std::span<const std::v
     can_.mpi_groups = std::make_shared<const std::set<std::vector<int>>>(groups.begin(), groups.end());
     element_key();
     check(MPI_Op_create(combine, 1, &used_->op), "MPI_Op_create");
-    MPI_Group all = MPI_GROUP_NULL;
-    check(MPI_Comm_group(ranks.get(), &all), "MPI_Comm_group");
+    MPI_Group whole = MPI_GROUP_NULL;
+    check(MPI_Comm_group(all.comm->get(), &whole), "MPI_Comm_group");
     for (const std::vector<int>& members : groups) {
         if (std::find(members.begin(), members.end(), rank_) == members.end()) continue;
         MPI_Group some = MPI_GROUP_NULL;
-        check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
+        std::vector<int> numbers;
+        for (const int m : members) numbers.push_back(all.number(m));
+        check(MPI_Group_incl(whole, static_cast<int>(numbers.size()), numbers.data(), &some), "MPI_Group_incl");
         group_comms& made = used_->groups.emplace_back();
         made.members = members;
         for (int slot = 0; slot < lane_slots; ++slot) {
             MPI_Comm comm = MPI_COMM_NULL;
-            check(MPI_Comm_create_group(ranks.get(), some, 0, &comm), "MPI_Comm_create_group");
+            check(MPI_Comm_create_group(all.comm->get(), some, 0, &comm), "MPI_Comm_create_group");
             made.comms.emplace_back(comm);
         }
         MPI_Group_free(&some);
     }
-    MPI_Group_free(&all);
+    MPI_Group_free(&whole);
 }
 
 mpi_collectives::~mpi_collectives() {

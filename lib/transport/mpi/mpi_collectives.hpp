@@ -20,7 +20,7 @@ class mpi_collectives final : public stage_runner {
 public:
     /// Collective over the ranks. @param groups the same on all ranks, in the same order: lists of ranks
     /// @param lane_slots lanes that may run at once in one group @throws transport_error
-    mpi_collectives(const owned_comm& ranks, std::span<const std::vector<int>> groups, int lane_slots);
+    mpi_collectives(const numbered_comm& all, int rank, std::span<const std::vector<int>> groups, int lane_slots);
     ~mpi_collectives() override;
 
     void start(int slot, const stage_call& call) noexcept override;

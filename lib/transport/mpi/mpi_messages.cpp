@@ -8,8 +8,8 @@
 
 namespace terrace::detail {
 
-mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world,
-                           std::shared_ptr<owned_comm> comm, int slots)
+mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm,
+                           int slots)
     : messages(traits), world_(std::move(world)), comm_(std::move(comm)), note_tag_(traits.highest_tag + 1) {
     const auto n = static_cast<std::size_t>(slots);
     requests_.reserve(n);
@@ -33,7 +33,7 @@ mpi_messages::~mpi_messages() {
 // Cancelling is local, and a cancelled receive writes no more; one that is half through may. Messages that still arrive
 // must not meet a later communicator, so that this one is never freed.
 bool mpi_messages::abandon() noexcept {
-    comm_->abandon();
+    comm_.comm->abandon();
     world_->abandon();  // to free it is collective
     bool all_done = true;
     for (std::size_t i = 0; i < requests_.size() && !mpi_is_over(); ++i) {
@@ -51,13 +51,13 @@ bool mpi_messages::abandon() noexcept {
 
 void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
     post({slot, peer, true}, tag, "MPI_Isend", [&](MPI_Request* request) {
-        return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_->get(), request);
+        return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, comm_.number(peer), tag, comm_.comm->get(), request);
     });
 }
 
 void mpi_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept {
     post({slot, peer, false}, tag, "MPI_Irecv", [&](MPI_Request* request) {
-        return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, tag, comm_->get(), request);
+        return MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, comm_.number(peer), tag, comm_.comm->get(), request);
     });
 }
 
@@ -115,7 +115,7 @@ std::span<const int> mpi_messages::completed() noexcept {
 // MPI moves on when it is called.
 void mpi_messages::look() noexcept {
     int flag = 0;
-    if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_->get(), &flag, MPI_STATUS_IGNORE);
+    if (requests_.empty()) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
 }
 
 bool mpi_messages::settled() noexcept {
@@ -126,8 +126,8 @@ bool mpi_messages::settled() noexcept {
 void mpi_messages::send_note(int peer, const note& n) noexcept {
     forget_sent_notes();
     sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
-    const int code =
-        MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, peer, note_tag_, comm_->get(), &own.request);
+    const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), note_tag_,
+                               comm_.comm->get(), &own.request);
     if (code != MPI_SUCCESS) latch("MPI_Isend", code);
 }
 
@@ -137,12 +137,12 @@ std::optional<note> mpi_messages::take_note() noexcept {
     int there = 0, done = 0;
     MPI_Status status;
     if (coming_->request == MPI_REQUEST_NULL) {
-        int code = MPI_Iprobe(MPI_ANY_SOURCE, note_tag_, comm_->get(), &there, &status);
+        int code = MPI_Iprobe(MPI_ANY_SOURCE, note_tag_, comm_.comm->get(), &there, &status);
         if (code != MPI_SUCCESS) latch("MPI_Iprobe", code);
         if (code != MPI_SUCCESS || !there) return {};
         coming_->from = status.MPI_SOURCE;
-        code = MPI_Irecv(coming_->words.data(), sizeof coming_->words, MPI_BYTE, coming_->from, note_tag_, comm_->get(),
-                         &coming_->request);
+        code = MPI_Irecv(coming_->words.data(), sizeof coming_->words, MPI_BYTE, coming_->from, note_tag_,
+                         comm_.comm->get(), &coming_->request);
         if (code != MPI_SUCCESS) latch("MPI_Irecv", code);
         if (code != MPI_SUCCESS) return {};
     }
@@ -150,7 +150,7 @@ std::optional<note> mpi_messages::take_note() noexcept {
     if (code != MPI_SUCCESS) coming_->request = MPI_REQUEST_NULL;
     if (code != MPI_SUCCESS) latch("MPI_Test", code);
     if (code != MPI_SUCCESS || !done) return {};
-    return note{coming_->from, coming_->words};
+    return note{comm_.rank(coming_->from), coming_->words};
 }
 
 // Notes are far below every eager limit: they leave at once, as a rule.
@@ -163,7 +163,7 @@ void mpi_messages::forget_sent_notes() noexcept {
 
 // Others look for ranks that have died, and say who.
 void mpi_messages::latch(const char* call, int code) noexcept {
-    if (ulfm::is_of_a_death(code)) return ulfm::acknowledge_deaths(comm_->get());
+    if (ulfm::is_of_a_death(code)) return ulfm::acknowledge_deaths(comm_.comm->get());
     if (!fault()) fail({"mpi", call, code, error_text(code)});
 }
 

@@ -19,8 +19,7 @@ namespace terrace::detail {
 class mpi_messages : public messages {
 public:
     /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
-    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, std::shared_ptr<owned_comm> comm,
-                 int slots);
+    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm, int slots);
     ~mpi_messages() override;
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
@@ -63,7 +62,7 @@ private:
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
-    const std::shared_ptr<owned_comm> comm_;
+    const numbered_comm comm_;
     const int note_tag_;                 // the highest there is; messages stay below
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> posted_;         // beside them

@@ -13,6 +13,6 @@ using namespace terrace::detail;
 
 extern "C" __attribute__((visibility("default"))) const mpi_module terrace_mpi_module{
     .head = {.version = header_version, .bytes = sizeof(mpi_module)},
-    .join = [](const void* comm) { return join_mpi(*static_cast<const MPI_Comm*>(comm)); },
+    .join = [](const void* comm, int reserve) { return join_mpi(*static_cast<const MPI_Comm*>(comm), reserve); },
     .function = reinterpret_cast<void (*)()>(&MPI_Comm_rank),
 };

@@ -17,8 +17,8 @@ struct mpi_ranks {
 /// The table of a module for one MPI, which it shows as `terrace_mpi_module`.
 struct mpi_module {
     module_head head;
-    /// @param comm of an MPI_Comm   @throws transport_error
-    mpi_ranks (*join)(const void* comm);
+    /// @param comm of an MPI_Comm   @param reserve as join_mpi has it   @throws transport_error
+    mpi_ranks (*join)(const void* comm, int reserve);
     void (*function)();  ///< MPI_Comm_rank of the MPI that the module is linked to
 };
 

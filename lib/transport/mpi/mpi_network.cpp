@@ -67,13 +67,41 @@ std::string one_thread() {
     return fmt::format("MPI was started with {}; ask MPI_Init_thread for MPI_THREAD_MULTIPLE", level_name(given));
 }
 
+numbered_comm part_of(const owned_comm& comm, const owned_comm& world, const std::vector<int>& members) {
+    MPI_Comm made = MPI_COMM_NULL;
+    MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    check(MPI_Comm_group(world.get(), &all), "MPI_Comm_group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "MPI_Group_incl");
+    const int code = MPI_Comm_create_group(comm.get(), some, 0, &made);
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    check(code, "MPI_Comm_create_group");
+    return {std::make_shared<owned_comm>(made)};
+}
+
+numbered_comm shrunk(const owned_comm& comm, int size) {
+    MPI_Comm made = MPI_COMM_NULL;
+    check(ulfm::shrink(comm.get(), &made), "MPIX_Comm_shrink");
+    numbered_comm all{std::make_shared<owned_comm>(made)};
+    if (all.comm->size() == size) return all;
+    throw transport_error("mpi", "MPIX_Comm_shrink", MPI_ERR_OTHER, "another rank has died meanwhile");
+}
+
 }  // namespace
 
-mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world)
-    : network(std::move(traits)), world_(std::move(world)) {}
+mpi_network::mpi_network(network_traits traits, std::shared_ptr<owned_comm> world,
+                         std::vector<std::shared_ptr<owned_comm>> reserve)
+    : network(std::move(traits)), world_(std::move(world)), reserve_(std::move(reserve)) {}
 
-void mpi_network::lose(std::span<const int> dead) {
+// To free one is collective.
+mpi_network::~mpi_network() {
+    if (!world_->is_abandoned()) return;
+    for (const auto& comm : reserve_) comm->abandon();
+}
+
+void mpi_network::lose(std::span<const int> failed, std::span<const int> dead) {
     const std::lock_guard lock(guard_);
+    failed_.insert(failed.begin(), failed.end());
     dead_.insert(dead.begin(), dead.end());
 }
 
@@ -90,34 +118,38 @@ mpi_network::connected_team mpi_network::origin_of(const team& ranks) const {
     return all;
 }
 
-bool mpi_network::lacks_only_dead(const team& ranks, std::vector<int> origin) const {
+bool mpi_network::lacks_only(const std::set<int>& lost, const team& ranks, std::vector<int> origin) const {
     const std::lock_guard lock(guard_);
-    return std::erase_if(origin, [&](int rank) { return dead_.contains(rank); }) > 0 && origin == ranks.members();
+    return std::erase_if(origin, [&](int rank) { return lost.contains(rank); }) > 0 && origin == ranks.members();
 }
 
-// From a communicator some of whose ranks have died MPI itself makes none but what is left of it, where it looks for
-// deaths; ranks have the same order in that.
-std::shared_ptr<owned_comm> mpi_network::connected(const team& ranks) {
+// The next one that none of the ranks has used. None is used twice: messages of a former team may be on their way.
+numbered_comm mpi_network::from_reserve(team& ranks) {
+    std::unique_lock lock(guard_);
+    int next = next_reserve_;
+    lock.unlock();
+    std::vector<int> all(at(ranks.size()));
+    ranks.gather_all(&next, all.data(), sizeof next);
+    next = *std::max_element(all.begin(), all.end());
+    lock.lock();
+    next_reserve_ = next + 1;
+    if (next >= static_cast<int>(reserve_.size())) return {};
+    reserve_[at(next)]->abandon();
+    return {reserve_[at(next)], ranks.members()};
+}
+
+// MPI makes no communicator from one some of whose ranks have died, but what is left of it, where it looks for deaths;
+// ranks have the same order in that.
+numbered_comm mpi_network::connected(team& ranks) {
     const connected_team origin = origin_of(ranks);
     const std::shared_ptr<owned_comm> from = origin.comm.lock();
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (ulfm::is_there() && lacks_only_dead(ranks, origin.members)) {
-        check(ulfm::shrink(from->get(), &comm), "MPIX_Comm_shrink");
-    } else {
-        MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
-        check(MPI_Comm_group(world_->get(), &all), "MPI_Comm_group");
-        check(MPI_Group_incl(all, ranks.size(), ranks.members().data(), &some), "MPI_Group_incl");
-        const int code = MPI_Comm_create_group(from->get(), some, 0, &comm);
-        MPI_Group_free(&some);
-        MPI_Group_free(&all);
-        check(code, "MPI_Comm_create_group");
-    }
-    auto made = std::make_shared<owned_comm>(comm);
-    if (made->size() != ranks.size())
-        throw transport_error("mpi", "MPIX_Comm_shrink", MPI_ERR_OTHER, "another rank has died meanwhile");
+    numbered_comm made;
+    if (!reserve_.empty() && lacks_only(failed_, ranks, origin.members)) made = from_reserve(ranks);
+    if (!made.comm && ulfm::is_there() && lacks_only(dead_, ranks, origin.members)) made = shrunk(*from, ranks.size());
+    if (!made.comm) made = part_of(*from, *world_, ranks.members());
     const std::lock_guard lock(guard_);
     std::erase_if(teams_, [](const auto& team) { return team.second.comm.expired(); });
-    teams_.insert_or_assign(ranks.name(), connected_team{made, ranks.members()});
+    teams_.insert_or_assign(ranks.name(), connected_team{made.comm, ranks.members()});
     return made;
 }
 
@@ -128,9 +160,11 @@ std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
 std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::span<const std::vector<int>> groups,
                                                            int lane_slots) {
     std::unique_lock lock(guard_);
-    const std::shared_ptr<owned_comm> all = teams_.find(ranks.name())->second.comm.lock();
+    const std::shared_ptr<owned_comm> comm = teams_.find(ranks.name())->second.comm.lock();
     lock.unlock();
-    return std::make_unique<detail::mpi_collectives>(*all, groups, lane_slots);
+    const bool all_used = comm->size() == ranks.size();
+    return std::make_unique<detail::mpi_collectives>(
+        numbered_comm{comm, all_used ? std::vector<int>() : ranks.members()}, ranks.rank(), groups, lane_slots);
 }
 
 network_traits mpi_traits() {
@@ -150,9 +184,12 @@ std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
     return std::make_shared<owned_comm>(copy);
 }
 
-mpi_ranks join_mpi(MPI_Comm world) {
+mpi_ranks join_mpi(MPI_Comm world, int reserve) {
     const std::shared_ptr<owned_comm> own = copy_of(world);
-    return {.net = std::make_shared<mpi_network>(mpi_traits(), own),
+    check(PMPI_Allreduce(MPI_IN_PLACE, &reserve, 1, MPI_INT, MPI_MIN, own->get()), "MPI_Allreduce");
+    std::vector<std::shared_ptr<owned_comm>> copies;
+    for (int i = 0; i < reserve; ++i) copies.push_back(copy_of(own->get()));
+    return {.net = std::make_shared<mpi_network>(mpi_traits(), own, std::move(copies)),
             .boot = std::make_shared<mpi_bootstrap>(own),
             .rank = own->rank(),
             .size = own->size()};

@@ -2,7 +2,10 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace terrace::detail {
 
@@ -22,12 +25,24 @@ public:
     MPI_Comm get() const noexcept { return comm_; }
     /// Never frees it, so that MPI gives its context to no other.
     void abandon() noexcept { abandoned_ = true; }
+    bool is_abandoned() const noexcept { return abandoned_; }
     int rank() const;
     int size() const;
 
 private:
     MPI_Comm comm_;
     bool abandoned_ = false;
+};
+
+/// A communicator and the ranks of it that are used, by a numbering of their own; none: all, by their ranks.
+struct numbered_comm {
+    std::shared_ptr<owned_comm> comm;
+    std::vector<int> ranks{};
+
+    int number(int rank) const { return ranks.empty() ? rank : ranks[static_cast<std::size_t>(rank)]; }
+    int rank(int number) const {
+        return ranks.empty() ? number : static_cast<int>(std::find(ranks.begin(), ranks.end(), number) - ranks.begin());
+    }
 };
 
 bool mpi_is_over() noexcept;

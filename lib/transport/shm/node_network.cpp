@@ -80,7 +80,7 @@ public:
                                                   int lane_slots) override {
         return outside_->own_collectives(ranks, groups, lane_slots);
     }
-    void lose(std::span<const int> dead) override { outside_->lose(dead); }
+    void lose(std::span<const int> failed, std::span<const int> dead) override { outside_->lose(failed, dead); }
 
 private:
     const std::shared_ptr<network> outside_;

@@ -65,6 +65,7 @@ def plain():
 def with_torch():
     import torch
     import torch.distributed as dist
+    torch.cuda.device_count = torch.accelerator.device_count = lambda: 1
     import terrace.torch
     from terrace.torch import devices
     if terrace.torch.groups.TerraceBackend is None:
@@ -72,21 +73,33 @@ def with_torch():
     cuda = devices.cuda = FakeCuda()
     devices.Future = lambda devices=None: torch.futures.Future()
     there = tensor_class()
-    dist.init_process_group("terrace", init_method=f"file://{FOLDER}/meeting", rank=RANK, world_size=SIZE)
-    group = dist.group.WORLD._get_backend(torch.device("cpu"))
     op = SimpleNamespace(reduceOp=dist.ReduceOp.SUM, asyncOp=True, rootRank=1)
+
+    def begin(name, **more):
+        dist.init_process_group("terrace", init_method=f"file://{FOLDER}/{name}", rank=RANK, world_size=SIZE, **more)
+        return dist.group.WORLD._get_backend(torch.device("cuda"))
 
     def shown(tensor):
         assert isinstance(tensor, there)
         return tensor.host.tolist()
 
+    # A group has the GPU from its first tensor there on, or from the beginning.
+    group = begin("without")
+    first = there(torch.ones(1))
+    assert not group._comm.has_device
+    group.allreduce([first], op).wait()
+    assert shown(first) == [SIZE] and group._comm.has_device
+    dist.destroy_process_group()
+    group = begin("with", device_id=torch.device("cuda:0"))
+    assert group._comm.has_device and group is dist.group.WORLD._get_backend(torch.device("cpu"))
+
     # Streams wait, the host does not.
-    group.eager_connect_single_device(torch.device("cuda:0"))
+    cuda.log.clear()
     start = group._comm._start
     group._comm._start = lambda *a: (cuda.log.append("call"), start(*a))[1]
     data = there(torch.arange(3.) + RANK)
     work = group.allreduce([data], op)
-    assert cuda.log == ["own waits for main", "own waits for main", "call", "event on own"][-len(cuda.log):], cuda.log
+    assert cuda.log == ["own waits for main", "call", "event on own"], cuda.log
     work.wait()
     assert cuda.log[-1] == "main waits for an event of own", cuda.log
     assert shown(data) == [ALL, ALL + SIZE, ALL + 2 * SIZE]

@@ -4,10 +4,11 @@
 usage: torch_optimizer_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
 import os
+import re
 import tempfile
 
-from torch_ranks import (batches, check, close, main, network, own_part, own_parts, same_on_all_ranks, torch, train,
-                         weights_of)
+from torch_ranks import (batches, check, close, dist, main, network, own_part, own_parts, same_on_all_ranks, torch,
+                         train, weights_of)
 
 import terrace
 import terrace.torch as tt
@@ -79,6 +80,45 @@ def the_optimizer_trains_as_one_process(rank, size):
         weights = train(model, own_parts(joined, rank), optimizer=optimizer)
         close(weights, alone)
         same_on_all_ranks(weights, size)
+
+
+@check
+def every_wrapper_trains_by_every_algorithm(rank, size):
+    cluster = ("terrace_topology: 1\nname: flat\nlevels:\n"
+               f"  - {{name: rack, size: {size}, fabric: ethernet, bandwidth: 1 Gbit/s, latency: 30 us}}\n")
+    joined = batches(10, size)
+    alone, seen = train(network(), joined), set()
+    os.environ["TERRACE_PLACEMENT"] = "anywhere"
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "cluster.yaml"), "w") as file:
+            file.write(cluster)
+        for number in (1, 2, 3):
+            plan = terrace.plan(file.name, candidate=number)
+            seen.add(re.sub("(?s).*?\nallreduce:", "", plan.text))
+
+            def ddp(model):
+                os.environ["TERRACE_PLAN"] = os.path.join(directory, f"{number}.yaml")
+                with open(os.environ["TERRACE_PLAN"], "w") as planned:
+                    planned.write(plan.text)
+                made = DistributedDataParallel(model, process_group=dist.new_group(), bucket_cap_mb=0.001)
+                del os.environ["TERRACE_PLAN"]
+                return made, None
+
+            def hook(model):
+                made = DistributedDataParallel(model, bucket_cap_mb=0.001)
+                made.register_comm_hook(None, tt.ddp_hook(plan=plan))
+                return made, None
+
+            def optimizer(model):
+                return model, distributed(model, plan=plan, bucket_bytes=200)
+
+            for wrap in (ddp, hook, optimizer):
+                model, steps_by = wrap(network())
+                weights = train(model, own_parts(joined, rank), optimizer=steps_by)
+                close(weights, alone)
+                same_on_all_ranks(weights, size)
+    del os.environ["TERRACE_PLACEMENT"]
+    assert size == 1 or len(seen) == 3, "plans do not differ"
 
 
 @check

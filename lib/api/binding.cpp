@@ -36,6 +36,8 @@ std::string binding::objection_to_wire(const call_shape& call) const {
     return {};
 }
 
+bool is_straight(const rule& r) noexcept { return r.stages.size() == 1 && r.stages.front().how == mode::scatter; }
+
 const rule& binding::rule_of(const call_shape& call) const {
     return plan.choose(call.what, elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
 }
@@ -43,13 +45,12 @@ const rule& binding::rule_of(const call_shape& call) const {
 rule binding::rule_to_run(const call_shape& call) const {
     const rule& planned = rule_of(call);
     if (!call.has_own_lengths()) return planned;
-    const bool is_straight = planned.stages.size() == 1 && planned.stages.front().how == mode::scatter;
-    if (call.what == collective::alltoall && call.known == lengths::own && is_straight) return planned;
+    if (call.what == collective::alltoall && call.known == lengths::own && is_straight(planned)) return planned;
     stage all{.levels = {}, .group = plan.machine.ranks(), .how = mode::scatter, .algorithm = "direct"};
     for (int l = 0; l < plan.machine.depth(); ++l) all.levels.push_back(l);
-    rule straight;
-    straight.stages.push_back(std::move(all));
-    return straight;
+    rule made;
+    made.stages.push_back(std::move(all));
+    return made;
 }
 
 // Blocks stand in the caller's order in the caller's buffer.

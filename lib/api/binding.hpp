@@ -10,6 +10,10 @@
 
 namespace terrace::detail {
 
+/// True for a rule of an exchange by which each message is a block, or what a chunk has of it, on its way from the rank
+/// that gives it to the one that gets it.
+bool is_straight(const rule& r) noexcept;
+
 /// A rank of a communicator in its plan: which rule and which schedules a call has, the same for every executor.
 struct binding {
     const plan_data& plan;

@@ -128,6 +128,8 @@ private:
     std::uint64_t join_group(open_group & group, const call_shape& call, const given_call& part);
     void begin_in_order(std::vector<waiting_start> calls);
     std::uint64_t issue_joined(const waiting_start& s);
+    std::uint64_t issue_filled(const waiting_start& s);
+    uneven_call::way way_of(const uneven_blocks& b) const;
     void end_calls();
     open_group* own_group() noexcept { return groups_.empty() ? nullptr : find_own_group(); }
     open_group* find_own_group() noexcept;

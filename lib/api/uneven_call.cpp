@@ -38,14 +38,14 @@ std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
     return round_up(length_bytes + b.most * static_cast<std::int64_t>(size_of(b.type)), length_bytes);
 }
 
-uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, bool in_one)
-    : blocks_(b), is_root_(rank == b.root), ranks_(ranks), in_one_(in_one), has_more_(!in_one) {
+uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
+    : blocks_(b), is_root_(rank == b.root), ranks_(ranks), way_(w), has_more_(w == way::lengths_first) {
     if (!gives_nothing(b.what, is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
 }
 
 // What ranks tell one another first: the length of a block, and of an alltoall that of all blocks of the rank.
 uneven_call::part uneven_call::first() {
-    if (in_one_) {
+    if (way_ != way::lengths_first) {
         pack();
         return {{.what = collective::alltoall,
                  .count = slot_of(blocks_),
@@ -104,7 +104,7 @@ lengths uneven_call::take_lengths() {
 }
 
 void uneven_call::finish() {
-    if (in_one_) unpack();
+    if (way_ != way::lengths_first) unpack();
     else expect_room(name_of(blocks_), came_, blocks_.capacity);
 }
 
@@ -118,6 +118,7 @@ void uneven_call::pack() {
         const std::size_t bytes = static_cast<std::size_t>(count) * size_of(blocks_.type);
         std::memcpy(to, &count, length_bytes);
         if (bytes > 0) std::memcpy(to + length_bytes, from, bytes);
+        if (way_ == way::filled_slots) filled_.push_back(length_bytes + static_cast<std::int64_t>(bytes));
         from += bytes;
         to += slot;
     }

@@ -15,15 +15,24 @@ std::string_view name_of(const uneven_blocks& b) noexcept;
 
 /// An alltoallv, gatherv or scatterv: one or two calls, of which the second needs what has come of the first.
 ///
-///     short blocks    [length|data......|length|data..    |...]    one alltoall of blocks that hold the longest
+///     short blocks    [length|data......|length|data..    |...]    one alltoall of slots that hold the longest
 ///     long blocks     [length|length|...]                          an exchange of lengths, then each block straight
 ///                     [data......|data..|...]                      to its rank, as long as it is
 ///
-/// Of short ones start-ups are what counts, and the plan saves them. To or from a root blocks go as long ones do. Both
+/// Of short ones start-ups are what counts, and the plan saves them. Where slots go straight to their ranks, no more is
+/// sent than there is, if the transport has such messages. To or from a root blocks go as long ones do. Both
 /// run programs that are made, kept and proved for blocks of the longest length; those of long blocks move of each what
 /// there is (program::set_lengths).
 class uneven_call {
 public:
+    enum class way {
+        full_slots,     ///< blocks behind their lengths
+        filled_slots,   ///< the same, of which no more is sent than there is
+        lengths_first,  ///< lengths, and then blocks
+    };
+    /// Slots of more bytes do not go filled: copying costs more than what lengths cost that go first.
+    static constexpr std::int64_t most_filled_slot = 16 * 1024;
+
     /// A call that it makes.
     struct part {
         call_shape call;
@@ -35,11 +44,13 @@ public:
     static std::int64_t slot_of(const uneven_blocks& b) noexcept;
 
     /// @param b right in itself; send_counts are read here, the buffers and recv_counts belong to the call
-    /// @param in_one the blocks go behind their lengths: of alltoall alone
-    uneven_call(const uneven_blocks& b, int rank, int ranks, bool in_one);
+    /// @param w the same on all ranks; lengths_first where there is a root
+    uneven_call(const uneven_blocks& b, int rank, int ranks, way w);
 
     /// Returns the part to make first.
     part first();
+    /// Of filled slots, once first() has been called: the bytes that each holds; else empty.
+    std::span<const std::int64_t> filled() const noexcept { return filled_; }
     /// True until second() is called, where there is a second part.
     bool has_more() const noexcept { return has_more_; }
     /// Returns the part to make once the first is complete.
@@ -57,7 +68,9 @@ private:
     std::vector<std::int64_t> send_counts_;
     bool is_root_;
     int ranks_;
-    bool in_one_, has_more_;
+    way way_;
+    bool has_more_;
+    std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
     std::vector<std::int64_t> told_, heard_;  // of lengths, in an alltoall
     std::vector<std::byte> out_, in_;         // blocks behind their lengths; in_ of long ones: where recv has no room

@@ -66,8 +66,9 @@ bool communicator_core::begin(waiting_start& s) {
     std::uint64_t number = 0;
     if (!s.error)
         s.error = error_in([&] {
-            number = s.parts.size() > 1
-                         ? issue_joined(s)
+            number = s.parts.size() > 1 ? issue_joined(s)
+                     : s.uneven && !s.uneven->filled().empty()
+                         ? issue_filled(s)
                          : issue(s.call, signature_of(s.call), first.send, first.recv, s.factor, first.rounding_errors);
         });
     if (!s.uneven || s.error) {
@@ -83,6 +84,15 @@ bool communicator_core::begin(waiting_start& s) {
     });
     end_calls();
     return false;
+}
+
+// Blocks behind their lengths, of which no more is sent than there is.
+std::uint64_t communicator_core::issue_filled(const waiting_start& s) {
+    const std::uint64_t signature = signature_of(s.call);
+    programs::entry* by = find_idle(s.call, false);
+    if (by == nullptr) by = &bind_new(s.call, signature, false);
+    by->run.set_filled(s.call.count, s.uneven->filled());
+    return issue(s.call, signature, s.parts.front().send, s.parts.front().recv, 1, nullptr, by);
 }
 
 void communicator_core::end_calls() {
@@ -113,9 +123,7 @@ request communicator_core::start(const uneven_blocks& b) {
     if (std::string why = objection_to(b, rank_, size()); !why.empty()) refuse(std::move(why));
     if (device_calls_ && device_calls_->holds(named, rank_, b.send, b.recv))
         refuse("buffers are on the device; pass buffers of the host");
-    const bool in_one = !has_root(b.what) &&
-                        data_of(plan_).choose(collective::alltoall, uneven_call::slot_of(b) * size()).stages.size() > 1;
-    auto call = std::make_shared<uneven_call>(b, rank_, size(), in_one);
+    auto call = std::make_shared<uneven_call>(b, rank_, size(), way_of(b));
     const uneven_call::part first = call->first();
     if (std::string why = objection_to_host(first.call, first.send, first.recv); !why.empty()) refuse(std::move(why));
     const std::uint64_t ticket = tickets_.take();
@@ -127,6 +135,19 @@ request communicator_core::start(const uneven_blocks& b) {
     if (group != nullptr) group->calls.add(std::move(s), size());
     else begin_in_order({std::move(s)});
     return request_access::make(*this, ticket | ticket_bit);
+}
+
+// By what all ranks know alike.
+uneven_call::way communicator_core::way_of(const uneven_blocks& b) const {
+    using way = uneven_call::way;
+    if (has_root(b.what)) return way::lengths_first;
+    const std::int64_t slot = uneven_call::slot_of(b);
+    const rule& r = data_of(plan_).choose(collective::alltoall, slot * size());
+    if (r.stages.size() > 1) return way::full_slots;
+    const bool in_whole_blocks = is_straight(r) && r.stages.front().sends() && r.chunk == 0;
+    return in_whole_blocks && net_->wire().traits().takes_shorter && slot <= uneven_call::most_filled_slot
+               ? way::filled_slots
+               : way::lengths_first;
 }
 
 // ---- groups

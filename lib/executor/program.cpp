@@ -73,7 +73,8 @@ public:
         const instr& i = p_.instruction(l_, n);
         const int number = l_.sends.take();
         const request& r = assign(number, n, segment);
-        p_.net_.send(p_.request_of(l_, number), i.peer, tag_of(i), p_.piece_of(l_, i.src).first + r.offset, r.bytes);
+        p_.net_.send(p_.request_of(l_, number), i.peer, tag_of(i), p_.piece_of(l_, i.src).first + r.offset,
+                     p_.filled_.empty() ? r.bytes : p_.filled_bytes(i, r));
     }
 
     void receive(std::uint32_t n, std::uint32_t segment) noexcept {
@@ -285,6 +286,12 @@ std::size_t program::message_bytes(const lane& l, const instr& i) const noexcept
     const std::int64_t count = piece_of(l, payload(i)).count;
     return i.wire == wire_type::exact ? static_cast<std::size_t>(count) * shape_.element
                                       : static_cast<std::size_t>(wire_bytes(i.wire, count));
+}
+
+// Of a segment of a message. The receiver expects all segments, of which the last ones may be empty.
+std::size_t program::filled_bytes(const instr& i, const request& r) const noexcept {
+    const auto filled = static_cast<std::size_t>(filled_[static_cast<std::size_t>(i.src.part.begin / block_)]);
+    return std::min(std::max(filled * shape_.element, r.offset) - r.offset, r.bytes);
 }
 
 std::int64_t program::elements_in_slot(const schedule& s) const noexcept {

@@ -83,6 +83,13 @@ public:
         send_blocks_.assign(block, sent);
         recv_blocks_.assign(block, received);
     }
+    /// Before start() of a program of an alltoall whose messages are whole blocks: says how much each of them holds. No
+    /// more is sent, on networks that take shorter messages (network_traits::takes_shorter).
+    /// @param block elements of each block   @param filled of these, by block
+    void set_filled(std::int64_t block, std::span<const std::int64_t> filled) {
+        block_ = block;
+        filled_.assign(filled.begin(), filled.end());
+    }
     /// Whether the result may go to several places: of an allreduce that is one stage in shared memory.
     bool gives_pieces() const noexcept { return tail_.gives_pieces && shape_.chunks.chunks == 1; }
     /// The places for the next call, where it gives any: to be filled before start(), instead of `recv`.
@@ -172,6 +179,7 @@ private:
     };
     piece piece_of(const lane& l, const operand& o) const noexcept;
     std::size_t message_bytes(const lane& l, const instr& i) const noexcept;
+    std::size_t filled_bytes(const instr& i, const request& r) const noexcept;
     int request_of(const lane& l, int number) const noexcept {
         return call_.first_request + l.number * requests_per_lane + number;
     }
@@ -190,6 +198,8 @@ private:
     std::byte* recv_ = nullptr;
     real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
     std::vector<result_piece> pieces_;
+    std::int64_t block_ = 1;
+    std::vector<std::int64_t> filled_;  // elements that each block holds; empty: all are full
     lane_starter starter_{lane_start::one_by_one};
     int lanes_left_ = 0;  // that have not ended
 };

@@ -40,6 +40,7 @@ struct network_traits {
     int highest_tag = std::numeric_limits<int>::max();  ///< of messages; at least 32,766
     int spin_limit = 16;                                ///< polls in vain before messages::idle()
     bool device_memory = false;                         ///< messages may lie in memory of a GPU
+    bool takes_shorter = false;                         ///< a message may be shorter than its receiver has room for
     bool by_node_memory = false;  ///< messages between ranks of a node travel faster in memory that they share
     std::string no_survivors{};   ///< why ranks cannot go on without one, with what to do; empty if they can
     std::string one_thread{};     ///< why two threads may not call it at once, with what to do; empty if they may

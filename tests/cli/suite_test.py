@@ -130,8 +130,8 @@ class Predictions(Tool):
                          "128K", "-f", "2", "-n", "2", "-o", "out")
         out = self.directory / "out"
         found = json.loads((out / "predictions.json").read_text())
-        kinds = {(c["bytes"], c["algorithm"]) for c in found["cases"]}
-        self.assertEqual(kinds, {(b, a) for b in (65536, 131072)
+        kinds = {(c["collective"], c["bytes"], c["algorithm"]) for c in found["cases"]}
+        self.assertEqual(kinds, {("allreduce", b, a) for b in (65536, 131072)
                                  for a in ("hierarchical", "staged", "flat-ring", "two-level")})
         bench = json.loads((out / "pair.bench.json").read_text())
         for case, row in zip(found["cases"], bench["results"]):
@@ -150,6 +150,13 @@ class Predictions(Tool):
         again = self.tool("predictions", "cluster.yaml", "--compare", "-o", "out")  # without measuring
         self.assertEqual(json.loads((out / "predictions.json").read_text()), found)
         self.assertNotIn("--links", again)
+
+    def test_of_blocks(self):
+        self.tool("predictions", "cluster.yaml", "--launch", shlex.join(MPIRUN), "--anywhere", "-b", "64K", "-e", "64K",
+                  "-n", "2", "--collectives", "alltoall,gather", "-o", "out")
+        cases = json.loads((self.directory / "out/predictions.json").read_text())["cases"]
+        self.assertEqual([(c["collective"], c["algorithm"], c["wrong"]) for c in cases],
+                         [(c, a, 0) for c in ("alltoall", "gather") for a in ("hierarchical", "direct")])
 
     def test_candidates(self):
         text = self.tool("predictions", "cluster.yaml", "--candidates", "--launch", shlex.join(MPIRUN), "--anywhere",

@@ -172,6 +172,7 @@ network_traits mpi_traits() {
             .segment = wire_segment,
             .highest_tag = highest_tag() - 1,  // that one is for notes
             .device_memory = accepts_device_memory(),
+            .takes_shorter = true,
             .no_survivors = no_survivors,
             .one_thread = one_thread()};
 }

@@ -55,9 +55,9 @@ struct planner_policy {
     /// (docs/measurements/before-the-design.md).
     int lanes = 3;
     /// Lanes where dimensions of a torus take turns. A lane's messages then have several lengths at a time, and one
-    /// link waits for another: twice as many chunks fill those gaps, and 8 or 12 lanes gain nothing more
-    /// (docs/measurements/machines-not-here.md).
-    int lanes_of_turns = 6;
+    /// link waits for another: more chunks in flight, each further than the next, fill those gaps
+    /// (lane_machine::lets_next_begin, docs/measurements/machines-not-here.md).
+    int lanes_of_turns = 12;
     /// Lanes of collectives with a root. A chunk is with one or two ranks at a time there, and a long latency needs
     /// many chunks to keep links busy: as many as a plan may have, or fewer where each lane needs a slot of shared
     /// memory.

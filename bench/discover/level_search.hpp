@@ -34,8 +34,8 @@ private:
     // Makes one group of two wherever that lowers the cost, `now`. Returns true if it did.
     bool join(std::vector<int>& groups, double& now) const;
 
-    // Returns the part of the misfit that a hypothesis explains of the streams that it has slower, or nothing where that
-    // is less than half, or there are too few.
+    // Returns the part of the misfit that a hypothesis explains of the streams that it has slower, or nothing where
+    // that is less than half, or there are too few.
     std::optional<double> explained(const hypothesis& without, const hypothesis& with) const;
 
     // Takes groups apart that explain too little by themselves.

@@ -160,7 +160,8 @@ void program::start(const void* send, void* recv, const call_context& call, reco
     send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
     recv_ = static_cast<std::byte*>(recv);
     lanes_left_ = order_of(shape_).lanes_used();
-    starter_.start(lanes_left_, [&](int number) { begin_lane(number); });
+    starter_.start(
+        lanes_left_, [](int) { return true; }, [&](int number) { begin_lane(number); });
 }
 
 void program::begin_lane(int number) noexcept {

@@ -101,8 +101,10 @@ public:
     /// Follows the completion of one of this program's request slots.
     void complete_request(int slot) noexcept;
     bool done() const noexcept { return lanes_left_ == 0; }
-    /// Returns true while advance() has still lanes to begin. They need no other rank for that.
-    bool beginning() const noexcept { return starter_.pending(); }
+    /// Returns true while advance() has still lanes to begin that need no other rank for that.
+    bool beginning() const noexcept {
+        return starter_.pending() && lanes_[static_cast<std::size_t>(starter_.last())].machine.lets_next_begin();
+    }
 
     /// An instruction that has been issued and waits for another rank.
     struct wait {

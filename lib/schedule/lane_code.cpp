@@ -1,5 +1,7 @@
 #include "schedule/lane_code.hpp"
 
+#include <algorithm>
+
 #include "schedule/fenced_sends.hpp"
 
 namespace terrace::detail {
@@ -24,6 +26,7 @@ lane_code::lane_code(const schedule& s) : fenced(fenced_sends(s)) {
         }
     }
     first_successor.push_back(static_cast<std::uint32_t>(successors.size()));
+    takes_routes = std::ranges::any_of(s.phases, [](const phase& p) { return p.route > 0; });
 }
 
 }  // namespace terrace::detail

@@ -28,6 +28,7 @@ struct lane_code {
     std::vector<std::uint32_t> stages;           ///< in program order
     std::vector<std::uint32_t> locals;           ///< in program order
     std::vector<bool> fenced;                    ///< by instruction: see fenced_sends
+    bool takes_routes = false;                   ///< parts of the chunk take routes side by side (lib/plan/routes.hpp)
     std::vector<std::uint32_t> first_successor;  ///< by instruction, and the end: index into `successors`
     std::vector<std::uint32_t> successors;       ///< instructions that wait for this one
 };

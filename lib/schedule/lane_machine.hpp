@@ -123,6 +123,16 @@ public:
     std::int64_t chunk() const noexcept { return chunk_; }
     const chunk_order& order() const noexcept { return order_; }
 
+    /// Returns true once the next lane of the call may begin. Mostly that is at once. Where parts of a chunk take
+    /// routes side by side, and each lane has several chunks, it is when this lane has gone through its part of the
+    /// first one: lanes that begin together keep step, so that all of them send long messages over all links at one
+    /// time, and short ones that leave links idle at another.
+    bool lets_next_begin() const noexcept {
+        const bool keeps_step = code_ != nullptr && code_->takes_routes && order_.chunks > order_.lanes;
+        if (!keeps_step || chunk_ >= order_.lanes) return true;
+        return (code_->size() - left_) * static_cast<std::size_t>(order_.lanes) >= code_->size();
+    }
+
     /// Calls f(n) for each message and stage that has been issued and is not complete.
     template <class F>
     void for_each_in_flight(F&& f) const {
@@ -226,29 +236,40 @@ enum class lane_start : std::uint8_t {
     /// is in the runtime: chunks begin with copies, and ranks that share a core would each make the copies of all lanes
     /// before the next rank makes its first, while links wait.
     one_by_one,
-    /// All at time 0. So it is in the simulator, which knows of no scheduler that could give a core to another rank.
+    /// All at time 0, as far as they may. So it is in the simulator, which knows of no scheduler that could give a core
+    /// to another rank.
     all_at_once,
 };
 
-/// Begins the lanes of a call in ascending order.
+/// Begins the lanes of a call in ascending order, each one once the lane before lets it
+/// (lane_machine::lets_next_begin).
 class lane_starter {
 public:
     explicit lane_starter(lane_start how) noexcept : how_(how) {}
 
     /// Begins a call of so many lanes, at least one. Calls begin(lane) for those that begin with the call.
-    template <class Begin>
-    void start(int lanes, Begin&& begin) {
+    /// @param may_follow returns whether the lane after this one may begin
+    template <class MayFollow, class Begin>
+    void start(int lanes, MayFollow&& may_follow, Begin&& begin) {
         lanes_ = lanes;
         begun_ = 0;
         yielded_ = false;
-        do begin(begun_++);
-        while (how_ == lane_start::all_at_once && pending());
+        begin(begun_++);
+        if (how_ == lane_start::all_at_once) go_on(may_follow, begin);
+    }
+
+    /// Begins those lanes that may.
+    template <class MayFollow, class Begin>
+    void go_on(MayFollow&& may_follow, Begin&& begin) {
+        while (pending() && may_follow(last())) begin(begun_++);
     }
 
     /// Returns true while lanes have still to begin.
     bool pending() const noexcept { return begun_ < lanes_; }
+    /// Returns the lane that has begun last.
+    int last() const noexcept { return begun_ - 1; }
 
-    /// Follows each pass over all lanes while some are pending. Calls yield() or begin(lane), or neither.
+    /// Follows each pass over all lanes while the next one may begin. Calls yield() or begin(lane), or neither.
     /// @param issued the pass has issued something
     template <class Yield, class Begin>
     void after_pass(bool issued, Yield&& yield, Begin&& begin) {

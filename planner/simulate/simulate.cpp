@@ -35,11 +35,19 @@ public:
           left_(programs_.steps()),
           all_(std::max<std::int64_t>(left_, 1)) {
         for (int r = 0; r < machine.ranks(); ++r) lanes_.emplace_back(at(programs_.order.lanes), lane(programs_.order));
+        starters_.assign(lanes_.size(), lane_starter(lane_start::all_at_once));
     }
 
     void run() {
         for (int r = 0; r < static_cast<int>(lanes_.size()); ++r)
-            lane_starter(lane_start::all_at_once).start(programs_.order.lanes_used(), [&](int l) { begin({r, l}); });
+            starters_[at(r)].start(
+                programs_.order.lanes_used(),
+                [&](int l) {
+                    return lets_next_begin({r, l});
+                },
+                [&](int l) {
+                    begin({r, l});
+                });
         while (!events_.empty()) {
             for (events_.advance(); events_.has_due();) handle(events_.take());
             net_.share_links();
@@ -104,6 +112,8 @@ private:
         p.l.machine.issue(p);
     }
 
+    bool lets_next_begin(lane_id id) { return lane_of(id).machine.lets_next_begin(); }
+
     // A segment of a message is complete, or all of another instruction.
     void complete(lane_id id, std::uint32_t n) {
         end_ = events_.now();
@@ -112,6 +122,13 @@ private:
         port p = port_of(id);
         p.l.machine.complete(p, n);
         p.l.machine.issue(p);
+        starters_[at(id.rank)].go_on(
+            [&](int l) {
+                return lets_next_begin({id.rank, l});
+            },
+            [&](int l) {
+                begin({id.rank, l});
+            });
     }
 
     // ---- spans of stages ----
@@ -215,6 +232,7 @@ private:
     memory_stages stages_;
     const std::function<void(double)>& progress_;
     std::vector<std::vector<lane>> lanes_;  // by rank
+    std::vector<lane_starter> starters_;    // by rank
     double end_ = 0;                        // of the last instruction so far; later events may have become void
     std::int64_t left_, all_;               // steps to come, and at the start
     std::int64_t messages_ = 0;

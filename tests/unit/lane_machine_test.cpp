@@ -241,7 +241,8 @@ TEST(lane_starter, begins_lanes_one_by_one_when_nothing_else_is_to_do) {
     const auto begin = [&](int lane) { log += fmt::format("lane {}; ", lane); };
     const auto yield = [&] { log += "yield; "; };
     lane_starter s(lane_start::one_by_one);
-    s.start(3, begin);
+    s.start(
+        3, [](int) { return true; }, begin);
     EXPECT_EQ(log, "lane 0; ");
     for (const bool issued : {true, true, false, false, false}) {
         EXPECT_TRUE(s.pending());
@@ -254,9 +255,19 @@ TEST(lane_starter, begins_lanes_one_by_one_when_nothing_else_is_to_do) {
 TEST(lane_starter, begins_all_lanes_at_once) {
     std::vector<int> begun;
     lane_starter s(lane_start::all_at_once);
-    s.start(3, [&](int lane) { begun.push_back(lane); });
+    bool may = true;
+    const auto may_follow = [&](int) { return may; };
+    const auto begin = [&](int lane) { begun.push_back(lane); };
+    s.start(3, may_follow, begin);
     EXPECT_EQ(begun, (std::vector{0, 1, 2}));
     EXPECT_FALSE(s.pending());
+    may = false;
+    s.start(2, may_follow, begin);
+    s.go_on(may_follow, begin);
+    EXPECT_TRUE(s.pending());
+    may = true;
+    s.go_on(may_follow, begin);
+    EXPECT_EQ(begun, (std::vector{0, 1, 2, 0, 1}));
 }
 
 }  // namespace

@@ -189,6 +189,16 @@ TEST(torus, lanes_fill_the_gaps_of_unequal_dimensions) {
     EXPECT_GT(simulated(), 1.05 * predicted);
 }
 
+// Lanes that began together would all be in their stages of short messages at the same time, and links idle.
+TEST(torus, lanes_do_not_keep_step) {
+    for (const sizes& shape : {sizes{6, 4, 2}, sizes{4, 4, 4}}) {
+        const hierarchy h = torus(shape, {10, 10, 10});
+        const rule how = make_plan("torus", h).choose(collective::allreduce, 32 * mib);
+        EXPECT_LT(simulate(h, how, collective::allreduce, 32 * mib).time, limit(h, 32 * mib) / 0.92)
+            << describe(h, how.stages);
+    }
+}
+
 // What simulations count on links is what prices say, whatever dimension comes first.
 TEST(torus, simulations_count_what_prices_say) {
     const hierarchy h = torus({3, 2, 4});

@@ -180,8 +180,7 @@ void lifelines::answer(const descriptor& listener, const job_key& key, int me, i
 void lifelines::add(int rank, descriptor fd, bool sure) {
     const int yes = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-    // A link that drops packets for long, as a full one does, is no cut one: the kernel sends a byte again some ten
-    // times within 6 s, not five.
+    // A link that drops packets is no cut one: the kernel sends a byte again some ten times within 6 s, not five.
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, &yes, sizeof yes);
     polled_.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
     lines_.push_back({.rank = rank, .fd = std::move(fd), .sure = sure});

@@ -240,6 +240,8 @@ class Operations(Messages):
                                   torch.split(room, list(output_splits) or room.shape[0] // size))
         return Work(requests, [output], finish, in_background(opts))
 
+    alltoall_base = all_to_all_single
+
     @named("all_to_all", 1)
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         rooms = [room_on_host(o) for o in outputs]

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/temporary.hpp"
+#include "transport/liveness/acknowledgement.hpp"
 #include "transport/liveness/lifelines.hpp"
 #include "transport/liveness/process_watch.hpp"
 #include "transport/store_bootstrap.hpp"
@@ -127,6 +128,31 @@ TEST(process_watch, knows_a_later_process_with_the_same_number) {
     process_watch watch({former}, stopped_for);
     one.send(SIGSTOP);
     EXPECT_TRUE(look(watch, 2 * stopped_for).empty());
+}
+
+TEST(acknowledgement, is_missing_since_the_first_byte_that_nothing_came_back_for) {
+    const acknowledgement::time_point begin{};
+    acknowledgement a;
+    a.sent(begin, 5);
+    a.sent(begin + 1s, 5);
+    a.look(begin + 2s, 2, 5);
+    EXPECT_EQ(a.missing_since(), begin);
+    EXPECT_FALSE(a.last());
+    a.look(begin + 3s, 0, 7);
+    EXPECT_FALSE(a.missing_since());
+    EXPECT_EQ(a.last(), begin);
+}
+
+// A rank that computes for long looks again while its other thread has just sent a reply, which is on the way.
+TEST(acknowledgement, of_an_old_byte_is_not_missing_where_a_new_one_is_on_the_way) {
+    const acknowledgement::time_point begin{};
+    acknowledgement a;
+    a.sent(begin, 5);
+    a.look(begin + 80s, 1, 6);
+    EXPECT_EQ(a.missing_since(), begin + 80s);
+    EXPECT_EQ(a.last(), begin);
+    a.look(begin + 81s, 1, 6);
+    EXPECT_EQ(a.missing_since(), begin + 80s);
 }
 
 // Rank 1 looks at nothing: it computes.

@@ -4,9 +4,9 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <linux/tcp.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 

@@ -1,6 +1,8 @@
 #include "transport/liveness/lifelines.hpp"
 
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -18,6 +20,13 @@ namespace terrace::detail {
 namespace {
 
 constexpr int pulses = 8;  // within the longest silence
+
+// Bytes that the other end's kernel has acknowledged; 0 before Linux 4.1, which does not count them.
+std::uint64_t acknowledged_on(int socket) noexcept {
+    tcp_info info{};
+    socklen_t bytes = sizeof info;
+    return ::getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_acked : 0;
+}
 
 // Starts a thread that gets no signals: they are the program's.
 template <class Action>
@@ -110,34 +119,33 @@ std::optional<evidence> lifelines::shown_by(const line& l, clock::time_point now
     if (l.failed && l.left) return now - l.failed_at > silence_ ? std::optional(evidence::process_left) : std::nullopt;
     if (l.failed) return l.sure ? std::optional(l.by) : std::nullopt;
     if (l.left) return {};
-    if (!l.sent && l.asked && now - *l.asked > silence_) return evidence::silent;
-    if (l.answered && now - *l.answered < silence_ / 2) return evidence::acknowledged;
+    if (!l.pulses.missing_since() && l.asked && now - *l.asked > silence_) return evidence::silent;
+    if (l.pulses.last() && now - *l.pulses.last() < silence_ / 2) return evidence::acknowledged;
     return {};
 }
 
 // Two pulses and more are unanswered: soon it is clear why, or an answer comes.
 bool lifelines::is_in_doubt(const line& l, clock::time_point now) const noexcept {
     const auto for_long = [&](const auto& since) { return since && now - *since > 2.5 * silence_ / pulses; };
-    return !l.failed && !l.left && (for_long(l.sent) || for_long(l.asked));
+    return !l.failed && !l.left && (for_long(l.pulses.missing_since()) || for_long(l.asked));
 }
 
 void lifelines::send_pulse(line& l, clock::time_point now) const noexcept {
+    const std::uint64_t acknowledged = acknowledged_on(l.fd.get());
     if (!send_byte(l, pulse)) {
         if (errno != EAGAIN) fail(l, errno);
         return;
     }
-    if (!l.sent) l.sent = now;
+    l.pulses.sent(now, acknowledged);
     if (!l.asked && l.answers) l.asked = now;
 }
 
 // The kernel has what has not been acknowledged. Its own timeouts are longer, and differ from line to line.
 void lifelines::look_for_answer(line& l, clock::time_point now) const noexcept {
-    if (!l.sent) return;
-    int unanswered = 0;
-    if (::ioctl(l.fd.get(), SIOCOUTQ, &unanswered) != 0) return;
-    if (unanswered == 0) {
-        l.answered = std::exchange(l.sent, std::nullopt);
-    } else if (now - *l.sent > silence_) {
+    int outstanding = 0;
+    if (!l.pulses.missing_since() || ::ioctl(l.fd.get(), SIOCOUTQ, &outstanding) != 0) return;
+    l.pulses.look(now, outstanding, acknowledged_on(l.fd.get()));
+    if (l.pulses.missing_since() && now - *l.pulses.missing_since() > silence_) {
         l.failed = true;
         l.by = evidence::unacknowledged;
     }

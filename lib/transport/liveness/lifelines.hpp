@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/liveness.hpp"
+#include "transport/liveness/acknowledgement.hpp"
 #include "transport/liveness/descriptor.hpp"
 #include "transport/team.hpp"
 
@@ -44,12 +45,11 @@ private:
     struct line {
         int rank = 0;  // of the bootstrap
         descriptor fd;
-        bool sure = false;                            // the other end is the rank that it should be
-        bool left = false;                            // it goes on without this connection
-        bool answers = false;                         // there is a thread that does
-        std::optional<clock::time_point> sent{};      // the first byte that is not known to be acknowledged
-        std::optional<clock::time_point> answered{};  // when the last one that is was sent
-        std::optional<clock::time_point> asked{};     // the first pulse since the last reply
+        bool sure = false;     // the other end is the rank that it should be
+        bool left = false;     // it goes on without this connection
+        bool answers = false;  // there is a thread that does
+        acknowledgement pulses{};
+        std::optional<clock::time_point> asked{};  // the first pulse since the last reply
         bool failed = false;
         clock::time_point failed_at{};
         evidence by = evidence::unacknowledged;  // of its failure

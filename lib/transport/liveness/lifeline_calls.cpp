@@ -23,7 +23,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::size_t most_addresses = 8, most_lines = 32;
-constexpr milliseconds patience(500);  // with a node that does not answer a call, at creation
+// With a node that does not answer a call, at creation: the kernel repeats a call that was lost after a second.
+constexpr milliseconds patience(1500);
 
 // IPv4 addresses of this node at which others may reach it.
 std::vector<std::uint32_t> own_addresses() {

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "base/index.hpp"
@@ -24,7 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t most_addresses = 8, most_lines = 32;
 // With a node that does not answer a call, at creation: the kernel repeats a call that was lost after a second.
-constexpr milliseconds patience(1500);
+constexpr milliseconds patience(1500), between_calls(100);
 
 // IPv4 addresses of this node at which others may reach it.
 std::vector<std::uint32_t> own_addresses() {
@@ -95,10 +96,25 @@ std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, int rank
     return targets;
 }
 
-bool is_connected(const descriptor& fd) noexcept {
+// Returns why a call that is over has failed, or 0.
+int error_of(const descriptor& fd) noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;
-    return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == 0;
+    return ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 ? error : errno;
+}
+
+// Waits for a call that has begun, and calls again where the kernel has no way to the node yet: just after a link has
+// come up it remembers that there was none.
+bool is_answered(descriptor& call, std::uint32_t address, std::uint16_t port,
+                 std::chrono::steady_clock::time_point until) noexcept {
+    while (call && ready(call.get(), POLLOUT, until)) {
+        const int error = error_of(call);
+        if (error == 0) return true;
+        if (error != EHOSTUNREACH || std::chrono::steady_clock::now() + between_calls > until) return false;
+        std::this_thread::sleep_for(between_calls);
+        call = begin_call(address, port);
+    }
+    return false;
 }
 
 bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcept {
@@ -155,7 +171,8 @@ void lifelines::call(const address_book& book, const std::vector<int>& targets, 
         std::vector<int> failed;
         for (std::size_t i = 0; i < open.size(); ++i) {
             const greeting hello{book.key(), book.members[at(me)], book.members[at(open[i])]};
-            if (calls[i] && ready(calls[i].get(), POLLOUT, until) && is_connected(calls[i]) &&
+            const address_book::entry& e = book.entries[at(open[i])];
+            if (calls[i] && is_answered(calls[i], e.addresses[a], e.port, until) &&
                 send_all(calls[i], &hello, sizeof hello))
                 add(hello.to, std::move(calls[i]), false);
             else failed.push_back(open[i]);

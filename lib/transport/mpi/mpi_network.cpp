@@ -138,8 +138,8 @@ numbered_comm mpi_network::from_reserve(team& ranks) {
     return {reserve_[at(next)], ranks.members()};
 }
 
-// MPI makes no communicator from one some of whose ranks have died, but what is left of it, where it looks for deaths;
-// ranks have the same order in that.
+// Once a rank of a communicator has died, MPI makes no part of it. An MPI with ULFM makes one of all that are left, in
+// the same order.
 numbered_comm mpi_network::connected(team& ranks) {
     const connected_team origin = origin_of(ranks);
     const std::shared_ptr<owned_comm> from = origin.comm.lock();

@@ -6,9 +6,7 @@ usage: failures_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says
 With TERRACE_TEST_ALL=1 there are 200 failures, else one of each kind.
 """
 import os
-import pathlib
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -18,34 +16,10 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from job import EVERYTHING, FAILURE_TIMEOUT, MPIRUN, SEED, TRANSPORT, Job, Jobs, after
+from job import (EVERYTHING, FAILURE_TIMEOUT, KINDS, MPIRUN, SEED, TRANSPORT, Job, Jobs, after,
+                 looks_for_memory_for_ever)
 
 RANKS = 4
-
-
-def exhaust_memory(pid):
-    resource.prlimit(pid, resource.RLIMIT_AS, (1 << 20, 1 << 20))
-
-
-def ends(pid, patience=10.0):
-    """Whether a process ends in time."""
-    end = time.monotonic() + patience
-    while time.monotonic() < end:
-        try:
-            if pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "ZX":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
-
-
-KINDS = {
-    "killed": (lambda pid: os.kill(pid, signal.SIGKILL), "died"),
-    "exits": (lambda pid: os.kill(pid, signal.SIGUSR1), "died"),
-    "out of memory": (exhaust_memory, "died"),
-    "stopped": (lambda pid: os.kill(pid, signal.SIGSTOP), "stopped"),
-}
 
 
 # What differs between transports is how ranks fail and go on; the rest is shown over UCX.
@@ -70,21 +44,20 @@ class Failures(Jobs):
                 with self.subTest(kind=kind, n=n, victim=victim):
                     since = time.monotonic()
                     do(job.pids[victim])
-                    if MPIRUN and kind == "out of memory" and not ends(job.pids[victim]):
-                        endless += 1  # Open MPI 4.1 may look for memory for ever, in MPI_Isend
+                    if looks_for_memory_for_ever(kind, job.pids[victim]):
+                        endless += 1
                         continue
                     took.append(self.expect_verdict(job, {victim}, how, since, FAILURE_TIMEOUT))
                     self.assertLess(took[-1], FAILURE_TIMEOUT + 1 + 5)  # the rest is for a loaded machine
                     others = [rank for rank in range(RANKS) if rank != victim]
                     self.assertTrue(job.wait_until(lambda _: all(job.of(r, "destroyed") for r in others), 20))
-                    if MPIRUN and how == "died":
+                    if MPIRUN:
                         finalized += job.wait_until(lambda _: all(job.of(r, "finalized") for r in others), 3)
             finally:
                 job.end()
         late = sum(each > FAILURE_TIMEOUT + 1 for each in took)
         print(f"{TRANSPORT}, {kind}: {len(took)} of {count} named by all, {late} later than {FAILURE_TIMEOUT + 1:g} s"
-              + after(took) + (f"; MPI_Finalize returned in {finalized}" if MPIRUN and how == "died" else ""),
-              flush=True)
+              + after(took) + (f"; MPI_Finalize returned in {finalized}" if MPIRUN else ""), flush=True)
         if endless > 0:
             print(f"left out: {endless} of {count} that did not end without memory", flush=True)
         self.assertEqual(len(took) + endless, count)

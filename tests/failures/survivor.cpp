@@ -1,6 +1,6 @@
 // A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
 //
-// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | shrink | cycles N]
+// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | cycles N]
 //
 // Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
 //   ready RANK SIZE     all ranks have made a call
@@ -10,7 +10,8 @@
 //   finalized           so is MPI
 //   error WORDS         any other error;   wrong WORDS   a wrong result
 // SIGUSR1 makes the process _exit at once. With `compute`, rank 0 computes for so long before it makes its calls, with
-// `thread` beside a progress thread. With `shrink` the others go on after a failure, again and again. With `cycles` the
+// `thread` beside a progress thread. With `busy` each rank computes for up to so long before each call, in processor
+// time. With `shrink` the others go on after a failure, again and again. With `cycles` the
 // ranks 0 and 1 make N communicators, one after the other, in each of which a process that rank 0 starts is rank 2 and
 // ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and in the end.
 
@@ -75,9 +76,16 @@ std::string words_for(const failed_rank& f) {
                                                    : "unreachable");
 }
 
-void make_calls(communicator& comm, event_log& log, std::uint64_t seed) {
-    dice d(seed);
+void compute(double seconds) {
+    const std::clock_t end = std::clock() + static_cast<std::clock_t>(seconds * CLOCKS_PER_SEC);
+    while (std::clock() < end) {}
+}
+
+void make_calls(communicator& comm, event_log& log, std::uint64_t seed, double busy) {
+    constexpr std::size_t lengths = 16;
+    dice d(seed), own(seed + static_cast<std::uint64_t>(comm.rank()));
     for (std::uint64_t n = 0;; ++n) {
+        compute(busy * static_cast<double>(own.below(lengths)) / lengths);
         use_memory();
         const call c = random_call(d, comm.size());
         if (make(comm, c, n).wrong > 0) log.write("wrong", describe(c));
@@ -85,25 +93,15 @@ void make_calls(communicator& comm, event_log& log, std::uint64_t seed) {
     }
 }
 
-void compute(double seconds) {
-    const std::clock_t end = std::clock() + static_cast<std::clock_t>(seconds * CLOCKS_PER_SEC);
-    while (std::clock() < end) {}
-}
-
-// Makes calls until ranks have failed. Returns true if all of these have died.
-bool calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed) {
-    bool all_died = true;
+// Makes calls until ranks have failed.
+void calls_until_failure(communicator& comm, event_log& log, std::uint64_t seed, double busy = 0) {
     try {
-        make_calls(comm, log, seed);
+        make_calls(comm, log, seed, busy);
     } catch (const rank_failed_error& e) {
         std::string words;
-        for (const failed_rank& f : e.failed()) {
-            words += words_for(f) + " ";
-            all_died = all_died && f.how == failure::died;
-        }
+        for (const failed_rank& f : e.failed()) words += words_for(f) + " ";
         log.write("failed", words);
     }
-    return all_died;
 }
 
 // ---- cycles
@@ -149,12 +147,10 @@ void run_cycles(char** argv, event_log& log) {
     log.write("kept", kept());
 }
 
-// Returns true where MPI may end as well: no rank is stopped or cut off.
-bool run(int argc, char** argv, event_log& log) {
+void run(int argc, char** argv, event_log& log) {
     const std::string mode = argc > 4 ? argv[4] : "";
     if (mode == "victim") be_victim(argv);
-    if (mode == "cycles") run_cycles(argv, log);
-    if (mode == "cycles") return false;
+    if (mode == "cycles") return run_cycles(argv, log);
     options o = options::from_environment();
     o.progress_thread = argc > 6;
     auto comm = std::make_unique<communicator>(create(argv[1], o));
@@ -163,18 +159,17 @@ bool run(int argc, char** argv, event_log& log) {
         compute(std::atof(argv[5]));
     }
     const std::uint64_t seed = std::strtoull(argv[3], nullptr, 10);
-    bool all_died = calls_until_failure(*comm, log, seed);
+    calls_until_failure(*comm, log, seed, mode == "busy" ? std::atof(argv[5]) : 0);
     try {
         for (std::uint64_t n = 1; mode == "shrink"; ++n) {
             *comm = comm->shrink();
-            all_died = calls_until_failure(*comm, log, seed + n) && all_died;
+            calls_until_failure(*comm, log, seed + n);
         }
     } catch (const partitioned_error&) {
         log.write("partitioned");
     }
     comm.reset();
     log.write("destroyed");
-    return all_died;
 }
 
 }  // namespace
@@ -186,19 +181,17 @@ int main(int argc, char** argv) {
     if (argc < 4) return 2;
     std::signal(SIGUSR1, [](int) { _exit(3); });
     event_log log(argv[2]);
-    const bool over_mpi = std::string(argv[1]) == "mpi";
+    [[maybe_unused]] const bool over_mpi = std::string(argv[1]) == "mpi";
     try {
 #ifdef TERRACE_TEST_MPI
         if (over_mpi) MPI_Init(&argc, &argv);
 #endif
-        const bool all_died = run(argc, argv, log);
+        run(argc, argv, log);
 #ifdef TERRACE_TEST_MPI
-        if (over_mpi && all_died) {
-            MPI_Finalize();
-            log.write("finalized");
-        }
+        if (!over_mpi) return 0;
+        MPI_Finalize();
+        log.write("finalized");
 #endif
-        if (over_mpi || !all_died) _exit(0);  // MPI_Finalize waits for who is stopped
     } catch (const std::bad_alloc&) {
         _exit(4);
     } catch (const std::exception& e) {

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Nodes that are cut off at random points of random collectives, and ranks alone on their nodes that are stopped.
-Who is named, and who goes on.
+"""Ranks and links that fail between nodes, at random points of random collectives: who is named, and who goes on.
 
-usage: links_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is CutLinks, Deaths or LoneRanks
+usage: nodes_test.py CASES SURVIVOR [MPIRUN ...]     as job.py says; CASES is Nodes or LoneRanks
 
-Takes root, and emulated nodes: left out where there are none. With TERRACE_TEST_ALL=1 there are 25 cuts of each kind,
-else one.
+Takes root, and emulated nodes: left out where there are none. With TERRACE_TEST_ALL=1 there are 204 failures between
+nodes of several ranks, 34 of each kind, else one of each.
 """
 import os
 import random
@@ -17,17 +16,18 @@ import unittest
 
 sys.dont_write_bytecode = True
 
-from job import EVERYTHING, FAILURE_TIMEOUT, MPIRUN, ROOT, SEED, TRANSPORT, VCLUSTER, Job, Jobs, after
+from job import (EVERYTHING, FAILURE_TIMEOUT, KINDS, MPIRUN, ROOT, SEED, TRANSPORT, VCLUSTER, Job, Jobs, after,
+                 looks_for_memory_for_ever)
 
 
-class Nodes(Jobs):
+class EmulatedNodes(Jobs):
     """Jobs on emulated nodes."""
     CLUSTER = ""
 
     @classmethod
     def setUpClass(cls):
         def leave_out(why):
-            print(f"left out: failures of links over {TRANSPORT}: {why}", flush=True)
+            print(f"left out: failures between nodes over {TRANSPORT}: {why}", flush=True)
             raise unittest.SkipTest(why)
         if os.geteuid() != 0:
             leave_out("emulated nodes take root")
@@ -43,49 +43,83 @@ class Nodes(Jobs):
         cls.addClassCleanup(lambda: subprocess.run([VCLUSTER, "down"], capture_output=True))
 
 
-class CutLinks(Nodes):
-    """Three nodes of two ranks, one of which is cut off."""
+class Nodes(EmulatedNodes):
+    """Three nodes of two ranks. One rank fails at a random point, or the link of one node; the others go on."""
     CLUSTER = "three-by-two.yaml"
+    HOSTS = ["n0", "n0", "n1", "n1", "n2", "n2"]
 
     def link(self, *words):
         subprocess.run([VCLUSTER, "link", *words], check=True, capture_output=True)
 
-    def expect_named_and_left_out(self, *way):
-        """All others name the ranks of a node that is cut off in this way, and go on without them."""
-        dice = random.Random(f"{SEED} {way}")
-        count = 25 if EVERYTHING else 1
+    def expect_named_and_left_behind(self, kind, fail, culprits_of, how):
+        """
+        @param fail makes a victim fail, a rank of the job   @param culprits_of the ranks that the others are to name
+        """
+        dice, took, endless = random.Random(f"{SEED} {kind}"), [], 0
+        count = 34 if EVERYTHING else 1  # of six kinds: 204
         if not EVERYTHING:
-            print(f"left out: {25 - count} of 25 times link {' '.join(way)} over {TRANSPORT}")
-        took = []
+            print(f"left out: {34 - count} of 34 times {kind}, between nodes over {TRANSPORT}")
         for n in range(count):
-            job = Job(6, dice.randrange(1 << 30), "shrink", hosts=["n0", "n0", "n1", "n1", "n2", "n2"])
-            node = dice.randrange(1 if MPIRUN else 0, 3)  # mpirun is on the first one
+            job = Job(6, dice.randrange(1 << 30), "shrink", hosts=self.HOSTS)
             try:
                 job.wait_until_ready()
                 time.sleep(dice.uniform(0, 0.3))
-                with self.subTest(way=way, n=n, node=node):
+                # mpirun is on the first node: with that cut off, nobody could start or end the others.
+                victim = dice.randrange(2 if MPIRUN and how == "unreachable" else 0, 6)
+                culprits = culprits_of(victim)
+                with self.subTest(kind=kind, n=n, victim=victim):
                     since = time.monotonic()
-                    self.link(f"n{node}", *way)
-                    took.append(self.expect_verdict(job, {2 * node, 2 * node + 1}, "unreachable", since,
-                                                    FAILURE_TIMEOUT))
-                    self.assertTrue(job.wait_until(lambda _: all(
-                        job.of(2 * node + r, "partitioned") for r in (0, 1))), f"{job.events()}\n{job.said()}")
-                    others = [job.pids[rank] for rank in range(6) if rank // 2 != node]
-                    self.assertTrue(job.wait_until(lambda events: all(
-                        any(event[0] == "ready" and event[2].endswith(" 4") for event in events[pid])
-                        for pid in others)), f"{job.events()}\n{job.said()}")
+                    fail(job, victim)
+                    if looks_for_memory_for_ever(kind, job.pids[victim]):
+                        endless += 1
+                        continue
+                    took.append(self.expect_verdict(job, culprits, how, since, FAILURE_TIMEOUT))
+                    self.expect_others_go_on(job, {job.pids[rank] for rank in range(6) if rank not in culprits})
+                    if how == "unreachable":
+                        self.assertTrue(job.wait_until(lambda _: all(job.of(r, "partitioned") for r in culprits)),
+                                        f"{job.events()}\n{job.said()}")
             finally:
-                self.link(f"n{node}", "up")
+                if how == "unreachable":
+                    self.link(f"n{victim // 2}", "up")
                 job.end()
         late = sum(each > FAILURE_TIMEOUT + 1 for each in took)
-        print(f"{TRANSPORT}, link {' '.join(way)}: {len(took)} of {count} named by all, {late} later than "
+        print(f"{TRANSPORT}, {kind}, between nodes: {len(took)} of {count} named by all, {late} later than "
               f"{FAILURE_TIMEOUT + 1:g} s{after(took)}", flush=True)
+        if endless > 0:
+            print(f"left out: {endless} of {count} that did not end without memory", flush=True)
 
-    def test_down(self):
-        self.expect_named_and_left_out("down")
+    def expect_process_named(self, kind):
+        fail, how = KINDS[kind]
+        self.expect_named_and_left_behind(kind, lambda job, rank: fail(job.pids[rank]), lambda rank: {rank}, how)
+
+    def expect_node_named(self, *way):
+        self.expect_named_and_left_behind(f"link {' '.join(way)}", lambda _, rank: self.link(f"n{rank // 2}", *way),
+                                          lambda rank: {rank // 2 * 2, rank // 2 * 2 + 1}, "unreachable")
+
+    def test_who_computes_between_calls_is_not_given_up(self):
+        """More ranks than cores, which compute for longer than failure_timeout, and answer from time to time."""
+        job = self.job(6, SEED, "busy", str(FAILURE_TIMEOUT), hosts=self.HOSTS)
+        job.wait_until_ready()
+        time.sleep(60 if EVERYTHING else FAILURE_TIMEOUT)
+        self.assertEqual([event for events in job.events().values() for event in events if event[0] != "ready"], [])
+
+    def test_killed(self):
+        self.expect_process_named("killed")
+
+    def test_exits(self):
+        self.expect_process_named("exits")
+
+    def test_out_of_memory(self):
+        self.expect_process_named("out of memory")
+
+    def test_stopped(self):
+        self.expect_process_named("stopped")
+
+    def test_link_down(self):
+        self.expect_node_named("down")
 
     def test_outgoing_direction_down(self):
-        self.expect_named_and_left_out("down", "--outgoing")
+        self.expect_node_named("down", "--outgoing")
 
     def test_a_rank_of_another_node_that_is_alone_there_is_named_when_it_dies(self):
         job = self.job(3, 7, hosts=["n0", "n1", "n2"]) if not MPIRUN else self.job(6, 7, hosts=["n0"])
@@ -96,7 +130,7 @@ class CutLinks(Nodes):
         print(f"{TRANSPORT}, killed on another node: named after {took:.3f} s", flush=True)
 
     def test_both_ranks_of_a_node_that_are_stopped_are_named(self):
-        job = self.job(6, 8, hosts=["n0", "n0", "n1", "n1", "n2", "n2"])
+        job = self.job(6, 8, hosts=self.HOSTS)
         job.wait_until_ready()
         since = time.monotonic()
         for rank in (2, 3):
@@ -105,38 +139,7 @@ class CutLinks(Nodes):
         print(f"{TRANSPORT}, both ranks of a node stopped: named after {took:.3f} s", flush=True)
 
 
-class Deaths(Nodes):
-    """Three nodes of two ranks, one of which dies; the others go on."""
-    CLUSTER = "three-by-two.yaml"
-
-    def expect_named_and_left_behind(self, number, kind):
-        dice, took = random.Random(f"{SEED} {kind}"), []
-        count = 50 if EVERYTHING else 1
-        if not EVERYTHING:
-            print(f"left out: {50 - count} of 50 times a rank of another node {kind} over {TRANSPORT}")
-        for n in range(count):
-            job = self.job(6, dice.randrange(1 << 30), "shrink", hosts=["n0", "n0", "n1", "n1", "n2", "n2"])
-            job.wait_until_ready()
-            time.sleep(dice.uniform(0, 0.3))
-            victim = dice.randrange(6)
-            with self.subTest(kind=kind, n=n, victim=victim):
-                since = time.monotonic()
-                os.kill(job.pids[victim], number)
-                took.append(self.expect_verdict(job, {victim}, "died", since, FAILURE_TIMEOUT))
-                self.expect_others_go_on(job, {job.pids[rank] for rank in range(6) if rank != victim})
-            job.end()
-        late = sum(each > FAILURE_TIMEOUT + 1 for each in took)
-        print(f"{TRANSPORT}, {kind} on another node: {len(took)} of {count} named by all, {late} later than "
-              f"{FAILURE_TIMEOUT + 1:g} s{after(took)}", flush=True)
-
-    def test_killed(self):
-        self.expect_named_and_left_behind(signal.SIGKILL, "killed")
-
-    def test_exits(self):
-        self.expect_named_and_left_behind(signal.SIGUSR1, "exits")
-
-
-class LoneRanks(Nodes):
+class LoneRanks(EmulatedNodes):
     """Three nodes of one rank."""
     CLUSTER = "three-by-one.yaml"
 

@@ -125,6 +125,7 @@ int endure(communicator comm, const chaos_settings& s) {
                                 b.exits ? "ended" : "killed", o.named ? "by all" : "WRONG", o.right ? "right" : "WRONG",
                                 o.until_error, o.until_result));
     }
+    print(comm, "done; if the launcher does not end, interrupt it");
     return code;
 }
 
@@ -145,7 +146,8 @@ int make_chaos(const world& w, const chaos_settings& s) {
         code = something_wrong;
     }
     std::fflush(stdout);
-    ::_exit(code);
+    if (!w.has_mpi()) ::_exit(code);
+    return code;
 }
 
 }  // namespace terrace::detail::bench

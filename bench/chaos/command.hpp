@@ -5,8 +5,8 @@
 
 namespace terrace::detail::bench {
 
-/// terrace-bench --chaos. Does not return, since MPI and the bench's own ranks may wait for those that are gone: ends
-/// the process with the program's exit code.
-[[noreturn]] int make_chaos(const world& w, const chaos_settings& s);
+/// terrace-bench --chaos. Returns the program's exit code. Without MPI it ends the process with that, since the bench's
+/// own communicator may wait for ranks that are gone.
+int make_chaos(const world& w, const chaos_settings& s);
 
 }  // namespace terrace::detail::bench

@@ -27,9 +27,12 @@ std::vector<int> lowest_on_host(int rank, int size) {
 class mpi_ranks final : public world {
 public:
     mpi_ranks(int& argc, char**& argv) {
-        // Stages over MPI between devices have a thread of their own.
-        const bool devices =
-            std::any_of(argv, argv + argc, [](std::string_view a) { return a.starts_with("--device"); });
+        const auto asks_for = [&](std::string_view what) {
+            return std::any_of(argv, argv + argc, [&](std::string_view a) { return a.starts_with(what); });
+        };
+        // MPI_Finalize of Open MPI then waits for no rank that was killed.
+        if (asks_for("--chaos")) ::setenv("OMPI_MCA_async_mpi_finalize", "1", 0);
+        const bool devices = asks_for("--device");  // stages over MPI between them have a thread of their own
         int provided = 0;
         check(MPI_Init_thread(&argc, &argv, devices ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided),
               "MPI_Init_thread");

@@ -113,7 +113,7 @@ struct TERRACE_API options {
 
     /// Whether the launcher lets ranks go on where others have died: mpirun --enable-recovery of Open MPI 4.1 or
     /// --with-ft ulfm of Open MPI 5, as from_environment() finds out. mpi::create then makes eight MPI communicators in
-    /// reserve, each for one shrink().
+    /// reserve, each for one shrink(), and MPI looks at its connections before each message.
     bool outlives_deaths = false;
 
     /// The module for device buffers. Empty: terrace-nccl.so beside the library or the program, or where it is

@@ -87,6 +87,12 @@ void failure_agreement::add(const testimony_of_failure& t) {
     changed_ = clock::now();
 }
 
+bool failure_agreement::is_in_a_pair(int rank) const {
+    return std::any_of(known_.begin(), known_.end(), [&](const testimony_of_failure& t) {
+        return is_of_a_pair(t.shows) && (t.rank == rank || t.by == rank);
+    });
+}
+
 bool failure_agreement::take(const note& n) {
     const auto& [what, round, word, hash, all] = n.words;
     const bool is_verdict = what == static_cast<std::uint64_t>(kind::decided);

@@ -51,6 +51,8 @@ public:
     void add(const testimony_of_failure& t);
     /// Whether it is in question who is out of reach: then it counts who is not.
     bool asks_who_is_in_reach() const noexcept { return pairs_; }
+    /// Whether a rank is one of two that do not reach each other, by what this rank knows.
+    bool is_in_a_pair(int rank) const;
     /// Says whether this rank may find out more soon. Then it names nobody yet of whom some say that they cannot reach
     /// them: who of a pair is to blame depends on how many others say so.
     void expect_more(bool expects) noexcept { expects_more_ = expects; }

@@ -28,7 +28,8 @@ std::string_view words_for(evidence by) {
             return "its process answers nothing, and its node does; SIGCONT continues one that is stopped";
         case evidence::unacknowledged: return "its node does not acknowledge what is sent to it";
         case evidence::connection_lost:
-        case evidence::acknowledged: break;
+        case evidence::acknowledged:
+        case evidence::has_left: break;
     }
     return "the transport has lost the connection";
 }
@@ -78,8 +79,10 @@ void failure_watch::ask_liveness(const std::function<bool(int)>& awaits) {
         if (s.by == evidence::acknowledged && !agreement_.asks_who_is_in_reach()) continue;
         const auto found = rank_of_member_.find(s.rank);
         if (found == rank_of_member_.end()) continue;
-        if (s.by == evidence::process_left && !awaits(found->second)) continue;
-        agreement_.add({.rank = found->second, .by = net_.rank(), .shows = s.by});
+        const bool left = s.by == evidence::process_left || s.by == evidence::has_left;
+        const bool is_missed = s.by == evidence::process_left && awaits(found->second);
+        if (left && !is_missed && !agreement_.is_in_a_pair(found->second)) continue;
+        agreement_.add({.rank = found->second, .by = net_.rank(), .shows = left ? evidence::process_left : s.by});
     }
 }
 
@@ -107,6 +110,18 @@ std::vector<failed_rank> failure_watch::failed() const {
     return failed;
 }
 
-void failure_watch::raise(std::vector<std::string> waits) const { throw rank_failed_error(failed(), std::move(waits)); }
+void failure_watch::tell_network() const {
+    std::vector<int> failed, dead;
+    for (const auto& [rank, by] : agreement_.verdict()) {
+        failed.push_back(net_.ranks().members()[at(rank)]);
+        if (failure_of(by) == failure::died) dead.push_back(failed.back());
+    }
+    net_.by().net->lose(failed, dead);
+}
+
+void failure_watch::raise(std::vector<std::string> waits) const {
+    tell_network();
+    throw rank_failed_error(failed(), std::move(waits));
+}
 
 }  // namespace terrace::detail

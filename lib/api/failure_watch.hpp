@@ -41,7 +41,9 @@ public:
     std::vector<int> silent() const { return agreement_.silent(); }
     /// The ranks of the verdict, by ascending rank, in the caller's numbering.
     std::vector<failed_rank> failed() const;
-    /// @param waits what this rank is waiting for   @throws rank_failed_error
+    /// Says so to the network.
+    void tell_network() const;
+    /// Tells the network, and throws. @param waits what this rank is waiting for   @throws rank_failed_error
     [[noreturn]] void raise(std::vector<std::string> waits) const;
 
 private:

@@ -131,15 +131,12 @@ void communicator_core::expect_majority() const {
 }
 
 std::unique_ptr<communicator_core> communicator_core::of_survivors() {
-    std::vector<int> members;     // by rank of the plan
-    int new_rank = 0;             // survivors that the caller's numbering puts before this rank
-    std::vector<int> lost, dead;  // by the bootstrap's numbering
+    std::vector<int> members;  // by rank of the plan
+    int new_rank = 0;          // survivors that the caller's numbering puts before this rank
     std::string name = "without";
     for (int r = 0; r < size(); ++r) {
-        if (const auto failed = failures_->verdict().find(r); failed != failures_->verdict().end()) {
+        if (failures_->verdict().contains(r)) {
             name += fmt::format("-{}", r);
-            lost.push_back(net_->ranks().members()[at(r)]);
-            if (failure_of(failed->second) == failure::died) dead.push_back(lost.back());
             continue;
         }
         members.push_back(r);
@@ -152,7 +149,7 @@ std::unique_ptr<communicator_core> communicator_core::of_survivors() {
         if (failures_->knows_more()) throw interrupted();
     });
     const plan p = plan_part(data_of(plan_), members, survivors);
-    net_->by().net->lose(lost, dead);
+    failures_->tell_network();
     std::shared_ptr<liveness> watch = watch_ranks(survivors, net_->by().memory.get(), options_);
     connection by{net_->by().net, net_->by().memory, survivors, std::move(watch)};
     return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);

@@ -8,7 +8,7 @@
 
 namespace terrace::detail {
 
-/// By what it shows that a rank has failed, the surest first; and what shows that one is in reach.
+/// By what it shows that a rank has failed, the surest first; and what shows that one is in reach, or why it is not.
 enum class evidence : std::uint8_t {
     process_ended,      ///< the kernel of its node says so
     process_left,       ///< it has said farewell and ended some time ago: no failure unless this rank waits for it
@@ -17,7 +17,8 @@ enum class evidence : std::uint8_t {
     silent,             ///< its node's kernel acknowledges what is sent there, and no thread of it answers
     unacknowledged,     ///< its node's kernel has not acknowledged what was sent there
     connection_lost,    ///< the transport has lost it
-    acknowledged        ///< its node's kernel has just acknowledged what was sent there
+    acknowledged,       ///< its node's kernel has just acknowledged what was sent there
+    has_left            ///< it has just said farewell and closed: of two that do not reach each other it is to blame
 };
 
 /// Returns true where it takes two: that a rank cannot reach another may be the fault of either.

@@ -35,8 +35,8 @@ public:
         return nullptr;
     }
 
-    /// Says which ranks have failed, by the bootstrap's numbering, before others that have lost them connect anew. All
-    /// of these say the same. @param dead those of them whose processes have ended
+    /// Says which ranks have failed, by the bootstrap's numbering: when that is known, and again before others that
+    /// have lost them connect anew. All of these say the same. @param dead those of them whose processes have ended
     virtual void lose(std::span<const int> /*failed*/, std::span<const int> /*dead*/) {}
 
 private:

@@ -77,6 +77,16 @@ TEST(failure_agreement, judges_for_who_is_in_reach_of_others) {
     EXPECT_EQ(judge({by_2}), failed_ranks{});
 }
 
+TEST(failure_agreement, knows_both_ranks_of_a_pair) {
+    agreeing_ranks r(4);
+    r.of(0).add(pair_of(0, 2));
+    r.of(0).add(seen(3, process_ended));
+    EXPECT_TRUE(r.of(0).is_in_a_pair(0));
+    EXPECT_TRUE(r.of(0).is_in_a_pair(2));
+    EXPECT_FALSE(r.of(0).is_in_a_pair(1));
+    EXPECT_FALSE(r.of(0).is_in_a_pair(3));
+}
+
 TEST(failure_agreement, all_name_what_one_has_found) {
     agreeing_ranks ranks(5);
     for (int r = 0; r < 5; ++r) EXPECT_FALSE(ranks.step(r));

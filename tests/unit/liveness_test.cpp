@@ -46,14 +46,15 @@ private:
     pid_t pid_;
 };
 
-// What is found until it is something else than that a rank's node answers, or for long.
+// What is found until it is a failure, or else what is said to be of interest, or for long.
 template <class Watch>
-std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience) {
+std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience,
+                           evidence of_interest = evidence::process_left) {
     std::vector<sighting> found;
     const auto until = std::chrono::steady_clock::now() + patience;
     while (found.empty() && std::chrono::steady_clock::now() < until) {
         watch.look(std::chrono::steady_clock::now(), found);
-        std::erase_if(found, [](const sighting& s) { return s.by == evidence::acknowledged; });
+        std::erase_if(found, [&](const sighting& s) { return s.by >= evidence::acknowledged && s.by != of_interest; });
         std::this_thread::sleep_for(1ms);
     }
     return found;
@@ -95,6 +96,7 @@ TEST(process_watch, lets_a_process_end_that_has_said_farewell) {
     process_watch watch({one.id()}, stopped_for, {&said});
     one.send(SIGKILL);
     EXPECT_TRUE(look(watch, stopped_for / 2).empty());
+    EXPECT_EQ(look(watch, 20s, evidence::has_left).size(), 1u);
     const std::vector<sighting> found = look(watch, 20s);  // a rank that waits for it would not return
     ASSERT_EQ(found.size(), 1u);
     EXPECT_EQ(found[0].by, evidence::process_left);
@@ -185,6 +187,9 @@ TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
         });
         const auto own = join(directory, 0, 1s);
         if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
+        if (farewell) {
+            EXPECT_FALSE(look(*own, 20s, evidence::has_left).empty());
+        }
         const std::vector<sighting> found = look(*own, 20s);
         ASSERT_FALSE(found.empty());
         EXPECT_EQ(found[0].by, farewell ? evidence::process_left : evidence::connection_closed);

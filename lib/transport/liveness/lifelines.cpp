@@ -116,7 +116,7 @@ bool lifelines::look(clock::time_point now, std::vector<sighting>& found) noexce
 }
 
 std::optional<evidence> lifelines::shown_by(const line& l, clock::time_point now) const noexcept {
-    if (l.failed && l.left) return now - l.failed_at > silence_ ? std::optional(evidence::process_left) : std::nullopt;
+    if (l.failed && l.left) return now - l.failed_at > silence_ ? evidence::process_left : evidence::has_left;
     if (l.failed) return l.sure ? std::optional(l.by) : std::nullopt;
     if (l.left) return {};
     if (!l.pulses.missing_since() && l.asked && now - *l.asked > silence_) return evidence::silent;

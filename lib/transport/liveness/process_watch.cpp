@@ -74,6 +74,7 @@ std::optional<evidence> process_watch::shown_by(const peer& p, clock::time_point
     };
     if (p.ended_at && p.left != nullptr && p.left->load(std::memory_order_acquire) == 0) return evidence::process_ended;
     if (for_long(p.ended_at)) return p.left != nullptr ? evidence::process_left : evidence::process_ended;
+    if (p.ended_at && p.left != nullptr) return evidence::has_left;
     if (!p.ended_at && for_long(p.stopped_since)) return evidence::stopped_by_signal;
     return {};
 }

@@ -9,8 +9,12 @@
 namespace terrace::detail {
 
 mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm,
-                           int slots)
-    : messages(traits), world_(std::move(world)), comm_(std::move(comm)), note_tag_(traits.highest_tag + 1) {
+                           int slots, bool outlives_deaths)
+    : messages(traits),
+      world_(std::move(world)),
+      comm_(std::move(comm)),
+      note_tag_(traits.highest_tag + 1),
+      outlives_deaths_(outlives_deaths) {
     const auto n = static_cast<std::size_t>(slots);
     requests_.reserve(n);
     posted_.reserve(n);
@@ -49,7 +53,11 @@ bool mpi_messages::abandon() noexcept {
     return all_done;
 }
 
+// Open MPI's btl/tcp damages its list of events when it sends twice to a rank of whose death it does not know. It
+// looks when it is asked for any message that is not there.
 void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
+    int flag = 0;
+    if (outlives_deaths_) MPI_Iprobe(comm_.number(peer), note_tag_, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
     post({slot, peer, true}, tag, "MPI_Isend", [&](MPI_Request* request) {
         return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, comm_.number(peer), tag, comm_.comm->get(), request);
     });

@@ -19,7 +19,9 @@ namespace terrace::detail {
 class mpi_messages : public messages {
 public:
     /// @param comm one that nobody else uses, which this frees, as it does the last of `world`, unless abandoned
-    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm, int slots);
+    /// @param outlives_deaths whether ranks may go on where others have died
+    mpi_messages(const network_traits& traits, std::shared_ptr<owned_comm> world, numbered_comm comm, int slots,
+                 bool outlives_deaths = false);
     ~mpi_messages() override;
 
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
@@ -63,7 +65,8 @@ private:
 
     const std::shared_ptr<owned_comm> world_;
     const numbered_comm comm_;
-    const int note_tag_;                 // the highest there is; messages stay below
+    const int note_tag_;  // the highest there is; messages stay below
+    const bool outlives_deaths_;
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> posted_;         // beside them
     std::vector<int> indices_;           // what MPI says of them

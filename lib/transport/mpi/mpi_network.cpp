@@ -100,6 +100,7 @@ mpi_network::~mpi_network() {
 }
 
 void mpi_network::lose(std::span<const int> failed, std::span<const int> dead) {
+    finalize_without_others();
     const std::lock_guard lock(guard_);
     failed_.insert(failed.begin(), failed.end());
     dead_.insert(dead.begin(), dead.end());
@@ -154,7 +155,7 @@ numbered_comm mpi_network::connected(team& ranks) {
 }
 
 std::unique_ptr<messages> mpi_network::connect(team& ranks, int slots) {
-    return std::make_unique<mpi_messages>(traits(), world_, connected(ranks), slots);
+    return std::make_unique<mpi_messages>(traits(), world_, connected(ranks), slots, !reserve_.empty());
 }
 
 std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::span<const std::vector<int>> groups,

@@ -1,5 +1,7 @@
 #include "transport/mpi/owned.hpp"
 
+#include <dlfcn.h>
+
 #include <terrace/error.hpp>
 
 namespace terrace::detail {
@@ -19,6 +21,11 @@ bool mpi_is_over() noexcept {
     int finalized = 0;
     MPI_Finalized(&finalized);
     return finalized != 0;
+}
+
+// The variable behind the parameter: MPI_T refuses to write it once MPI runs, and MPI_Finalize reads it.
+void finalize_without_others() noexcept {
+    if (auto* const parameter = static_cast<bool*>(::dlsym(RTLD_DEFAULT, "ompi_async_mpi_finalize"))) *parameter = true;
 }
 
 owned_comm::owned_comm(MPI_Comm comm) : comm_(comm) {

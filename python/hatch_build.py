@@ -6,6 +6,7 @@ MPI, UCX, PMIx and NCCL are found when a program runs: their modules are in the 
 """
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatch
 from typing import Any
 
 try:
@@ -24,6 +26,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 # What every Linux of this age has (PEP 600); libstdc++ 12 is in manylinux_2_36.
 PLATFORM = "manylinux_2_36"
+# Files of the build that are in the wheel: library, program, modules.
+OWN = ("lib/api/libterrace.so.?.?.?", "tools/terrace", "lib/transport/*/terrace-*.so")
+# All files of a library or program are one unit, which halves the time of compiling. GCC's warning is wrong there.
+ONE_UNIT = ("-Dunity=on", "-Dunity_size=100", "-Dcpp_args=-Wno-subobject-linkage")
 # What is found when a program runs.
 OPTIONAL = re.compile(r"lib(mpi|mpich|open-|uc[pst]|ucm|pmix|nccl|cuda)")
 # In every Linux, by the same document.
@@ -45,13 +51,15 @@ def output_of(*command: str | os.PathLike[str]) -> str:
 
 
 def build() -> pathlib.Path:
-    """Returns a directory in which everything is built."""
+    """Returns a directory in which what is in the wheel is built."""
     if named := os.environ.get("TERRACE_BUILD"):
         return pathlib.Path(named).resolve()
     directory = HERE / "build"
     if not (directory / "build.ninja").exists():
-        output_of("meson", "setup", directory, ROOT, "--buildtype=release", "-Dcuda=auto")
-    output_of("ninja", "-C", directory)
+        output_of("meson", "setup", directory, ROOT, "--buildtype=release", "-Dcuda=auto", "-Dtests=false", *ONE_UNIT)
+    made = json.loads(output_of("meson", "introspect", "--targets", directory))
+    names = [os.path.relpath(name, directory) for target in made for name in target["filename"]]
+    output_of("ninja", "-C", directory, *(name for name in names if any(fnmatch(name, own) for own in OWN)))
     return directory
 
 
@@ -69,8 +77,7 @@ def needed_by(file: pathlib.Path) -> dict[str, pathlib.Path]:
 
 def gather(directory: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
     """Copies library, modules, program, and what they need; each then looks for the others beside itself."""
-    own = [next(directory.glob("lib/api/libterrace.so.?.?.?")), directory / "tools/terrace",
-           *sorted(directory.glob("lib/transport/*/terrace-*.so"))]
+    own = [file for pattern in OWN for file in sorted(directory.glob(pattern))]
     files = {file.name: file for file in own}
     for file in own:
         files |= needed_by(file)

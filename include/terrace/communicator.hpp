@@ -479,6 +479,9 @@ public:
     /// count, type, operation and root) makes a program, which takes time and memory; calls of the shapes used last
     /// find theirs again. For callers that use more shapes in turns. Local; a smaller number than before does nothing.
     void keep_programs(int shapes);
+    /// Replaces options::timeout from now on, also for calls in flight and for parts that are made later; calls of
+    /// device buffers keep theirs. Local. @param timeout [s]; 0: no limit   @throws usage_error where it is negative
+    void set_timeout(std::chrono::duration<double> timeout);
 
     /// Returns true if options::trace_file is set.
     bool is_traced() const noexcept;

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <terrace/terrace_error.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -15,51 +17,6 @@ extern "C" {
 // * Functions that can fail return a terrace_status, and write nothing to their results then. No exception leaves them.
 // * Strings end with a zero byte. Those that are returned belong to the handle, or where none is passed to the library.
 // * Result pointers may not be NULL unless that is said.
-
-// ---- errors
-
-/// What went wrong: the classes of <terrace/error.hpp>.
-typedef enum terrace_status {
-    terrace_ok = 0,
-    terrace_input_error = 1,      ///< a file, or a value of an option, says something invalid
-    terrace_plan_error = 2,       ///< a plan does not fit, or differs between ranks
-    terrace_usage_error = 3,      ///< a call is wrong, or differs between ranks
-    terrace_timeout_error = 4,    ///< other ranks did not make the call in time; the communicator is broken
-    terrace_transport_error = 5,  ///< a library below failed; the communicator is broken
-    terrace_no_memory = 6,
-    terrace_other_error = 7,        ///< anything else, for example what a callback of the caller's threw
-    terrace_rank_failed_error = 8,  ///< ranks have died, are stopped or cut off; the communicator is broken
-    terrace_partitioned_error = 9   ///< terrace_shrink: another part of the job may go on, this one must not
-} terrace_status;
-
-/// Returns what the last call that failed on this thread says of it: what happened, where, what to do. Empty if none
-/// has failed. Valid until the next call that fails on this thread.
-const char* terrace_last_error(void);
-
-/// Where the last error came from. What does not apply is NULL or 0. Strings are valid as that of terrace_last_error().
-typedef struct terrace_error_source {
-    const char* file;     ///< of terrace_input_error
-    int line, column;     ///< in the file, from 1
-    const char* library;  ///< of terrace_transport_error: "mpi", "ucx", "nccl" ...
-    const char* call;     ///< the library's function that failed
-    int code;             ///< what it returned
-} terrace_error_source;
-
-terrace_error_source terrace_last_error_source(void);
-
-/// A rank that has failed.
-typedef struct terrace_failed_rank {
-    int rank;             ///< in the numbering of the communicator whose call failed
-    const char* host;     ///< of the rank
-    const char* noticed;  ///< by what: "its process has ended"
-} terrace_failed_rank;
-
-/// Returns the ranks that have failed, by ascending rank, if the last error was terrace_rank_failed_error; else NULL,
-/// and *count = 0. Valid as the string of terrace_last_error().
-const terrace_failed_rank* terrace_last_failed_ranks(int* count);
-
-/// Returns "terrace_usage_error" for terrace_usage_error; NULL for other numbers.
-const char* terrace_status_name(int status);
 
 /// Returns "0.1.0".
 const char* terrace_version(void);
@@ -187,6 +144,9 @@ terrace_status terrace_split(terrace_communicator* communicator, int color, int 
 terrace_status terrace_split_by_node(terrace_communicator* communicator, int key, terrace_communicator** part);
 /// Makes a communicator of the ranks that have not failed, after terrace_rank_failed_error. Collective over them.
 terrace_status terrace_shrink(terrace_communicator* communicator, terrace_communicator** survivors);
+/// Replaces the timeout of the options from now on, also for calls in flight: communicator::set_timeout. Local.
+/// @param seconds 0: no limit
+terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds);
 /// Describes the stages of an allreduce of `bytes`. Frees nothing: the text belongs to the communicator, and is valid
 /// until the next call of this function.
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text);

@@ -255,6 +255,14 @@ void communicator_core::keep_programs(int shapes) {
     programs_.keep(static_cast<std::size_t>(std::max(shapes, 0)));
 }
 
+void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
+    if (!(timeout.count() >= 0))
+        throw usage_error(fmt::format("set_timeout: {:g} s; allowed: 0 (no limit) or more", timeout.count()));
+    const auto held = hold();
+    options_.timeout = timeout;
+    chain_->set_timeout(timeout);
+}
+
 void communicator_core::trace(traced_span span) {
     const auto held = hold();
     events_.add(std::move(span));

@@ -92,6 +92,7 @@ public:
     std::string shape(std::int64_t bytes) const;
     double predicted(collective what, std::int64_t bytes) const;
     void keep_programs(int shapes);
+    void set_timeout(std::chrono::duration<double> timeout);
     bool is_traced() const noexcept { return events_.keeps_everything(); }
     void trace(traced_span span);
     std::string transports() const;

@@ -18,6 +18,7 @@ class wait_chain {
 public:
     /// @param net must outlive this   @param timeout options::timeout; 0: nobody asks
     wait_chain(endpoint& net, std::chrono::duration<double> timeout);
+    void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
 
     /// Takes a question or an answer. Returns false for any other note.
     bool take(const note& n);

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -152,6 +153,11 @@ terrace_status terrace_shrink(terrace_communicator* communicator, terrace_commun
         existing(survivors, "survivors");
         hand_out(survivors, existing(communicator, "communicator").of.shrink());
     });
+}
+
+terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds) {
+    return guarded(
+        [&] { existing(communicator, "communicator").of.set_timeout(std::chrono::duration<double>(seconds)); });
 }
 
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text) {

@@ -1,4 +1,6 @@
 // The C API from a C11 program: ranks are threads, and one rank that meets itself in a store.
+#include <threads.h>
+
 #include "calls.h"
 #include "gradients.h"
 
@@ -24,6 +26,19 @@ static int failing_rank(void* user, terrace_communicator* comm) {
     return terrace_plan_load("missing.yaml", &(terrace_plan*){NULL}) == terrace_ok ? 0 : 1;
 }
 
+static int late_rank(void* user, terrace_communicator* comm) {
+    EXPECT(terrace_set_timeout(comm, -1) == terrace_usage_error);
+    EXPECT_SAYS("set_timeout: -1 s; allowed: 0 (no limit) or more");
+    if (terrace_rank(comm) != 1) {
+        EXPECT_OK(terrace_set_timeout(comm, 0.1));
+        EXPECT(terrace_barrier(comm, NULL) == terrace_timeout_error);
+        EXPECT_SAYS("timed out after 0.1 s");
+    }
+    __atomic_add_fetch((int*)user, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n((int*)user, __ATOMIC_SEQ_CST) < terrace_size(comm)) thrd_yield();  // rank 1 stays so long
+    return 0;
+}
+
 static int silent_rank(void* user, terrace_communicator* comm) {
     (void)user;
     (void)comm;
@@ -45,6 +60,8 @@ static void try_loopback(const char* plan_file) {
     EXPECT(terrace_last_error_source().library == NULL);
     int failed = 1;
     EXPECT(terrace_last_failed_ranks(&failed) == NULL && failed == 0);
+    int there = 0;
+    EXPECT_OK(terrace_loopback_run(plan, NULL, late_rank, &there));
     EXPECT(terrace_loopback_run(plan, NULL, silent_rank, NULL) == terrace_other_error);
     EXPECT_SAYS("the body of rank ");
     terrace_plan_destroy(plan);

@@ -148,6 +148,25 @@ TEST(progress_thread, ends_calls_at_their_deadline) {
     EXPECT_EQ(told, 2);
 }
 
+TEST(set_timeout, is_for_calls_in_flight_too) {
+    std::atomic<int> told{0}, left{0};
+    loopback::run(plan_for(3), [&](communicator& comm) {
+        std::vector<float> data(1000, 1);
+        EXPECT_THROW(comm.set_timeout(std::chrono::seconds(-1)), usage_error);
+        if (comm.rank() != 1) {
+            request call = comm.allreduce_async(std::span(data));
+            comm.set_timeout(std::chrono::milliseconds(100));
+            try {
+                call.wait();
+            } catch (const timeout_error& e) {
+                told += std::string(e.what()).starts_with("timed out after 0.1 s") ? 1 : 0;
+            }
+        }
+        for (++left; left < 3;) std::this_thread::yield();  // rank 1 stays so long
+    });
+    EXPECT_EQ(told, 2);
+}
+
 TEST(async, all_collectives) {
     loopback::run(plan_for(6), [&](communicator& comm) {
         const int n = comm.size(), me = comm.rank();

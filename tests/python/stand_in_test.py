@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""What terrace.torch does with a store of c10d, with a stand-in for the store: where there is no torch, too.
+"""What Terrace does with a store of c10d, with a stand-in for the store: where there is no torch, too.
 
 usage: stand_in_test.py PACKAGE_DIRECTORY LIBTERRACE [TEST...]
 """
-import importlib.util
 import os
 import pathlib
 import subprocess
@@ -14,13 +13,16 @@ import unittest
 if __name__ == "__main__":
     os.environ.update(STAND_IN_PACKAGE=sys.argv.pop(1), LIBTERRACE=sys.argv.pop(1))
 PACKAGE = os.environ["STAND_IN_PACKAGE"]  # of ranks, too, which import this file
+sys.path.insert(0, PACKAGE)
+
+from terrace._c10d_store import C10dStore  # noqa: E402
 
 RANK = """
 import array, sys
 sys.path.insert(0, sys.argv[1])
 import stand_in_test as stand_in
 import terrace
-store, rank, size = stand_in.C10dStore(stand_in.Files(sys.argv[2])), int(sys.argv[3]), int(sys.argv[4])
+store, rank, size = stand_in.Files(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 with terrace.create(store, rank, size) as comm:
     data = array.array("f", [rank] * 1000)
     comm.allreduce(data)
@@ -56,17 +58,6 @@ class Files:
         found = self._file(key).exists()
         self._file(key).unlink(missing_ok=True)
         return found
-
-
-def load_store():
-    """terrace.torch.store, without its package, which imports torch."""
-    spec = importlib.util.spec_from_file_location("store", pathlib.Path(PACKAGE) / "terrace/torch/store.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-C10dStore = load_store().C10dStore
 
 
 class Stores(unittest.TestCase):

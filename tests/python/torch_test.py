@@ -3,10 +3,16 @@
 
 usage: torch_test.py PACKAGE_DIRECTORY LIBTERRACE [RANKS [CHECK...]]
 """
+import doctest
+import importlib
+import pkgutil
+import shutil
+import tempfile
 from datetime import timedelta
 
 from torch_ranks import check, dist, equal, main, torch
 
+import terrace
 import terrace.torch
 
 OLD = not hasattr(dist, "split_group")  # torch 1.13 does a part of this
@@ -61,6 +67,9 @@ def moves(rank, size):
     into = [torch.empty(1) for _ in range(size)] if rank == 0 else None
     dist.gather(torch.tensor([float(rank)]), into)
     assert rank != 0 or torch.cat(into).tolist() == list(range(size))
+    if hasattr(dist, "gather_single"):  # torch 2.15
+        dist.gather_single(torch.tensor([float(rank), 0.5]), flat := torch.empty(2 * size) if rank == 1 else None, 1)
+        assert rank != 1 or flat.tolist() == [x for r in range(size) for x in (r, 0.5)]
     own = torch.empty(1)
     dist.scatter(own, [torch.tensor([10.0 * r]) for r in range(size)] if rank == 0 else None)
     equal(own, [10 * rank])
@@ -175,8 +184,11 @@ def monitored_barriers_name_who_is_missing(rank, size):
 
 @check
 def errors_say_who_and_where(rank, size):
-    group = dist.new_group(timeout=timedelta(seconds=1))
-    if rank == 0 and size > 1:
+    groups = [dist.new_group(timeout=timedelta(seconds=1))]
+    if hasattr(dist, "set_timeout"):  # torch 2.15
+        groups.append(dist.new_group())
+        dist.set_timeout(timedelta(seconds=1), groups[1])
+    for group in groups if rank == 0 and size > 1 else ():
         try:
             dist.all_reduce(torch.ones(1), group=group)
             raise AssertionError("nothing was raised")
@@ -185,6 +197,28 @@ def errors_say_who_and_where(rank, size):
             assert "stage 0" in str(e) or "has not made this call" in str(e), e
             assert e.rank == 0 and e.host
     dist.barrier()
+
+
+@check
+def a_store_of_torch_makes_a_communicator(rank, size):
+    place = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(place)
+    with terrace.create(dist.FileStore(f"{place[0]}/meeting", size), rank, size) as comm:
+        comm.allreduce(data := torch.tensor([rank + 1.0]))
+    equal(data, [size * (size + 1) // 2])
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(place[0])
+
+
+@check
+def docstrings_show_what_happens(rank, size):
+    tried = 0
+    for module in pkgutil.iter_modules(terrace.torch.__path__) if rank == 0 else ():
+        result = doctest.testmod(importlib.import_module(f"terrace.torch.{module.name}"))
+        assert result.failed == 0, module
+        tried += result.attempted
+    assert rank > 0 or tried > 0
 
 
 @check

@@ -87,6 +87,7 @@ _CALLS: dict[str, list[Any]] = {
     "split": [c_void_p, c_int, c_int, _OUT],
     "split_by_node": [c_void_p, c_int, _OUT],
     "shrink": [c_void_p, _OUT],
+    "set_timeout": [c_void_p, c_double],
     "shape": [c_void_p, c_int64, POINTER(c_char_p)],
     "predicted": [c_void_p, c_int64, POINTER(c_double)],
     "test": [c_void_p, POINTER(c_int)],

@@ -5,6 +5,7 @@ from ctypes import byref, c_char_p, c_double, c_void_p
 from typing import Any
 
 from terrace._buffers import AnyBuffer, buffer_of
+from terrace._c10d_store import C10dStore
 from terrace._collectives import Collectives, same_type
 from terrace._library import CReceived, lib, made_by
 from terrace._requests import Received, ReceiveRequest, Request
@@ -123,6 +124,10 @@ class Communicator(Collectives):
         """Makes a communicator of the ranks that have not failed, after rank_failed_error. Collective over them."""
         return Communicator(made_by(lib.shrink, self._open()), self._keep, has_device=self.has_device)
 
+    def set_timeout(self, seconds: float) -> None:
+        """Replaces the timeout of the options from now on, also for calls in flight; 0: no limit. Local."""
+        lib.set_timeout(self._open(), seconds)
+
     def shape(self, bytes: int) -> str:
         """The stages of an allreduce of so many bytes, the innermost first."""
         text = c_char_p()
@@ -150,15 +155,16 @@ class _Group:
         lib.group_end(self._comm._open())
 
 
-def create(store: Store | None = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | None = None,
+def create(store: Any = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | None = None,
            options: Options | None = None, device: int = NO_DEVICE) -> Communicator:
     """Makes a communicator without MPI, over UCX and shared memory. Collective.
 
     Ranks find one another as the options say (by default TERRACE_BOOTSTRAP: PMIx, or a directory), or in `store`, in
-    which this is rank `rank` of `size`. Without a plan, and without TERRACE_PLAN, one is made for the job. With a
+    which this is rank `rank` of `size`: a Store, or one of torch.distributed. Without a plan, and without TERRACE_PLAN, one is made for the job. With a
     device, buffers may be in its memory: use_device().
     """
-    made = _create(store, rank, size, plan, options)
+    is_of_torch = hasattr(store, "delete_key")
+    made = _create(C10dStore(store) if is_of_torch else store, rank, size, plan, options)
     if device != NO_DEVICE:
         made.use_device(device)
     return made

@@ -1,4 +1,5 @@
-"""Functions of torch that this package changes, since they fail with back ends written in Python."""
+"""Functions of torch that this package changes, since they fail with back ends written in Python. Each is changed once;
+groups of other back ends keep what torch does."""
 from __future__ import annotations
 
 from typing import Any
@@ -7,9 +8,17 @@ import torch
 import torch.distributed as dist
 
 
+def _is_ours(group: Any, backend_class: Any) -> bool:
+    """Whether tensors on CPUs are Terrace's in a group."""
+    try:
+        return isinstance(group._get_backend(torch.device("cpu")), backend_class)
+    except RuntimeError:  # there is no back end for CPUs
+        return False
+
+
 def make_groups_custom(backend_class: Any) -> None:
     """Changes torch's shrink_group, which takes each back end of the CPU for its own Gloo (torch 2.15), so that DDP's
-    log reads memory that is not Gloo's. Groups of `backend_class` stay what they are. May be called again."""
+    log reads memory that is not Gloo's. Groups of `backend_class` stay what they are."""
     c10d: Any = dist.distributed_c10d
     original = getattr(c10d, "_create_shrunk_process_group", None)
     if original is None or hasattr(original, "of_terrace"):
@@ -30,20 +39,52 @@ def make_groups_custom(backend_class: Any) -> None:
 
 def let_ranks_be_in_no_part(backend_class: Any) -> None:
     """Changes torch's split_group, which reads through a null pointer on ranks that are in none of the parts (torch
-    2.15). May be called again."""
+    2.15)."""
     original = getattr(dist.ProcessGroup, "split_group", None)
     if original is None or hasattr(original, "of_terrace"):
         return
 
     def split_group(self: Any, ranks: Any, *arguments: Any, **more: Any) -> Any:
-        try:
-            backend = self._get_backend(torch.device("cpu"))
-        except RuntimeError:  # there is none for CPUs
-            backend = None
-        if not isinstance(backend, backend_class) or self.rank() in ranks:
+        if self.rank() in ranks or not _is_ours(self, backend_class):
             return original(self, ranks, *arguments, **more)
-        backend.split(None, ranks, None)
+        self._get_backend(torch.device("cpu")).split(None, ranks, None)
         return None
 
     split_group.of_terrace = True  # type: ignore[attr-defined]
     dist.ProcessGroup.split_group = split_group
+
+
+def pass_on_gather_single(backend_class: Any) -> None:
+    """Changes torch's gather_single, which does not reach back ends written in Python (torch 2.15)."""
+    original = getattr(dist.ProcessGroup, "gather_single", None)
+    if original is None or hasattr(original, "of_terrace"):
+        return
+
+    def gather_single(self: Any, output: Any, input: Any, *arguments: Any, **more: Any) -> Any:
+        if not _is_ours(self, backend_class):
+            return original(self, output, input, *arguments, **more)
+        return self._get_backend(input.device).gather_single(output, input, *arguments, **more)
+
+    gather_single.of_terrace = True  # type: ignore[attr-defined]
+    dist.ProcessGroup.gather_single = gather_single
+
+
+def name_the_back_end_in_logs(backend_class: Any) -> None:
+    """Changes DDP's logging data, where torch names each back end "custom" that is not its own."""
+    ddp: Any = torch.nn.parallel.DistributedDataParallel
+    original = ddp._get_ddp_logging_data
+    if hasattr(original, "of_terrace"):
+        return
+
+    def logging_data(self: Any) -> Any:
+        ours = {"backend_name": dist.get_backend(self.process_group)} if _is_ours(self.process_group, backend_class) else {}
+        return {**original(self), **ours}
+
+    logging_data.of_terrace = True  # type: ignore[attr-defined]
+    ddp._get_ddp_logging_data = logging_data
+
+
+def change_torch(backend_class: Any) -> None:
+    """Changes all of them. May be called again."""
+    for change in (make_groups_custom, let_ranks_be_in_no_part, pass_on_gather_single, name_the_back_end_in_logs):
+        change(backend_class)

@@ -8,14 +8,14 @@ from typing import Any, Sequence
 
 import torch.distributed as dist
 
+from terrace._c10d_store import C10dStore
 from terrace._errors import rank_failed_error
 from terrace.communicator import Communicator, create
 from terrace.settings import Options, Plan
 from terrace.torch.failures import survivors
-from terrace.torch.faults import let_ranks_be_in_no_part, make_groups_custom
+from terrace.torch.faults import change_torch
 from terrace.torch.holders import forward_questions
 from terrace.torch.operations import Operations
-from terrace.torch.store import C10dStore
 
 # Groups that have not been shut down: torch's wrapper for TORCH_DISTRIBUTED_DEBUG=DETAIL does not keep what is written
 # in Python alive.
@@ -74,6 +74,19 @@ if _Backend is not None and _can_be_subclassed(_Backend):
         def supports_coalescing(self) -> bool:
             return False
 
+        @property
+        def supports_window(self) -> bool:
+            return False
+
+        @property
+        def supports_reconfigure(self) -> bool:
+            return False
+
+        def set_timeout(self, timeout: timedelta) -> None:
+            """Of torch.distributed.set_timeout: for calls from now on."""
+            self._comm.set_timeout(timeout.total_seconds())
+            self._timeout = timeout
+
         def eager_connect_single_device(self, device: Any) -> None:
             """Of `device_id`: the group has its GPU from the beginning. On the host it is connected when it is made."""
             if device.type == "cuda":
@@ -131,8 +144,7 @@ def create_group(asked: Any, backend_options: Any = None) -> Any:
     """Makes a group for torch.distributed.init_process_group and new_group."""
     forward_questions()
     if TerraceBackend is not None:
-        make_groups_custom(TerraceBackend)
-        let_ranks_be_in_no_part(TerraceBackend)
+        change_torch(TerraceBackend)
     split_from = getattr(asked, "split_from", None)
     if split_from is not None:
         return split_from.split(asked.store, asked.global_ranks_in_group, backend_options)

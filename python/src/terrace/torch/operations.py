@@ -215,6 +215,15 @@ class Operations(Messages):
         request = self._comm.gather_async(self._raw(mine), self._raw(flat), root)
         return self._work([request], [into], lambda: unpack(flat, into), in_background(opts))
 
+    @named("gather", 1)
+    def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
+        """`output` has the blocks of all ranks on the root, and nothing elsewhere."""
+        mine, root = input.contiguous(), opts.rootRank
+        if self._comm.rank != root:
+            return self._work([self._comm.gather_async(self._raw(mine), None, root)], [], None, in_background(opts))
+        return self._into(output, lambda room: self._comm.gather_async(self._raw(mine), self._raw(room), root),
+                          [output], opts)
+
     @named("scatter", 1)
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         out, root = one(outputs), opts.rootRank

@@ -1,4 +1,4 @@
-"""torch's store, as one of Terrace's."""
+"""Stores of torch (c10d), as Terrace's."""
 from __future__ import annotations
 
 from datetime import timedelta
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class C10dStore:
-    """A terrace.Store in a store of c10d."""
+    """A terrace.Store in a store of c10d: torch.distributed.TCPStore, FileStore, PrefixStore ..."""
 
     def __init__(self, store: Any) -> None:
         self._store = store

@@ -26,8 +26,8 @@ struct chaos_line {
         add_placement(app, s.place);
         add_transport(app, s.ucx);
         app.footer(R"(
-Over Open MPI 4.1 ranks survive under mpirun --enable-recovery alone, and mpirun itself may not end: interrupt it. Over
-MPICH they do not survive.
+Over Open MPI 4.1 ranks survive under mpirun --enable-recovery alone, over Open MPI 5 under mpirun --with-ft ulfm
+--runtime-options error-nonzero-status=0. mpirun itself may not end: interrupt it. Over MPICH ranks do not survive.
 
 Examples:
   mpirun --enable-recovery -np 8 terrace-bench --chaos 3 --plan plan.yaml

@@ -52,7 +52,7 @@ class Failures(Jobs):
                     others = [rank for rank in range(RANKS) if rank != victim]
                     self.assertTrue(job.wait_until(lambda _: all(job.of(r, "destroyed") for r in others), 20))
                     if MPIRUN:
-                        finalized += job.wait_until(lambda _: all(job.of(r, "finalized") for r in others), 3)
+                        finalized += job.wait_until(lambda _: all(job.of(r, "finalized") for r in others), 20)
             finally:
                 job.end()
         late = sum(each > FAILURE_TIMEOUT + 1 for each in took)
@@ -61,6 +61,7 @@ class Failures(Jobs):
         if endless > 0:
             print(f"left out: {endless} of {count} that did not end without memory", flush=True)
         self.assertEqual(len(took) + endless, count)
+        self.assertEqual(finalized, len(took) if MPIRUN else 0)
         self.assertLessEqual(endless, 1 + count // 10)
 
     def test_killed(self):

@@ -126,7 +126,7 @@ class Job:
         for child in self.children:
             for end in (child.terminate, child.kill):  # mpirun may wait for ever, though all its ranks are gone
                 try:
-                    child.wait(timeout=1 if end == child.terminate else 6)
+                    child.wait(timeout=0.3 if end == child.terminate else 6)
                 except subprocess.TimeoutExpired:
                     end()
             child.wait()

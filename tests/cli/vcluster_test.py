@@ -3,8 +3,10 @@
 
 usage: vcluster_test.py SOURCE_ROOT
 """
+import argparse
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,6 +63,21 @@ def machine_with_nics(of_rank, rates, racks=None, **more):
 def ways_up(state):
     """By what hangs below: (bridge above, Mbit/s)."""
     return {(link["name"], link["device"]): (link["bridge"], link["bits"] // 10**6) for link in state["links"]}
+
+
+class Launchers(unittest.TestCase):
+    def line(self, nodes, **more):
+        machine = {"name": "x", "nodes": nodes, "levels": [], "shape": []}
+        args = argparse.Namespace(np=None, mpi_arg=[], command=["./program"], **more)
+        state = {**cluster_layout.layout(machine, "x.yaml"), "interface": "eth0"}
+        return " ".join(vcluster.mpich_line(args, state, sum(nodes)))
+
+    @unittest.skipUnless(shutil.which("mpirun.mpich"), "needs MPICH")
+    def test_mpich_is_told_the_nodes_and_kept_from_their_memory(self):
+        line = self.line([4, 2])
+        self.assertIn(" -launcher rsh ", line)
+        self.assertTrue(line.endswith(" -hosts n0:4,n1:2 -np 6 ./program"), line)
+        self.assertIn("UCX_TLS=tcp,self ", line)
 
 
 class Nics(unittest.TestCase):

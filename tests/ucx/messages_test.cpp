@@ -187,11 +187,11 @@ TEST(ucx_messages, a_peer_that_closes_is_no_failure_unless_something_is_expected
     });
 }
 
-TEST(ucx_messages, a_message_of_another_length_is_a_failure) {
+TEST(ucx_messages, a_message_that_is_too_long_is_a_failure) {
     on_all(2, [](int rank, messages& wire) {
         std::array<char, 16> text{};
-        if (rank == 0) wire.send(0, 1, 1, text.data(), 8);
-        else wire.recv(0, 0, 1, text.data(), 16);
+        if (rank == 0) wire.send(0, 1, 1, text.data(), 16);
+        else wire.recv(0, 0, 1, text.data(), 8);
         wait_for(wire, 1, 60s);
         EXPECT_EQ(wire.fault().has_value(), rank == 1);
     });

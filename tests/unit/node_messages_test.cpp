@@ -219,11 +219,28 @@ TEST(node_messages, early_messages_and_notes_wait_without_their_receiver) {
         through_memory, many);
 }
 
-TEST(node_messages, a_message_of_another_length_is_a_failure) {
+// In a ring, and straight from the sender's memory.
+TEST(node_messages, a_message_may_be_shorter_than_there_is_room) {
+    on_all({2, 1}, [](int rank, messages& wire) {
+        EXPECT_TRUE(wire.traits().takes_shorter);
+        for (const std::size_t bytes : {std::size_t{0}, std::size_t{100}, std::size_t{20'000}}) {
+            const std::vector<char> sent = pattern(0, 1, 0, bytes);
+            std::vector<char> got(50'000);
+            if (rank == 0) wire.send(0, 1, 1, sent.data(), bytes);
+            if (rank == 1) wire.recv(0, 0, 1, got.data(), got.size());
+            if (rank < 2) wait_for(wire, 1);
+            EXPECT_TRUE(rank != 1 || std::equal(sent.begin(), sent.end(), got.begin()));
+        }
+    });
+    on_all(
+        {2}, [](int, messages& wire) { EXPECT_FALSE(wire.traits().takes_shorter); }, through_rings_alone);
+}
+
+TEST(node_messages, a_message_that_is_too_long_is_a_failure) {
     on_all({2}, [](int rank, messages& wire) {
         std::array<char, 16> text{};
-        if (rank == 0) wire.send(0, 1, 1, text.data(), 8);
-        else wire.recv(0, 0, 1, text.data(), 16);
+        if (rank == 0) wire.send(0, 1, 1, text.data(), 16);
+        else wire.recv(0, 0, 1, text.data(), 8);
         wait_for(wire, 1);
         EXPECT_EQ(wire.fault().has_value(), rank == 1);
     });

@@ -23,6 +23,12 @@ constexpr std::size_t ring_budget = 384 * 1024, smallest_ring = 4096, largest_ri
 // How long who closes waits for room for its last records.
 constexpr auto patience = std::chrono::seconds(1);
 
+network_traits traits_of(const messages& network, const node_messages::node& on) {
+    network_traits t = network.traits();
+    t.takes_shorter = t.takes_shorter && on.all_read;
+    return t;
+}
+
 }  // namespace
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
@@ -55,7 +61,7 @@ record_ring node_messages::ring(int from, int to) const noexcept {
 }
 
 node_messages::node_messages(std::unique_ptr<messages> network, int rank, node on, int slots)
-    : messages(network->traits()), network_(std::move(network)), rank_(rank), slots_(slots), on_(std::move(on)) {
+    : messages(traits_of(*network, on)), network_(std::move(network)), rank_(rank), slots_(slots), on_(std::move(on)) {
     const int own = on_.peers.position[at(rank)];
     for (int p = 0; p < static_cast<int>(on_.peers.ranks.size()); ++p)
         if (p != own) links_.push_back({on_.peers.ranks[at(p)], p, ring(p, own), ring(own, p), {}, {}, {}});
@@ -144,10 +150,10 @@ void node_messages::arrived(link& from, const record_ring::header& h, const std:
 
 void node_messages::take(link& from, const receive& by, const record_ring::header& h,
                          const std::byte* stored) noexcept {
-    if (h.bytes != by.bytes)
+    if (h.bytes > by.bytes)
         return fail({"shm", "recv", EMSGSIZE,
-                     fmt::format("rank {} of the plan: its message has {} bytes; {} are expected", from.rank, h.bytes,
-                                 by.bytes)});
+                     fmt::format("rank {} of the plan: its message has {} bytes; there is room for {}", from.rank,
+                                 h.bytes, by.bytes)});
     if (h.kind == offer) {
         std::byte* address = nullptr;  // in the sender's memory
         std::memcpy(&address, stored, sizeof address);

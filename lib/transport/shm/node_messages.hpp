@@ -25,8 +25,8 @@ namespace terrace::detail {
 /// Each rank has one part of the memory: whether it has withdrawn, which of its offers peers have taken, and a ring for
 /// each peer that writes to it. A short message lies in the ring. A longer one is an *offer* there: the receiver copies
 /// it straight from the sender's memory (process_vm_readv), and then says so. Where ranks may not read each other's
-/// memory, longer messages go through the network. Both ends know a message's length, so both find the same way for it,
-/// and messages of one tag keep their order on either.
+/// memory, longer messages go through the network. Both ends then know a message's length, since the network takes no
+/// shorter ones (network_traits), so both find the same way for it, and messages of one tag keep their order on either.
 class node_messages final : public messages {
 public:
     /// What ranks of a node agree on.
@@ -35,6 +35,7 @@ public:
         shared_region memory;      ///< part_bytes() for each, by position
         std::size_t capacity = 0;  ///< of a ring
         std::vector<pid_t> pids;   ///< by position, if ranks may read each other's memory; else empty
+        bool all_read = false;     ///< on every node of the team they may
     };
 
     /// @param network for messages to ranks elsewhere   @param rank of the team   @param slots as for the network

@@ -32,22 +32,22 @@ bool can_read(const probe& p) noexcept {
     return p.value != 0 && process_vm_readv(p.pid, &here, 1, &there, 1, 0) == sizeof found && found == p.value;
 }
 
-// Returns the processes of a node's ranks if each may read the next one's memory, which holds for all pairs then;
-// else nothing. Containers and Yama (ptrace_scope) may forbid it. Collective.
-std::vector<pid_t> readable_processes(team& ranks, const node_peers& node) {
+// Adds the processes of a node's ranks if each may read the next one's memory, which holds for all pairs then.
+// Containers and Yama (ptrace_scope) may forbid it. Collective.
+void look_for_readable(team& ranks, node_messages::node& node) {
     std::uint64_t value = 0;
     if (::getrandom(&value, sizeof value, 0) != sizeof value) value = 0;
     const probe own{::getpid(), &value, value};
     std::vector<probe> all(at(ranks.size()));
     ranks.gather_all(&own, all.data(), sizeof own);
-    const int next = wrap(node.position[at(ranks.rank())] + 1, static_cast<int>(node.ranks.size()));
-    const char can = can_read(all[at(node.ranks[at(next)])]);
+    const int next = wrap(node.peers.position[at(ranks.rank())] + 1, static_cast<int>(node.peers.ranks.size()));
+    const char can = can_read(all[at(node.peers.ranks[at(next)])]);
     std::vector<char> each(all.size());
     ranks.gather_all(&can, each.data(), sizeof can);  // all have looked at `value` now
-    std::vector<pid_t> pids;
-    for (const int r : node.ranks) pids.push_back(all[at(r)].pid);
-    const bool everywhere = std::all_of(node.ranks.begin(), node.ranks.end(), [&](int r) { return each[at(r)] != 0; });
-    return everywhere ? pids : std::vector<pid_t>{};
+    const auto read = [&](int r) { return each[at(r)] != 0; };
+    if (std::all_of(node.peers.ranks.begin(), node.peers.ranks.end(), read))
+        for (const int r : node.peers.ranks) node.pids.push_back(all[at(r)].pid);
+    node.all_read = std::find(each.begin(), each.end(), 0) == each.end();
 }
 
 network_traits without_node_memory(network_traits t) {
@@ -69,11 +69,9 @@ public:
         std::optional<shared_region> memory =
             memory_->share(ranks, peers.ranks, node_messages::part_bytes(most, slots));
         if (!memory) return outside;
-        std::vector<pid_t> pids = readable_processes(ranks, peers);
-        return std::make_unique<node_messages>(std::move(outside), ranks.rank(),
-                                               node_messages::node{std::move(peers), std::move(*memory),
-                                                                   node_messages::ring_capacity(most), std::move(pids)},
-                                               slots);
+        node_messages::node on{std::move(peers), std::move(*memory), node_messages::ring_capacity(most), {}};
+        look_for_readable(ranks, on);
+        return std::make_unique<node_messages>(std::move(outside), ranks.rank(), std::move(on), slots);
     }
 
     std::unique_ptr<stage_runner> own_collectives(team& ranks, std::span<const std::vector<int>> groups,

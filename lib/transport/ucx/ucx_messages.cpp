@@ -87,13 +87,12 @@ void ucx_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes
     if (fault()) return;
     slot_state& s = slots_[at(slot)];
     s.busy = true;
-    s.bytes = bytes;
     s.peer = peer;
     ucp_request_param_t param = with_callback(&s);
     param.cb.recv = &on_received;
     void* request = ucp_tag_recv_nbx(worker_, to, bytes, tag_of(peer, tag), ~ucp_tag_t{0}, &param);
     if (UCS_PTR_IS_ERR(request)) return latch("ucp_tag_recv_nbx", UCS_PTR_STATUS(request));
-    if (request == nullptr) return received(s, UCS_OK, bytes);
+    if (request == nullptr) return received(s, UCS_OK);
     s.request = request;
     if (peers_[at(peer)].error != UCS_OK) any_broken_ = true;  // it would never come
 }
@@ -119,18 +118,16 @@ void ucx_messages::sent(slot_state& s, ucs_status_t status) noexcept {
     if (slot >= 0) done_.push_back(slot);
 }
 
-void ucx_messages::on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t* info, void* slot) {
+void ucx_messages::on_received(void* request, ucs_status_t status, const ucp_tag_recv_info_t*, void* slot) {
     auto& s = *static_cast<slot_state*>(slot);
     s.request = nullptr;
-    const std::size_t bytes = info != nullptr ? info->length : 0;
     ucp_request_free(request);
-    s.owner->received(s, status, bytes);
+    s.owner->received(s, status);
 }
 
-void ucx_messages::received(slot_state& s, ucs_status_t status, std::size_t bytes) noexcept {
+void ucx_messages::received(slot_state& s, ucs_status_t status) noexcept {
     s.busy = false;
     if (closed_) return;
-    if (status == UCS_OK && bytes != s.bytes) status = UCS_ERR_MESSAGE_TRUNCATED;
     if (status == UCS_ERR_MESSAGE_TRUNCATED) return latch("ucp_tag_recv_nbx", status);
     if (status != UCS_OK) return lose_peer("ucp_tag_recv_nbx", status, s.peer);
     s.peer = -1;

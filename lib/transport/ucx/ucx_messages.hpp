@@ -61,7 +61,6 @@ private:
         void* request = nullptr;  // UCX's, while a message is in flight
         int peer = -1;            // of a receive in flight
         int to = -1;              // of the last send
-        std::size_t bytes = 0;
         bool busy = false;
     };
     // Hellos, byes and notes on their way: a peer need not expect them.
@@ -80,7 +79,7 @@ private:
     bool open(int peer) noexcept;
     void post_send(int peer, const waiting_send& m) noexcept;
     void sent(slot_state& s, ucs_status_t status) noexcept;
-    void received(slot_state& s, ucs_status_t status, std::size_t bytes) noexcept;
+    void received(slot_state& s, ucs_status_t status) noexcept;
     void say(int peer, kind what, const words& payload) noexcept;
     void post_controls() noexcept;
     void listen() noexcept;

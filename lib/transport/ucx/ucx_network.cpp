@@ -45,7 +45,8 @@ void check(ucs_status_t status, const char* call) {
 }
 
 ucx_network::ucx_network(std::shared_ptr<const ucx_settings> settings)
-    : network({.name = "ucx", .segment = segment, .by_node_memory = true}), settings_(std::move(settings)) {}
+    : network({.name = "ucx", .segment = segment, .takes_shorter = true, .by_node_memory = true}),
+      settings_(std::move(settings)) {}
 
 // A rank that cannot open its worker tells the others so by an empty address.
 std::unique_ptr<messages> ucx_network::connect(team& ranks, int slots) {

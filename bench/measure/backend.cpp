@@ -31,7 +31,7 @@ public:
     bench::description describe(std::int64_t bytes) const override {
         bench::description made = bench::describe(plan_, of_.what, bytes);
         const bool goes_straight = has_root(of_.what) || data_of(plan_).choose(of_.what, bytes).stages.size() == 1;
-        if (of_.own_lengths) made.shape = goes_straight ? "lengths, then direct" : "lengths in " + made.shape;
+        if (of_.own_lengths) made.shape = goes_straight ? "direct, with lengths" : "lengths in " + made.shape;
         return made;
     }
 

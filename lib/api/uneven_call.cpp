@@ -52,8 +52,8 @@ uneven_call::part uneven_call::first() {
                  .counts = {},
                  .type = element_type::uint8,
                  .part_of = name_of(blocks_)},
-                out_.data(),
-                in_.data()};
+                out_.get(),
+                in_.get()};
     }
     const bool rooted = has_root(blocks_.what);
     const call_shape call{.what = blocks_.what,
@@ -78,7 +78,8 @@ uneven_call::part uneven_call::second() {
     std::vector<std::int64_t> received;
     if (!gets_nothing(b.what, is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
     came_ = sum_of(received);
-    if (came_ > b.capacity) in_.resize(static_cast<std::size_t>(came_) * size_of(b.type));
+    if (came_ > b.capacity)
+        in_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(came_) * size_of(b.type));
     return {{.what = b.what,
              .count = has_root(b.what) ? 1 : b.most,
              .counts = send_counts_,
@@ -88,7 +89,7 @@ uneven_call::part uneven_call::second() {
              .known = known,
              .received = received},
             b.send,
-            in_.empty() ? b.recv : in_.data()};
+            in_ ? in_.get() : b.recv};
 }
 
 // In an alltoall all ranks learn how long all blocks are together, and come to one answer.
@@ -110,15 +111,16 @@ void uneven_call::finish() {
 
 void uneven_call::pack() {
     const auto slot = static_cast<std::size_t>(slot_of(blocks_));
-    out_.resize(at(ranks_) * slot);
-    in_.resize(out_.size());
+    out_ = std::make_unique_for_overwrite<std::byte[]>(at(ranks_) * slot);
+    in_ = std::make_unique_for_overwrite<std::byte[]>(at(ranks_) * slot);
     const auto* from = static_cast<const std::byte*>(blocks_.send);
-    std::byte* to = out_.data();
+    std::byte* to = out_.get();
     for (const std::int64_t count : send_counts_) {
         const std::size_t bytes = static_cast<std::size_t>(count) * size_of(blocks_.type);
         std::memcpy(to, &count, length_bytes);
         if (bytes > 0) std::memcpy(to + length_bytes, from, bytes);
         if (way_ == way::filled_slots) filled_.push_back(length_bytes + static_cast<std::int64_t>(bytes));
+        else std::memset(to + length_bytes + bytes, 0, slot - length_bytes - bytes);
         from += bytes;
         to += slot;
     }
@@ -127,7 +129,7 @@ void uneven_call::pack() {
 void uneven_call::unpack() {
     const uneven_blocks& b = blocks_;
     const std::int64_t slot = slot_of(b);
-    for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.data() + r * slot, length_bytes);
+    for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.get() + r * slot, length_bytes);
     for (const std::int64_t count : b.recv_counts)
         if (count < 0 || count > b.most)
             throw usage_error(
@@ -138,7 +140,7 @@ void uneven_call::unpack() {
     auto* room = static_cast<std::byte*>(b.recv);
     for (int r = 0; r < ranks_; ++r) {
         const std::size_t bytes = static_cast<std::size_t>(b.recv_counts[at(r)]) * size_of(b.type);
-        if (bytes > 0) std::memcpy(room, in_.data() + r * slot + length_bytes, bytes);
+        if (bytes > 0) std::memcpy(room, in_.get() + r * slot + length_bytes, bytes);
         room += bytes;
     }
 }

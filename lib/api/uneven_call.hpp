@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -73,7 +74,7 @@ private:
     std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
     std::vector<std::int64_t> told_, heard_;  // of lengths, in an alltoall
-    std::vector<std::byte> out_, in_;         // blocks behind their lengths; in_ of long ones: where recv has no room
+    std::unique_ptr<std::byte[]> out_, in_;   // blocks behind their lengths; in_ of long ones: where recv has no room
 };
 
 }  // namespace terrace::detail

@@ -1,6 +1,7 @@
 #include "schedule/tree_stages.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <utility>
 
@@ -17,12 +18,33 @@ action own_action(mode how) {
                                 : action::stage_allreduce;
 }
 
-// The part of the group's elements that a position combines.
-range part_for(const group& g, mode how, bool by_shards, int position) {
-    if (how == mode::scatter || by_shards) return g.shard(position);
+// The part of the group's elements that a position is to have in the end.
+range due_to(const group& g, mode how, int position) {
+    if (how == mode::scatter) return g.shard(position);
     if (how == mode::root && g.wrapped(position) != g.root()) return {g.whole().begin, g.whole().begin};
     return g.whole();
 }
+
+range common(range a, range b) noexcept {
+    const std::int64_t begin = std::max(a.begin, b.begin);
+    return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+// What is left of a part without a piece at one of its ends.
+range without(range part, range piece) noexcept {
+    if (piece.empty()) return part;
+    return piece.begin == part.begin ? range{piece.end, part.end} : range{part.begin, piece.begin};
+}
+
+// Where a part is of what stands at `p`.
+builder::place within(builder::place p, range all, range part) {
+    const std::int64_t shift = p.part.begin - all.begin;
+    p.part = {part.begin + shift, part.end + shift};
+    return p;
+}
+
+// Fewer elements are not worth another cut than that of the shards.
+constexpr std::int64_t least_moved = 256;
 
 }  // namespace
 
@@ -92,7 +114,8 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     const std::vector<plane>& to_planes = planes_after(s, g);
     const auto held_by = [&](int position) -> const nodes& { return d.before.at(s.domains[at(g.rank(position))]); };
     const bool by_shards = combines_shards(s, g);
-    const range mine = part_for(g, s.how, by_shards, g.position());
+    const std::vector<range> parts = parts_of(s, g, by_shards);
+    const range mine = parts[at(g.position())];
     // What is combined with nothing here goes straight to its plane.
     const auto place_of = [&](tree_node n) {
         const auto stays = std::find(d.after.begin(), d.after.end(), n);
@@ -104,7 +127,7 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     for (std::size_t j = 0; j < own.size(); ++j) pieces.push_back({own[j], in_plane(from_planes[j], mine)});
     for (int distance = 1; distance < g.size(); ++distance) {
         out_.next_step();
-        const range theirs = part_for(g, s.how, by_shards, g.position() + distance);
+        const range theirs = parts[at(g.wrapped(g.position() + distance))];
         for (std::size_t j = 0; j < own.size(); ++j)
             out_.send(g.rank(g.position() + distance), in_plane(from_planes[j], theirs));
         for (const tree_node n : held_by(g.position() - distance)) {
@@ -114,24 +137,60 @@ void tree_stages::exchange(const composed_stage& s, const group& g) {
     }
     out_.next_step();
     std::sort(pieces.begin(), pieces.end(), [](const piece& a, const piece& b) { return a.node.begin < b.node.begin; });
-    for (std::size_t q = 0, first = 0; q < d.after.size(); ++q) {
-        std::size_t end = first;
-        while (end < pieces.size() && pieces[end].node.begin < d.after[q].end) ++end;
-        combine(in_plane(to_planes[q], mine), d.after[q], std::span(pieces).subspan(first, end - first));
-        first = end;
-    }
-    if (!by_shards) return;
+    const auto combine_all = [&](range part) {
+        for (std::size_t q = 0, first = 0; q < d.after.size(); ++q) {
+            std::vector<piece> of_node;
+            for (; first < pieces.size() && pieces[first].node.begin < d.after[q].end; ++first)
+                of_node.push_back({pieces[first].node, within(pieces[first].where, mine, part)});
+            combine(in_plane(to_planes[q], part), d.after[q], of_node);
+        }
+    };
+    const range due = due_to(g, s.how, g.position()), own_part = common(mine, due),
+                for_another = without(mine, own_part);
+    combine_all(for_another);
     const bool completes = d.after.front().length() == c_.ranks;
-    if (completes && s.how == mode::root && !mine.empty()) out_.completes_for_another();
-    const auto gets_all = [&](int position) { return s.how == mode::replicate || g.wrapped(position) == g.root(); };
+    if (completes && !for_another.empty()) out_.completes_for_another();
+    combine_all(own_part);
+    if (!by_shards && (s.how != mode::scatter || parts == g.shards())) return;
     for (int distance = 1; distance < g.size(); ++distance) {
         out_.next_step();
+        const int to = g.position() + distance, from = g.position() - distance;
         for (const plane& p : to_planes) {
-            if (gets_all(g.position() + distance)) out_.send(g.rank(g.position() + distance), in_plane(p, mine));
-            if (gets_all(g.position()))
-                out_.recv(g.rank(g.position() - distance), in_plane(p, g.shard(g.position() - distance)));
+            out_.send(g.rank(to), in_plane(p, common(mine, due_to(g, s.how, to))));
+            out_.recv(g.rank(from), in_plane(p, common(parts[at(g.wrapped(from))], due)));
         }
     }
+}
+
+// The part that each position combines.
+std::vector<range> tree_stages::parts_of(const composed_stage& s, const group& g, bool by_shards) {
+    std::vector<range> parts;
+    for (int p = 0; p < g.size(); ++p) parts.push_back(by_shards ? g.shard(p) : due_to(g, s.how, p));
+    if (g.size() == 2 && (by_shards || s.how == mode::scatter)) {
+        const std::int64_t cut = even_cut(s, g);
+        parts = {{g.whole().begin, cut}, {cut, g.whole().end}};
+    }
+    return parts;
+}
+
+// Of two members the first combines c of n elements, and the other one the rest. They hold h0 and h1 partial results,
+// which are k afterwards, and e of the elements are due to the first one alone. Links carry h1 for each of the c, and
+// h0 for each of the others; and k for each that is due where it is not combined. Both ways are the same where
+//
+//     h1 c + k (e - c) = h0 (n - c)                 each is due to one member, here c <= e
+//     h1 c + k (n - c) = h0 (n - c) + k c           all are due to both
+std::int64_t tree_stages::even_cut(const composed_stage& s, const group& g) {
+    const domain& d = domain_of(s, g);
+    const auto held = [&](int position) { return std::ssize(d.before.at(s.domains[at(g.rank(position))])); };
+    const range all = g.whole();
+    const std::int64_t h0 = held(0), h1 = held(1), k = std::ssize(d.after), n = all.count();
+    const std::int64_t e = s.how == mode::scatter ? g.shard(0).count() : g.root() == 0 ? n : 0;
+    const bool to_both = s.how == mode::replicate;
+    const std::int64_t above = to_both ? (h0 - k) * n : h0 * n - k * e, below = h0 + h1 - (to_both ? 2 * k : k);
+    if (below <= 0) return g.shard(0).end;
+    const std::int64_t c = std::clamp(above / below, std::int64_t{0}, n);
+    const bool saves = s.how != mode::scatter || (c < e ? h1 : h0) > k;
+    return saves && std::abs(c - g.shard(0).count()) >= least_moved ? all.begin + c : g.shard(0).end;
 }
 
 // Where all or one are to have everything, these combine everything, or each member its shard for them: whatever moves

@@ -16,7 +16,8 @@ namespace terrace::detail {
 /// largest nodes that are complete inside the domain. The owner of an element has all of them. Partial result j of
 /// element i lies at element i of plane j, which is the vector where there is one partial result, and scratch else.
 /// In a stage each member sends its partial results of the elements that another is to own to that one, which combines
-/// them by the tree. Where all or one are to have everything, each may combine its shard, and then sends that on.
+/// them by the tree. Where all or one are to have everything, each may combine a part, and then sends that on. Of two
+/// members one may combine elements that the other is to own, so that links carry as much one way as the other.
 class tree_stages {
 public:
     /// @param c a composition for a tree, of a rank that `can` do stages of its transport
@@ -49,6 +50,8 @@ private:
     const std::vector<plane>& planes_after(const composed_stage& s, const group& g);
     static builder::place in_plane(plane p, range part);
     bool combines_shards(const composed_stage& s, const group& g);
+    std::vector<range> parts_of(const composed_stage& s, const group& g, bool by_shards);
+    std::int64_t even_cut(const composed_stage& s, const group& g);
     void combine(builder::place dst, tree_node node, std::span<const piece> pieces);
 
     builder& out_;

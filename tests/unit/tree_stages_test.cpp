@@ -1,6 +1,7 @@
 // Reproducible reductions: the tree, its nodes, and what stages make of them, proved by the verifier.
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <string>
 
@@ -44,10 +45,10 @@ program_of_all sent_program(const hierarchy& machine, const std::vector<stage>& 
     return made;
 }
 
-collective_call call_of(collective what, int ranks, std::vector<int> tree) {
+collective_call call_of(collective what, int ranks, std::vector<int> tree, int scale = 1) {
     collective_call made{
-        .what = what, .count = 2 * ranks + 3, .root = ranks / 2, .element = 64, .tree = std::move(tree)};
-    if (has_blocks(what)) made.blocks = equal_blocks(ranks, 3);
+        .what = what, .count = scale * (2 * ranks + 3), .root = ranks / 2, .element = 64, .tree = std::move(tree)};
+    if (has_blocks(what)) made.blocks = equal_blocks(ranks, 3 * scale);
     return made;
 }
 
@@ -102,7 +103,7 @@ TEST(tree_stages, every_shape_reduces_by_the_tree) {
             for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::reduce})
                 for (const std::vector<int>& tree : trees_of(ranks, d)) {
                     const std::vector<stage> stages = random_stages(machine, what, d);
-                    const collective_call call = call_of(what, ranks, tree);
+                    const collective_call call = call_of(what, ranks, tree, d.coin() ? 1 : 3000);
                     expect_proved(sent_program(machine, stages, call));
                     std::vector<buffer> homes(at(ranks), buffer::scratch);
                     if (d.coin()) homes.assign(at(ranks), buffer::recv);
@@ -111,6 +112,30 @@ TEST(tree_stages, every_shape_reduces_by_the_tree) {
                     if (HasFailure()) return;
                 }
     EXPECT_GT(proofs, 200);
+}
+
+// Racks of 5 and 4 ranks hold two and three partial results. Links between them carry the same both ways.
+TEST(tree_stages, two_members_balance_their_links) {
+    const hierarchy machine = machine_of(tree({{2, 2, 1, 3, 1}, {3, 2}, {2}}));
+    const int ranks = machine.ranks();
+    const auto between_racks = [&](collective what, mode outer, double expected) {
+        const std::vector<stage> stages{run_by({{0, 1}, 0, mode::scatter}, "direct"),
+                                        run_by({{2}, 2, outer}, "direct")};
+        collective_call call = call_of(what, ranks, in_order(ranks), 3000);
+        const program_of_all p = sent_program(machine, stages, call);
+        expect_proved(p);
+        std::array<double, 2> sent{};
+        for (int r = 0; r < ranks; ++r)
+            for (const instr& i : p.schedules[at(r)].instrs)
+                if (i.what == action::send && (r < 5) != (i.peer < 5) && !p.schedules[at(r)].phases[i.phase].down)
+                    sent[r < 5 ? 0 : 1] += static_cast<double>(i.src.part.count());
+        const auto all = static_cast<double>(has_blocks(what) ? call.blocks.back().end : call.count);
+        EXPECT_NEAR(sent[0] / all, expected, 0.02) << to_string(what);
+        EXPECT_NEAR(sent[1] / all, expected, 0.02) << to_string(what);
+    };
+    between_racks(collective::reduce_scatter, mode::scatter, 11.5 / 9);  // 8/9 and 15/9 without
+    between_racks(collective::allreduce, mode::replicate, 5.0 / 3);
+    between_racks(collective::reduce, mode::root, 1.5);
 }
 
 // The routes of a torus take its dimensions in turns.

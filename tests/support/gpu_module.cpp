@@ -1,34 +1,28 @@
 // A module in the place of terrace-nccl.so for programs under mpirun (TERRACE_GPU_MODULE): memory of the host for GPUs,
 // MPI for NCCL. It is no GPU, and no time of it says anything of one. What a stream gets is done at once, by the thread
-// that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. With TERRACE_TEST_WRONG
-// set its ncclAllReduce makes a mistake.
+// that puts it in, or kept for a graph; whether order and rules are kept, gpu_stand_in checks. NCCL's part is in
+// gpu_module_nccl.cpp.
+
+#include "support/gpu_module.hpp"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include <mpi.h>
-
 #include <terrace/version.hpp>
 
 #include "kernels/reduce.hpp"
-#include "transport/nccl/module.hpp"
+
+namespace terrace::detail::test::gpu_module {
 
 namespace {
 
-using namespace terrace;
-
-using namespace terrace::detail;
-
-using work = std::function<void()>;
 using graph = std::vector<work>;
 using clock_type = std::chrono::steady_clock;
 
@@ -39,28 +33,22 @@ struct event_state {
     graph* capturing = nullptr;
     clock_type::time_point reached{};
 };
-struct comm_state {
-    MPI_Comm comm = MPI_COMM_NULL;
-};
 
 std::map<const std::byte*, std::size_t> memory;  // of the device
 std::vector<stream_state*> streams;
-struct {
-    int depth = 0;
-    gpu_stream stream = nullptr;
-    std::vector<work> messages;
-} group;  // that is open
-std::vector<MPI_Request> requests;
 
 stream_state& at(gpu_stream s) { return *reinterpret_cast<stream_state*>(s); }
 event_state& at(gpu_event e) { return *reinterpret_cast<event_state*>(e); }
-MPI_Comm at(nccl_comm c) { return reinterpret_cast<comm_state*>(c)->comm; }
+
+}  // namespace
 
 int put(gpu_stream s, work w) {
     if (at(s).capturing != nullptr) at(s).capturing->push_back(std::move(w));
     else w();
     return 0;
 }
+
+namespace {
 
 int allocate(void** m, std::size_t bytes) {
     *m = std::malloc(bytes);
@@ -120,137 +108,6 @@ int end_capture(gpu_stream s, gpu_graph* ready) {
 int launch(gpu_graph g, gpu_stream) {
     for (const work& w : *reinterpret_cast<graph*>(g)) w();
     return 0;
-}
-
-int split(nccl_comm comm, int color, int key, nccl_comm* part) {
-    auto* made = new comm_state;
-    MPI_Comm_split(at(comm), color < 0 ? MPI_UNDEFINED : color, key, &made->comm);
-    *part = reinterpret_cast<nccl_comm>(color < 0 ? nullptr : made);
-    return 0;
-}
-
-// An id is told from others by the process that made it, and how many that had made before.
-struct id_content {
-    char mark[8];
-    int process, number;
-};
-constexpr char id_mark[8] = "standin";
-
-int make_id(nccl_id* id) {
-    static int made = 0;
-    id_content content{{}, static_cast<int>(getpid()), made++};
-    std::memcpy(content.mark, id_mark, sizeof id_mark);
-    std::memcpy(id->bytes, &content, sizeof content);
-    return 0;
-}
-
-// All processes that mpirun has started make one at once, those with one id together. Processes that do not use MPI
-// themselves get it here, for one thread at a time.
-int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank) {
-    constexpr int invalid_argument = 4, most = 1 << 24;
-    id_content content{};
-    std::memcpy(&content, id->bytes, sizeof content);
-    if (std::memcmp(content.mark, id_mark, sizeof id_mark) != 0) return invalid_argument;
-    int up = 0, provided = 0;
-    MPI_Initialized(&up);
-    if (up == 0) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
-    auto* made = new comm_state;
-    MPI_Comm_split(MPI_COMM_WORLD, (content.process * 64 + content.number) % most, rank, &made->comm);
-    *comm = reinterpret_cast<nccl_comm>(made);
-    return gpu_runtime::in_progress;
-}
-
-int drop_comm(nccl_comm c) {
-    MPI_Comm_free(&reinterpret_cast<comm_state*>(c)->comm);
-    delete reinterpret_cast<comm_state*>(c);
-    return 0;
-}
-
-// Messages of a group are started together, and it is through when they are.
-int group_end() {
-    if (--group.depth > 0 || group.messages.empty()) return 0;
-    return put(group.stream, [messages = std::exchange(group.messages, {})] {
-        for (const work& start : messages) start();
-        MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
-        requests.clear();
-    });
-}
-
-int message(gpu_stream s, work start) {
-    group.stream = s;
-    group.messages.push_back(std::move(start));
-    return 0;
-}
-
-int send(const void* from, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) {
-    return message(
-        s, [=] { MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back()); });
-}
-
-int recv(void* to, std::size_t bytes, int peer, nccl_comm c, gpu_stream s) {
-    return message(s,
-                   [=] { MPI_Irecv(to, static_cast<int>(bytes), MPI_BYTE, peer, 0, at(c), &requests.emplace_back()); });
-}
-
-int all_gather(const void* from, void* to, std::size_t bytes, nccl_comm c, gpu_stream s) {
-    return put(s, [=] {
-        int rank = 0;
-        MPI_Comm_rank(at(c), &rank);
-        auto* own = static_cast<std::byte*>(to) + static_cast<std::size_t>(rank) * bytes;
-        std::memmove(own, from, bytes);
-        MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, to, static_cast<int>(bytes), MPI_BYTE, at(c));
-    });
-}
-
-int broadcast(const void* from, void* to, std::size_t bytes, int root, nccl_comm c, gpu_stream s) {
-    return put(s, [=] {
-        int rank = 0;
-        MPI_Comm_rank(at(c), &rank);
-        if (rank == root && to != from) std::memmove(to, from, bytes);
-        MPI_Bcast(to, static_cast<int>(bytes), MPI_BYTE, root, at(c));
-    });
-}
-
-// The whole reduction of everybody's `count` elements, of which `to` gets those from `first` on.
-void reduce_all(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
-                std::size_t first, std::size_t wanted) {
-    int ranks = 0;
-    MPI_Comm_size(at(c), &ranks);
-    const std::size_t bytes = count * size_of(type);
-    std::vector<std::byte> all(bytes * static_cast<std::size_t>(ranks)), sum(bytes);
-    MPI_Allgather(from, static_cast<int>(bytes), MPI_BYTE, all.data(), static_cast<int>(bytes), MPI_BYTE, at(c));
-    std::vector<const void*> inputs;
-    for (int r = 0; r < ranks; ++r) inputs.push_back(all.data() + static_cast<std::size_t>(r) * bytes);
-    find_reduce(type, op)(sum.data(), inputs.data(), ranks, static_cast<std::int64_t>(count), 1);
-    if (wanted > 0) std::memcpy(to, sum.data() + first * size_of(type), wanted * size_of(type));
-}
-
-int all_reduce(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
-               gpu_stream s) {
-    return put(s, [=] {
-        reduce_all(from, to, count, type, op, c, 0, count);
-        if (std::getenv("TERRACE_TEST_WRONG") != nullptr) *static_cast<char*>(to) ^= 1;
-    });
-}
-
-int reduce_scatter(const void* from, void* to, std::size_t count, element_type type, reduce_op op, nccl_comm c,
-                   gpu_stream s) {
-    return put(s, [=] {
-        int rank = 0, ranks = 0;
-        MPI_Comm_rank(at(c), &rank);
-        MPI_Comm_size(at(c), &ranks);
-        reduce_all(from, to, count * static_cast<std::size_t>(ranks), type, op, c,
-                   static_cast<std::size_t>(rank) * count, count);
-    });
-}
-
-int reduce(const void* from, void* to, std::size_t count, element_type type, reduce_op op, int root, nccl_comm c,
-           gpu_stream s) {
-    return put(s, [=] {
-        int rank = 0;
-        MPI_Comm_rank(at(c), &rank);
-        reduce_all(from, to, count, type, op, c, 0, rank == root ? count : 0);
-    });
 }
 
 int combine(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op,
@@ -369,11 +226,7 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .finalize = [](nccl_comm) { return 0; },
     .drop_comm = drop_comm,
     .abort = [](nccl_comm) { return 0; },
-    .group_start =
-        [] {
-            ++group.depth;
-            return 0;
-        },
+    .group_start = group_start,
     .group_end = group_end,
     .send = send,
     .recv = recv,
@@ -384,3 +237,5 @@ extern "C" __attribute__((visibility("default"))) const gpu_runtime terrace_gpu_
     .reduce = reduce,
     .combine = combine,
 };
+
+}  // namespace terrace::detail::test::gpu_module

@@ -16,7 +16,7 @@ from terrace._library import HERE
 from terrace.settings import AnyPlan, Plan
 
 
-def _program() -> str:
+def program() -> str:
     """Beside the library in the wheel, in the build or the prefix of LIBTERRACE, or where the shell finds it."""
     places = [HERE / "terrace"]
     if named := os.environ.get("LIBTERRACE"):
@@ -29,7 +29,7 @@ def _program() -> str:
 
 
 def _run(*arguments: str) -> str:
-    done = subprocess.run([_program(), *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([program(), *arguments], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stdout
     said = done.stderr.strip()
@@ -95,4 +95,4 @@ def simulate(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "al
 
 def main() -> NoReturn:
     """The command `terrace` of the wheel."""
-    os.execv(_program(), ["terrace", *sys.argv[1:]])
+    os.execv(program(), ["terrace", *sys.argv[1:]])

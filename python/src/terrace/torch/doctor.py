@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
 from typing import Iterator, NamedTuple
 
 import terrace
+from terrace import _planning
 
 
 class Finding(NamedTuple):
@@ -13,6 +16,7 @@ class Finding(NamedTuple):
 
     fine: bool
     text: str
+    may_matter: bool = False
 
 
 def _torch() -> Iterator[Finding]:
@@ -31,7 +35,6 @@ def _torch() -> Iterator[Finding]:
 
 def _library() -> Iterator[Finding]:
     yield Finding(True, f"libterrace {terrace.version()}")
-    group = [terrace.Options(timeout=20)]
     try:
         class Alone:
             def __init__(self) -> None:
@@ -46,7 +49,7 @@ def _library() -> Iterator[Finding]:
             def remove(self, key: str) -> None:
                 self.values.pop(key, None)
 
-        alone = terrace.create(Alone(), 0, 1, options=group[0])
+        alone = terrace.create(Alone(), 0, 1, options=terrace.Options(timeout=20))
         yield Finding(True, "UCX connects")
     except terrace.error as e:
         yield Finding(False, f"UCX does not work: {e}")
@@ -70,11 +73,19 @@ def _gpus(comm: terrace.Communicator) -> Iterator[Finding]:
                       'init_process_group("cpu:terrace,cuda:nccl")')
 
 
-def _memory() -> Iterator[Finding]:
-    shared = os.statvfs("/dev/shm")
-    free = shared.f_bavail * shared.f_frsize >> 20
-    yield Finding(free >= 256, f"/dev/shm has {free} MiB free" + ("" if free >= 256 else
-                  ": ranks of a node share memory there; docker run --shm-size=1g"))
+# What `terrace doctor` says that matters without MPI, too.
+_OF_THE_MACHINE = ("shared memory", "open files", "locked memory", "network", "host name", "variables")
+# torchrun's agents meet under names of hosts only where nobody says an address.
+_ADVICE = {"host name": "\n       or start torchrun on several nodes with --local-addr ADDRESS"}
+
+
+def _machine() -> Iterator[Finding]:
+    said = subprocess.run([_planning.program(), "doctor"], capture_output=True, text=True, check=False).stdout
+    for verdict, subject, rest in re.findall(r"^(ok|note|FIX) +([^:\n]+)(:.*(?:\n {7}.*)*)", said, re.M):
+        if subject not in _OF_THE_MACHINE:
+            continue
+        is_bad, advice = verdict == "FIX", _ADVICE.get(subject, "")
+        yield Finding(not is_bad or advice != "", f"{subject}{rest}{advice if is_bad else ''}", verdict != "ok")
 
 
 def _plan() -> Iterator[Finding]:
@@ -94,14 +105,14 @@ def _plan() -> Iterator[Finding]:
 
 def findings() -> list[Finding]:
     """Everything that was looked at."""
-    return [found for look in (_library, _torch, _memory, _plan) for found in look()]
+    return [found for look in (_library, _torch, _machine, _plan) for found in look()]
 
 
 def main() -> int:
     """Prints the findings; 1 if one is bad."""
     found = findings()
     for one in found:
-        print(f"{'ok  ' if one.fine else 'BAD '} {one.text}")
+        print(f"{'BAD ' if not one.fine else 'note' if one.may_matter else 'ok  '} {one.text}")
     return 0 if all(one.fine for one in found) else 1
 
 

@@ -18,6 +18,7 @@ import sys
 import time
 from typing import Any
 
+_KINDS = ["DDP", "FSDP2"]
 _UNITS = {"": 1, "K": 1 << 10, "KiB": 1 << 10, "M": 1 << 20, "MiB": 1 << 20, "G": 1 << 30, "GiB": 1 << 30}
 
 
@@ -51,6 +52,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", nargs="+", type=size_of, default=[8, 4096, 65536, 1 << 20, 32 << 20], metavar="SIZE")
     parser.add_argument("--rounds", type=int, default=7, help="how often everything is measured")
     parser.add_argument("--steps", type=float, metavar="MILLIONS", help="measure steps of DDP and FSDP2: parameters")
+    parser.add_argument("--kinds", nargs="+", choices=_KINDS, default=_KINDS, help="the steps that --steps measures")
     parser.add_argument("--plot", metavar="FILE", help="draw the medians; takes matplotlib")
     asked = parser.parse_args()
     if asked.plot and importlib.util.find_spec("matplotlib") is None:
@@ -129,12 +131,12 @@ class _Bench:
                     self.measure(text_of(size), name, lambda: self.dist.all_reduce(data, group=group),
                                  50 if size <= 65536 else 1)
 
-    def steps(self, millions: float) -> None:
+    def steps(self, millions: float, kinds: list[str]) -> None:
         torch = self.torch
         width = int((millions * 1e6 / 4) ** 0.5)
         made: dict[tuple[str, str], Any] = {}
         for name, group in self.groups.items():
-            for kind in ("DDP", "FSDP2"):
+            for kind in kinds:
                 torch.manual_seed(1)
                 model = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False) for _ in range(4)))
                 if kind == "DDP":
@@ -185,7 +187,7 @@ def main() -> int:
     dist.init_process_group("gloo")
     bench = _Bench(arguments.backends, arguments.rounds)
     if arguments.steps:
-        bench.steps(arguments.steps)
+        bench.steps(arguments.steps, arguments.kinds)
     else:
         bench.all_reduce(arguments.sizes)
     if bench.rank == 0:

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "base/hash.hpp"
+#include "base/index.hpp"
 
 namespace terrace::detail {
 
@@ -36,7 +38,7 @@ std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noe
 
 }  // namespace
 
-failed_ranks judge(const std::set<testimony_of_failure>& known) {
+failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines) {
     failed_ranks failed;
     std::vector<testimony_of_failure> pairs;
     std::map<int, std::set<int>> in_reach;
@@ -65,7 +67,8 @@ failed_ranks judge(const std::set<testimony_of_failure>& known) {
                 if (!is_new) found->second = std::min(found->second, t.shows);
             }
         const auto blame = [&](const auto& one) {
-            return std::tuple(one.second.size(), -static_cast<int>(in_reach[one.first].size()), one.first);
+            return std::tuple(one.second.size(), lines.empty() ? 0 : -lines[at(one.first)],
+                              -static_cast<int>(in_reach[one.first].size()), one.first);
         };
         const auto worst = std::max_element(out_of_reach.begin(), out_of_reach.end(),
                                             [&](const auto& a, const auto& b) { return blame(a) < blame(b); });
@@ -73,8 +76,8 @@ failed_ranks judge(const std::set<testimony_of_failure>& known) {
     }
 }
 
-failure_agreement::failure_agreement(endpoint& net, std::chrono::duration<double> patience)
-    : net_(net), patience_(patience) {}
+failure_agreement::failure_agreement(endpoint& net, std::chrono::duration<double> patience, std::vector<int> lines)
+    : net_(net), patience_(patience), lines_(std::move(lines)) {}
 
 void failure_agreement::add(const testimony_of_failure& t) {
     testimony_of_failure own = t;
@@ -83,7 +86,7 @@ void failure_agreement::add(const testimony_of_failure& t) {
     hash_ = add_to_hash(hash_, own);
     news_.push_back(own);
     pairs_ = pairs_ || is_of_a_pair(own.shows);
-    failed_ = judge(known_);
+    failed_ = judge(known_, lines_);
     changed_ = clock::now();
 }
 
@@ -153,7 +156,7 @@ bool failure_agreement::is_agreed(bool all_come) const {
 void failure_agreement::decide(const testimonies& final) {
     std::uint64_t hash = 0;
     for (const testimony_of_failure& t : final) hash = add_to_hash(hash, t);
-    verdict_ = judge(final);
+    verdict_ = judge(final, lines_);
     decided_ = true;
     tell_all(kind::decided, {final.begin(), final.end()}, hash, final.size());
 }

@@ -25,9 +25,10 @@ struct testimony_of_failure {
 using failed_ranks = std::map<int, evidence>;
 
 /// Returns who has failed by what is known. If two ranks cannot reach each other it is the one that is in most such
-/// pairs; of two with equally many the one that fewer ranks reach, then the higher one. So both sides of a cut say the
-/// same.
-failed_ranks judge(const std::set<testimony_of_failure>& known);
+/// pairs; of two with equally many the one with fewer lines, since more of them are cut; then the one that fewer ranks
+/// reach, then the higher one. So both sides of a cut say the same.
+/// @param lines liveness::lines, by rank
+failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines = {});
 
 /// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile.
 ///
@@ -42,8 +43,8 @@ class failure_agreement {
 public:
     using clock = std::chrono::steady_clock;
 
-    /// @param net must outlive this
-    failure_agreement(endpoint& net, std::chrono::duration<double> patience);
+    /// @param net must outlive this   @param lines as judge() has it
+    failure_agreement(endpoint& net, std::chrono::duration<double> patience, std::vector<int> lines = {});
 
     /// Takes a note of these. Returns false for any other.
     bool take(const note& n);
@@ -85,6 +86,7 @@ private:
 
     endpoint& net_;
     std::chrono::duration<double> patience_;
+    std::vector<int> lines_;
     std::uint64_t round_ = 0;
     testimonies known_;
     bool pairs_ = false;  // there are some in known_

@@ -34,6 +34,13 @@ std::string_view words_for(evidence by) {
     return "the transport has lost the connection";
 }
 
+std::vector<int> lines_of(endpoint& net) {
+    std::vector<int> lines;
+    if (net.by().watch)
+        for (const int member : net.ranks().members()) lines.push_back(net.by().watch->lines(member));
+    return lines;
+}
+
 }  // namespace
 
 failure_watch::failure_watch(endpoint& net, const std::vector<int>& callers_rank,
@@ -41,7 +48,7 @@ failure_watch::failure_watch(endpoint& net, const std::vector<int>& callers_rank
     : net_(net),
       callers_rank_(callers_rank),
       timeout_(failure_timeout),
-      agreement_(net, failure_timeout * for_answers) {
+      agreement_(net, failure_timeout * for_answers, lines_of(net)) {
     const std::vector<int>& members = net_.ranks().members();
     for (int r = 0; r < net_.size(); ++r) rank_of_member_.emplace(members[at(r)], r);
 }

@@ -50,6 +50,8 @@ public:
     /// to prove is proved only while somebody looks.
     /// @returns true if more may be proved soon: a rank has not answered for some time, or is stopped
     virtual bool look(std::vector<sighting>& found) noexcept = 0;
+    /// Returns how many connections tell about a rank from other nodes: the same on all ranks.
+    virtual int lines(int rank) const noexcept = 0;
     /// Returns the name of a rank's host.
     virtual const std::string& host(int rank) const noexcept = 0;
 };

@@ -77,6 +77,13 @@ TEST(failure_agreement, judges_for_who_is_in_reach_of_others) {
     EXPECT_EQ(judge({by_2}), failed_ranks{});
 }
 
+TEST(failure_agreement, judges_for_who_has_more_lines) {
+    const testimony_of_failure by_2{.rank = 2, .by = 0, .shows = acknowledged};
+    EXPECT_EQ(judge({pair_of(1, 2)}, {2, 1, 2}), (failed_ranks{{1, unacknowledged}}));
+    EXPECT_EQ(judge({pair_of(1, 2), by_2}, {2, 2, 1}), (failed_ranks{{2, unacknowledged}}));
+    EXPECT_EQ(judge({pair_of(1, 2), pair_of(0, 2)}, {1, 1, 2}), (failed_ranks{{2, unacknowledged}}));
+}
+
 TEST(failure_agreement, knows_both_ranks_of_a_pair) {
     agreeing_ranks r(4);
     r.of(0).add(pair_of(0, 2));

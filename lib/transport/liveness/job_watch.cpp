@@ -83,6 +83,7 @@ public:
         const bool node_doubts = node_.look(now, found);
         return (lines_ && lines_->look(now, found)) || node_doubts;
     }
+    int lines(int rank) const noexcept override { return lines_ ? lines_->of(rank) : 0; }
     const std::string& host(int rank) const noexcept override { return hosts_.find(rank)->second; }
 
 private:

@@ -153,6 +153,8 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
     for (std::size_t i = 0; i < lines_.size(); ++i) called[i] = lines_[i].rank;
     std::vector<int> all(called.size() * at(ranks.size()));
     ranks.gather_all(called.data(), all.data(), sizeof called);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i] >= 0) counts_.insert({all[i], ranks.members()[i / called.size()]});
     const int me = ranks.members()[at(ranks.rank())];
     answer(listener, book.key(), me, static_cast<int>(std::count(all.begin(), all.end(), me)));
     begin_to_answer();

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,8 @@ public:
     bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
     /// Returns the ranks at the other ends, as the bootstrap numbers them.
     std::vector<int> ends() const;
+    /// Returns how many a rank has by what those say who have called: the same on all ranks.
+    int of(int rank) const noexcept { return static_cast<int>(counts_.count(rank)); }
 
 private:
     struct line {
@@ -80,7 +83,8 @@ private:
     static void fail(line& l, int code) noexcept;
 
     const std::chrono::duration<double> silence_;
-    std::mutex guard_;  // of all below, once there is a thread
+    std::multiset<int> counts_;  // both ends of each line of all ranks, as the bootstrap numbers them
+    std::mutex guard_;           // of all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_pulse_{};

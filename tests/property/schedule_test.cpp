@@ -1,5 +1,5 @@
 // Every algorithm of the registry at every stage of every shape, for every collective that it can do, proved by the
-// verifier. TERRACE_TEST_ALL=1 takes all cases; without it, all up to 10 ranks (7 with sanitizers) and a fixed sample
+// verifier. TERRACE_TEST_ALL=1 takes all cases; without it, all up to 8 ranks (7 with sanitizers) and a fixed sample
 // above.
 
 #include <algorithm>
@@ -26,8 +26,8 @@
 namespace terrace::detail {
 namespace {
 
-constexpr int all_up_to = test::slowness > 1 ? 7 : 10;
-constexpr int most_ranks = 24, sample = 50;
+constexpr int all_up_to = test::slowness > 1 ? 7 : 8;
+constexpr int most_ranks = 24, sample = 20;
 
 std::set<int> roots_for(int ranks) {
     std::set<int> roots{0, ranks / 2, ranks - 1};

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,20 @@ TEST(process_watch, reads_the_state_of_a_process) {
     EXPECT_EQ(own->letter, 'R');
     EXPECT_GT(own->started, 0u);
     EXPECT_FALSE(state_of(0));
+}
+
+TEST(process_watch, knows_a_process_that_ends_from_one_whose_first_thread_does) {
+    const child_process one, other([] {
+        std::thread(pause).detach();
+        ::syscall(SYS_exit, 0);  // this thread alone
+    });
+    EXPECT_FALSE(is_ending(one.id().pid));
+    while (state_of(other.id().pid)->letter != 'Z') std::this_thread::sleep_for(1ms);
+    EXPECT_TRUE(state_of(other.id().pid)->exits);
+    EXPECT_FALSE(is_ending(other.id().pid));
+    other.send(SIGKILL);
+    while (!is_ending(other.id().pid)) std::this_thread::sleep_for(1ms);
+    EXPECT_FALSE(is_ending(0));
 }
 
 TEST(process_watch, finds_a_process_that_has_ended_and_no_other) {

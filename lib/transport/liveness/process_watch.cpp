@@ -1,11 +1,14 @@
 #include "transport/liveness/process_watch.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/index.hpp"
@@ -21,17 +24,32 @@ std::optional<process_state> state_of(pid_t pid) noexcept {
     const char* after_name = std::strrchr(text.data(), ')');  // a name may have any letters
     if (after_name == nullptr) return {};
     process_state s;
+    unsigned flags = 0;
     unsigned long user = 0, system = 0;  // NOLINT(google-runtime-int): as sscanf has them
     unsigned long long started = 0;      // NOLINT(google-runtime-int)
-    // Fields 3, 14, 15 and 22 of proc(5).
+    // Fields 3, 9, 14, 15 and 22 of proc(5).
     const int got = std::sscanf(after_name + 1,
-                                " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
+                                " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %lu %lu %*d %*d %*d %*d "
                                 "%*d %*d %llu",
-                                &s.letter, &user, &system, &started);
-    if (got != 4) return {};
+                                &s.letter, &flags, &user, &system, &started);
+    constexpr unsigned exiting = 4;  // PF_EXITING of the kernel
+    if (got != 5) return {};
+    s.exits = (flags & exiting) != 0;
     s.ran = user + system;
     s.started = started;
     return s;
+}
+
+bool is_ending(pid_t pid) noexcept {
+    std::array<char, 32> name{};
+    std::snprintf(name.data(), name.size(), "/proc/%d/task", static_cast<int>(pid));
+    const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(name.data()), ::closedir);
+    while (const dirent* thread = threads ? ::readdir(threads.get()) : nullptr) {
+        if (thread->d_name[0] == '.') continue;
+        const std::optional<process_state> s = state_of(static_cast<pid_t>(std::strtol(thread->d_name, nullptr, 10)));
+        if (s && !s->exits) return false;
+    }
+    return threads != nullptr;
 }
 
 process_watch::process_watch(std::vector<process_id> peers, std::chrono::duration<double> stopped_for,
@@ -84,7 +102,7 @@ void process_watch::poll_all(clock::time_point now) noexcept {
     if (::poll(polled_.data(), polled_.size(), 0) <= 0) return;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
         if ((polled_[i].revents & POLLIN) == 0) continue;
-        peers_[i].ended_at = now;
+        if (!peers_[i].ended_at) peers_[i].ended_at = now;
         polled_[i].fd = -1;  // poll(2) passes it over
     }
 }
@@ -93,7 +111,8 @@ void process_watch::read_state(peer& p, clock::time_point now) noexcept {
     if (!p.visible || p.ended_at) return;
     const std::optional<process_state> s = state_of(p.id.pid);
     const bool is_there = s && s->started == p.id.started && s->letter != 'Z' && s->letter != 'X';
-    if (!is_there && !p.fd) p.ended_at = now;
+    const bool ends = s && s->started == p.id.started && s->exits && is_ending(p.id.pid);
+    if (ends || (!is_there && !p.fd)) p.ended_at = now;
     const bool stopped = is_there && s->letter == 'T';
     if (!stopped || (p.stopped_since && s->ran != p.ran)) p.stopped_since.reset();
     if (stopped && !p.stopped_since) p.stopped_since = now;

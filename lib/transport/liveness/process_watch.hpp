@@ -24,12 +24,17 @@ struct process_id {
 /// What /proc says of a process.
 struct process_state {
     char letter = '?';          ///< 'T': stopped, 'Z': ended and not yet waited for
+    bool exits = false;         ///< its first thread has ended, or is about to
     std::uint64_t ran = 0;      ///< processor time [clock ticks]
     std::uint64_t started = 0;  ///< process_id::started
 };
 
 /// Returns nothing where there is no such process, or /proc does not show it.
 std::optional<process_state> state_of(pid_t pid) noexcept;
+
+/// Returns true if all threads of a process have ended or are about to. The kernel may take long over the rest, such as
+/// a mount namespace that nobody else uses; until then a pidfd says nothing, and sockets stay open.
+bool is_ending(pid_t pid) noexcept;
 
 /// Watches the processes of one node: a pidfd each, and /proc.
 class process_watch {

@@ -158,6 +158,15 @@ class Predictions(Tool):
         self.assertEqual([(c["collective"], c["algorithm"], c["wrong"]) for c in cases],
                          [(c, a, 0) for c in ("alltoall", "gather") for a in ("hierarchical", "direct")])
 
+    def test_of_blocks_with_lengths_of_their_own(self):
+        self.tool("predictions", "cluster.yaml", "--launch", shlex.join(MPIRUN), "--anywhere", "-b", "64K", "-e", "64K",
+                  "-n", "1", "--collectives", "gather", "--lengths", "own", "-o", "out")
+        cases = json.loads((self.directory / "out/predictions.json").read_text())["cases"]
+        self.assertEqual([(c["algorithm"], c["wrong"]) for c in cases], [("hierarchical", 0), ("direct", 0)])
+        self.assertEqual(cases[0]["predicted_s"], cases[1]["predicted_s"])
+        bench = json.loads((self.directory / "out/pair.bench.json").read_text())["results"]
+        self.assertEqual({row["shape"] for row in bench}, {"direct, with lengths"})
+
     def test_candidates(self):
         text = self.tool("predictions", "cluster.yaml", "--candidates", "--launch", shlex.join(MPIRUN), "--anywhere",
                          "--sizes", "64K", "-o", "out")

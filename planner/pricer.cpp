@@ -79,8 +79,8 @@ pricer::pricer(const hierarchy& machine, sampler samples, std::shared_ptr<patter
       root_copy_(copies(machine, samples_, root_accesses)),
       patterns_(std::move(patterns)) {}
 
-std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a,
-                                                       provider by) {
+std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by,
+                                                       std::optional<collective> only) {
     const layout& l = samples_.lay_out(up_to_it);
     const auto priced = [&](const std::vector<int>& blocks, bool in_scratch) {
         const auto phase = [&](bool down) {
@@ -98,9 +98,11 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     const bool scatters = l.how == mode::scatter;
     const std::vector<int> blocks = scatters ? samples_.unequal_positions(l) : std::vector<int>{};
     const bool cut = scatters && std::any_of(l.places.begin(), l.places.end(), is_cut);
-    if (!blocks.empty() || cut || (follows_buffers(a.provider) && scatters))
+    const bool differs = !blocks.empty() || cut || (follows_buffers(a.provider) && scatters);
+    if (differs && (!only || has_blocks(*only)))
         made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
-    if (scatters) made.at_root = std::make_shared<const root_price>(price_at_root(l, a, by, made));
+    if (scatters && (!only || has_root(*only)))
+        made.at_root = std::make_shared<const root_price>(price_at_root(l, a, by, made));
     return std::make_shared<const stage_price>(std::move(made));
 }
 
@@ -219,15 +221,20 @@ price pricer::price_together(collective what, std::span<const stage> stages,
     return price(machine_, samples_, what, std::move(legs));
 }
 
+std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
+                                                            provider by, collective what,
+                                                            std::optional<collective> only) {
+    if (!exchanges(what)) return price_stage(up_to_it, a, by, only);
+    return has_root(what) ? price_rooted_exchange(up_to_it, a, by) : price_exchange(up_to_it, a, by);
+}
+
 price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
     if (exchanges(what)) check_exchange(stages, what);
-    const auto price_one = !exchanges(what) ? &pricer::price_stage
-                           : has_root(what) ? &pricer::price_rooted_exchange
-                                            : &pricer::price_exchange;
     for (std::size_t s = 0; s < stages.size(); ++s)
-        prices.push_back((this->*price_one)(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider));
+        prices.push_back(
+            price_last_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider, what, what));
     return price_together(what, stages, std::move(prices));
 }
 
@@ -237,10 +244,7 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
     const stage& s = up_to_it.back();
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {
-        able.push_back({&a, by,
-                        !exchanges(what) ? price_stage(up_to_it, a, by)
-                        : has_root(what) ? price_rooted_exchange(up_to_it, a, by)
-                                         : price_exchange(up_to_it, a, by)});
+        able.push_back({&a, by, price_last_stage(up_to_it, a, by, what, std::nullopt)});
     };
     const auto is_worth_it = [&](const algorithm& a) {
         if (exchanges(what) && a.exchange == nullptr) return false;

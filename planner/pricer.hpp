@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,7 +50,11 @@ public:
                          std::vector<std::shared_ptr<const stage_price>> costs);
 
 private:
-    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by);
+    // The price of the last stage for a collective: with `only`, for no other of those that share a price.
+    std::shared_ptr<const stage_price> price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
+                                                        provider by, collective what, std::optional<collective> only);
+    std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by,
+                                                   std::optional<collective> only);
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
     std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
     double vectors_of_one(std::span<const stage> stages);

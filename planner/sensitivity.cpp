@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "planner/tuning.hpp"
@@ -26,7 +28,9 @@ public:
         : machine_(machine), prices_(machine_, patterns) {}
 
     double own(const rule& r, collective what) {
-        return prices_.price_stages(r.stages, what).time(static_cast<double>(r.at), r.lanes, r.chunk);
+        const auto [known, is_new] = priced_.try_emplace({what, key_of(r.stages)});
+        if (is_new) known->second = prices_.price_stages(r.stages, what);
+        return known->second->time(static_cast<double>(r.at), r.lanes, r.chunk);
     }
 
     best_candidate best(std::int64_t bytes, collective what) {
@@ -47,6 +51,7 @@ public:
 private:
     hierarchy machine_;
     pricer prices_;
+    std::map<std::pair<collective, std::string>, std::optional<price>> priced_;  // rules of several sizes share stages
     std::map<collective, std::vector<priced_candidate>> candidates_;
 };
 

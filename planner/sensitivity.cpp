@@ -63,12 +63,18 @@ public:
     std::vector<sensitivity> run() {
         std::vector<sensitivity> all;
         for (const figure& f : assumed_figures(plan_.machine))
-            for (const double factor : factors) all.push_back(of(f, factor));
+            for (const double factor : factors)
+                if (finds_gains_ || is_worse(f, factor)) all.push_back(of(f, factor));
         std::ranges::stable_sort(all, std::greater(), &sensitivity::change);
         return all;
     }
 
 private:
+    static bool is_worse(const figure& f, double factor) {
+        const bool is_time = f.what == figure::fact::latency || f.what == figure::fact::overhead;
+        return is_time == (factor > 1);
+    }
+
     sensitivity of(const figure& f, double factor) {
         rule_times changed(with_figure(plan_.machine, f, factor), patterns_);
         sensitivity s{.of = f, .factor = factor};

@@ -29,11 +29,13 @@ struct sensitivity {
     double change() const noexcept { return time < 1 ? 1 / time : time; }
 };
 
-/// Prices the rules of some collectives of a plan with each assumed figure halved and doubled. Gains are not looked
-/// for. Those that change a time most come first.
+/// Prices the rules of some collectives of a plan with each assumed rate halved and each assumed time doubled: that
+/// changes predictions at least as much as the reverse. Gains are not looked for. Those that change a time most come
+/// first.
 std::vector<sensitivity> time_sensitivities(const plan_data& plan, std::span<const collective> of);
 
-/// Does the same for all collectives of a plan, and looks among all candidates for gains.
+/// Does the same for all collectives of a plan, with each figure halved and doubled, and looks among all candidates for
+/// gains.
 std::vector<sensitivity> sensitivities(const plan_data& plan);
 
 }  // namespace terrace::detail

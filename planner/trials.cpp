@@ -1,6 +1,7 @@
 #include "planner/trials.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -23,22 +24,31 @@ trials::trials(const hierarchy& machine, bool reproducible, double burst)
 
 std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
     const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = policy.simulated_rounds * lanes;
-    if (chunks <= some) return run(c, lanes, chunk, bytes);
-    const auto first = run(c, lanes, chunk, some / 2 * chunk), all = run(c, lanes, chunk, some * chunk);
-    if (!first || !all) return {};
-    return *all + static_cast<double>(chunks - some) * (*all - *first) / static_cast<double>(some - some / 2);
+    if (chunks <= some) {
+        const auto times = run(c, lanes, chunk, std::span(&bytes, 1));
+        return times.empty() ? std::nullopt : std::optional(times.front());
+    }
+    const std::array sizes{some * chunk, some / 2 * chunk};
+    const auto times = run(c, lanes, chunk, sizes);
+    if (times.empty()) return {};
+    return times[0] + static_cast<double>(chunks - some) * (times[0] - times[1]) / static_cast<double>(some - some / 2);
 }
 
-std::optional<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
+std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
+                                std::span<const std::int64_t> sizes) {
+    const std::int64_t largest = sizes.front();
     const auto [known, is_new] =
-        known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, bytes));
-    if (!is_new) return known->second;
-    if (left_ <= 0 || c.cost.messages(static_cast<double>(bytes), chunk) > policy.most_messages) return {};
-    const rule how{.up_to = bytes, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
-    const simulation made =
-        simulate(machine_, how, c.cost.what(), bytes, {.burst = burst_, .reproducible = reproducible_});
-    left_ -= made.shares + policy.shares_of_message * made.messages;
-    return known->second = made.time;
+        known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, largest));
+    if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;
+    if (left_ <= 0 || c.cost.messages(static_cast<double>(largest), chunk) > policy.most_messages) return {};
+    const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
+    known->second.clear();
+    for (const simulation& made : simulate(machine_, how, c.cost.what(), sizes,
+                                           {.burst = burst_, .reproducible = reproducible_, .counts_loads = false})) {
+        left_ -= made.shares + policy.shares_of_message * made.messages;
+        known->second.push_back(made.time);
+    }
+    return known->second;
 }
 
 }  // namespace terrace::detail

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "planner/search.hpp"
 
@@ -28,13 +30,15 @@ public:
     std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
 private:
-    std::optional<double> run(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
+    // Times of calls of these sizes, the largest first; none where that one would be too long.
+    std::vector<double> run(const priced_candidate& c, int lanes, std::int64_t chunk,
+                            std::span<const std::int64_t> sizes);
 
     const hierarchy& machine_;
     bool reproducible_;
     double burst_;
-    std::int64_t left_;  // of planner_policy::simulated_shares
-    std::map<std::string, std::optional<double>> known_;
+    std::int64_t left_;                                 // of planner_policy::simulated_shares
+    std::map<std::string, std::vector<double>> known_;  // by candidate, lanes, chunk and largest size
 };
 
 }  // namespace terrace::detail

@@ -7,7 +7,7 @@
 
 namespace terrace::detail {
 
-link_loads::link_loads(const hierarchy& machine) : machine_(machine), rows_(machine) {
+link_loads::link_loads(const hierarchy& machine, bool counts) : machine_(machine), rows_(machine), counts_(counts) {
     for (int row = 0; row < rows_.count(); ++row) {
         first_.push_back(size());
         const double share = rows_.is_level(row) && machine.levels[at(row)].ring ? machine.ring_share(row) : 1;
@@ -51,7 +51,7 @@ std::vector<double> link_loads::rates_below() const {
     return below;
 }
 
-void link_loads::add(int link, double begin, double end, double bytes) {
+void link_loads::count(int link, double begin, double end, double bytes) {
     while (end > interval_ * static_cast<double>(intervals)) widen();
     link_load& l = links_[at(link)];
     l.bytes += bytes;

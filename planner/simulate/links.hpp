@@ -23,7 +23,8 @@ struct link_load {
 /// The loads of all links of a machine over time.
 class link_loads {
 public:
-    explicit link_loads(const hierarchy& machine);
+    /// @param counts false: add() does nothing
+    explicit link_loads(const hierarchy& machine, bool counts = true);
 
     /// Calls f(link) for every link that a message passes, from the innermost level outwards. On a torus a message goes
     /// dimension by dimension, in the shorter direction around each ring.
@@ -56,7 +57,9 @@ public:
     int size() const noexcept { return static_cast<int>(links_.size()); }
 
     /// Adds bytes that pass between two times [s].
-    void add(int link, double begin, double end, double bytes);
+    void add(int link, double begin, double end, double bytes) {
+        if (counts_) count(link, begin, end, bytes);
+    }
     double interval() const noexcept { return interval_; }
     std::vector<link_load> take() noexcept { return std::move(links_); }
 
@@ -75,10 +78,12 @@ private:
     int first_rank(int l, int child) const { return machine_.shape.first_rank(l - 1, child); }
 
     std::vector<double> rates_below() const;
+    void count(int link, double begin, double end, double bytes);
     void widen();
 
     const hierarchy& machine_;
     link_rows rows_;
+    bool counts_;
     std::vector<int> first_;  // link of each row
     std::vector<link_load> links_;
     std::vector<int> shapers_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -50,10 +51,10 @@ struct sim_programs {
 /// The programs of all chunks of a call.
 struct call_programs {
     chunk_order order;
-    sim_programs full{}, tail{};
+    std::shared_ptr<const sim_programs> full{}, tail{};  ///< full: null if there is one chunk
 
-    const sim_programs& of(std::int64_t chunk) const noexcept { return order.is_tail(chunk) ? tail : full; }
-    std::int64_t steps() const noexcept { return (order.chunks - 1) * full.steps + tail.steps; }
+    const sim_programs& of(std::int64_t chunk) const noexcept { return order.is_tail(chunk) ? *tail : *full; }
+    std::int64_t steps() const noexcept { return (full ? (order.chunks - 1) * full->steps : 0) + tail->steps; }
 };
 
 /// The largest sum of all ranks' and chunks' steps that a simulation accepts.

@@ -1,6 +1,8 @@
 #include "planner/simulate/simulate.hpp"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -245,20 +247,28 @@ private:
 
 namespace {
 
+using programs_by_count = std::map<std::int64_t, std::shared_ptr<const sim::sim_programs>>;
+
 // The programs of all ranks for a call, and how the call is sliced.
 struct prepared_call {
     slicing chunks;
     sim::call_programs programs;
 };
 
+// @param known programs by the elements of their chunk: of the machine and rule, for calls that are no longer than
+// those that they were made for
 prepared_call prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                      const simulation_options& options, link_loads& loads) {
+                      const simulation_options& options, const link_loads& loads, programs_by_count& known) {
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        return sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most);
+        std::shared_ptr<const sim::sim_programs>& made = known[elements];
+        if (!made)
+            made = std::make_shared<const sim::sim_programs>(
+                sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
+        return made;
     };
     prepared_call made{chunks, {.order = {chunks.chunks, lanes}}};
     if (chunks.chunks > 1) made.programs.full = programs(chunks.chunk, chunks.chunks);
@@ -271,8 +281,8 @@ prepared_call prepare(const hierarchy& machine, const rule& how, collective what
 bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                   const simulation_options& options) {
     try {
-        link_loads loads(machine);
-        prepare(machine, how, what, bytes, options, loads);
+        programs_by_count known;
+        prepare(machine, how, what, bytes, options, link_loads(machine), known);
         return true;
     } catch (const plan_error&) {
         return false;
@@ -281,17 +291,26 @@ bool can_simulate(const hierarchy& machine, const rule& how, collective what, st
 
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options) {
-    link_loads loads(machine);
-    prepared_call call = prepare(machine, how, what, bytes, options, loads);
-    simulation made;
-    made.chunks = call.chunks;
-    made.lanes = call.programs.order.lanes;
-    sim::simulator run(machine, std::move(call.programs), loads, options);
-    run.run();
-    run.report(made);
-    made.interval = loads.interval();
-    made.links = loads.take();
-    return made;
+    return std::move(simulate(machine, how, what, std::span(&bytes, 1), options).front());
+}
+
+std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
+                                 std::span<const std::int64_t> sizes, const simulation_options& options) {
+    programs_by_count known;
+    std::vector<simulation> all;
+    for (const std::int64_t bytes : sizes) {
+        link_loads loads(machine, options.counts_loads);
+        prepared_call call = prepare(machine, how, what, bytes, options, loads, known);
+        simulation& made = all.emplace_back();
+        made.chunks = call.chunks;
+        made.lanes = call.programs.order.lanes;
+        sim::simulator run(machine, std::move(call.programs), loads, options);
+        run.run();
+        run.report(made);
+        made.interval = loads.interval();
+        made.links = loads.take();
+    }
+    return all;
 }
 
 }  // namespace terrace::detail

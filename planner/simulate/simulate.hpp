@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct simulation_options {
     double burst = 0;           ///< bytes that the shaper of each network link passes at once: a full bucket of tokens
     bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
     std::int64_t most_steps = 0;                ///< fewer than most_simulated, where time is short; 0: as many
+    bool counts_loads = true;                   ///< in simulation::links, which has zeros otherwise
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 
@@ -55,6 +57,12 @@ struct simulation_options {
 /// @throws plan_error if there are more than most_simulated steps (or options.most_steps), or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
+
+/// Simulates calls of several sizes by one rule, one after the other. Chunks of one length have one program, which is
+/// most of what a short simulation costs.
+/// @param sizes the largest first
+std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
+                                 std::span<const std::int64_t> sizes, const simulation_options& options = {});
 
 /// Returns whether simulate() accepts such a call: it has few enough steps.
 bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,

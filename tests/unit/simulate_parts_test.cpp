@@ -133,12 +133,12 @@ TEST(connections, a_segment_is_received_when_it_has_arrived_and_is_expected) {
 std::vector<double> gathered(double bytes_of_link, bool closes) {
     net_fixture f;
     processor_times cpus(f.machine);
-    call_programs programs;
-    programs.tail.of_rank.resize(2);
-    for (sim_program& p : programs.tail.of_rank)
+    sim_programs tail;
+    tail.of_rank.resize(2);
+    for (sim_program& p : tail.of_rank)
         p.instrs = {{.what = action::stage_allreduce, .peer = 0, .bytes = 10, .again = 20}};
-    programs.tail.instances = {
-        {.ranks = 2, .rounds = 2, .closes = closes, .latency = 1, .links = {{0, bytes_of_link}}}};
+    tail.instances = {{.ranks = 2, .rounds = 2, .closes = closes, .latency = 1, .links = {{0, bytes_of_link}}}};
+    const call_programs programs{.order = {}, .tail = std::make_shared<const sim_programs>(std::move(tail))};
     memory_stages stages(programs, cpus, f.net, f.events);
     stages.arrive(0, {{0, 0}, 0});
     EXPECT_TRUE(f.events.empty()) << "one of two";

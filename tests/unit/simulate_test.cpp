@@ -424,6 +424,19 @@ TEST(simulate, says_the_same_again) {
     EXPECT_EQ(a.spans.size(), b.spans.size());
 }
 
+TEST(simulate, several_sizes_are_as_each_alone) {
+    const hierarchy h = small_cluster(tree({{4, 2, 3}, {3}}));
+    rule r = make_plan("m", h).choose(collective::allreduce, 4 * mib);
+    r.lanes = 2;
+    r.chunk = 256 * kib;
+    const std::vector<std::int64_t> sizes{2 * mib, mib, 100 * kib};
+    const std::vector<simulation> all = simulate(h, r, collective::allreduce, sizes, {.counts_loads = false});
+    ASSERT_EQ(all.size(), sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        EXPECT_EQ(all[i].time, simulate(h, r, collective::allreduce, sizes[i]).time) << sizes[i];
+    EXPECT_EQ(all.front().links.front().bytes, 0) << "not counted";
+}
+
 // What a simulation takes depends on how many messages share links, not on how many there are.
 TEST(trials, are_over_when_too_much_has_been_shared) {
     hierarchy h = network(tree({{5, 7, 7, 7, 3, 6}, {6}}));

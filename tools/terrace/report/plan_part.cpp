@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
+#include "planner/pricer.hpp"
 #include "planner/sensitivity.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "schedule/slice.hpp"
@@ -29,7 +30,7 @@ using json = nlohmann::ordered_json;
 constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
 constexpr int ranks_on_page = 8;
 constexpr std::size_t spans_on_page = 5000;
-constexpr std::int64_t steps_on_page = 4'000'000;  // of the simulation: about two seconds
+constexpr std::int64_t steps_on_page = 4'000'000;  // of the simulation: some seconds
 constexpr int priced_ranks = 4096;                 // of a machine whose assumptions are priced, too
 
 json level_json(const hierarchy& machine, int l) {
@@ -84,11 +85,9 @@ json assumptions_json(const plan_data& plan) {
     }
     std::vector<collective> what;
     for (const auto& [c, rules] : plan.rules) what.push_back(c);
-    std::set<std::pair<int, int>> told;  // most first: the worse of half and twice
     for (const sensitivity& s : time_sensitivities(plan, what))
-        if (told.insert({static_cast<int>(s.of.what), s.of.level}).second)
-            add(s.of, fmt::format("{} of {} takes {:.2f} times as long at {} times the value", to_string(s.time_of),
-                                  format_bytes(s.time_at), s.time, s.factor));
+        add(s.of, fmt::format("{} of {} takes {:.2f} times as long at {} times the value", to_string(s.time_of),
+                              format_bytes(s.time_at), s.time, s.factor));
     return all;
 }
 
@@ -198,13 +197,17 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
 // Of the largest call up to so many bytes that a short simulation takes; its size comes back in `bytes`.
 std::optional<simulation> simulation_up_to(const plan_data& plan, collective what, std::int64_t& bytes) {
     const simulation_options how{.slot_bytes = slot_bytes(plan), .most_steps = steps_on_page};
+    pricer prices(plan.machine);
     for (std::int64_t size = bytes; size >= smallest;
          size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size - 1)))) {
+        const rule& r = plan.choose(what, size);
+        const price cost = prices.price_stages(r.stages, what);
+        if (cost.messages(static_cast<double>(size), r.chunk) > steps_on_page) continue;
         try {
-            simulation made = simulate(plan.machine, plan.choose(what, size), what, size, how);
+            simulation made = simulate(plan.machine, r, what, size, how);
             bytes = size;
             return made;
-        } catch (const plan_error&) {  // too many steps, which shows before anything runs
+        } catch (const plan_error&) {  // too many steps
         }
     }
     return {};

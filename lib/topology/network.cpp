@@ -15,6 +15,7 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "topology/spines.hpp"
 
 namespace terrace::detail {
 
@@ -136,9 +137,9 @@ private:
             const network_switch& one = of(*roots.begin());
             const network_switch& other = of(*std::next(roots.begin()));
             net_.fail(other.where,
-                      fmt::format("nothing connects switch \"{}\" with switch \"{}\"; add a switch above both, "
-                                  "or plan for the hosts of one with --hosts",
-                                  other.name, one.name));
+                      fmt::format("nothing connects switch \"{}\" with switch \"{}\"; {}, or plan for the hosts of "
+                                  "one with --hosts",
+                                  other.name, one.name, net_.join_advice));
         }
         return *roots.begin();
     }
@@ -246,7 +247,7 @@ std::vector<std::string> name_lists::expand(std::string_view list) {
 
 network_levels levels_of(const switch_network& n, const std::optional<uplink>& nodes,
                          const std::vector<std::string>& hosts) {
-    return switch_tree(n).whole(nodes, hosts);
+    return switch_tree(with_spines_joined(n)).whole(nodes, hosts);
 }
 
 bool has_all(const switch_network& n, const std::vector<std::string>& hosts) {

@@ -39,8 +39,9 @@ struct switch_network {
     std::vector<std::string> notes = {};
     std::unordered_map<std::string, std::vector<double>> nics = {};  ///< by node, its ports here; 0: not known [B/s]
     bool rails = false;                                              ///< port i of all nodes is on a switch of its own
-    double spine = 0;              ///< with rails, the links of one rail's switch upwards together [B/s]; 0: not known
-    std::string slow_advice = {};  ///< what to do if links seem slower than those below them
+    double spine = 0;  ///< with rails, the links of one rail's switch upwards together [B/s]; 0: not known
+    std::string join_advice = "add a switch above both";  ///< what to do if it is several trees
+    std::string slow_advice = {};                         ///< what to do if links seem slower than those below them
 
     [[noreturn]] void fail(text_position where, const std::string& message) const;
 };

@@ -149,7 +149,7 @@ TEST(infiniband, errors_say_where_and_what) {
              {"Switch:\n 1 1[ ] ==( Down/ Polling)==> [ ] \"\"\n", ":1:1: the switch has no GUID"},
              {"CA 5 1 0x5 4x HDR - SW 1 1 0x1 ( 'n1 mlx5_0' - 's' )\n", "no switch in the file"},
              {"SW 1 1 0x1 4x HDR - CA 5 1\n", ":1:1: the line ends before the GUID of its other end"},
-             {"Switch 8 \"S\"\n[1] \"n1\"\nSwitch 8 \"T\"\n[1] \"n2\"\n", "nothing connects switch \"T, 1 up\""}})
+             {"Switch 8 \"S\"\n[1] \"n1\"\nSwitch 8 \"T\"\n[1] \"n2\"\n", "nothing connects switch \"T and above\""}})
         EXPECT_NE(error_of(text).find(what), std::string::npos) << error_of(text);
 }
 

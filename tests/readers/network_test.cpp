@@ -240,6 +240,27 @@ TEST(slurm_conf, islands_need_hosts_of_one) {
               std::string::npos);
 }
 
+// Slurm's guide describes fat trees so: each leaf has a link to each spine.
+TEST(slurm_conf, spines_of_a_fat_tree_are_one) {
+    const network_levels n = network_of(
+        "SwitchName=a Nodes=n[0-3] LinkSpeed=100\nSwitchName=b Nodes=n[4-7] LinkSpeed=100\n"
+        "SwitchName=c Nodes=m[0-3] LinkSpeed=100\nSwitchName=d Nodes=m[4-7] LinkSpeed=100\n"
+        "SwitchName=s0 Switches=a,b LinkSpeed=50\nSwitchName=s1 Switches=b,a LinkSpeed=50\n"
+        "SwitchName=t0 Switches=c,d LinkSpeed=50\nSwitchName=t1 Switches=c,d LinkSpeed=50\n"
+        "SwitchName=x Switches=s[0-1],t[0-1] LinkSpeed=40\nSwitchName=y Switches=s[0-1],t[0-1] LinkSpeed=40\n",
+        link_unit::gbit);
+    EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{4, 2, 2}));
+    EXPECT_DOUBLE_EQ(n.machine.levels[1].bandwidth, 100e9 / 8);
+    EXPECT_DOUBLE_EQ(n.machine.levels[2].bandwidth, 80e9 / 8);
+    ASSERT_EQ(n.notes.size(), 4u);
+    EXPECT_EQ(n.notes[0], "switches above the same ones are read as one: s0, s1");
+    const std::string half = "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=s Switches=a,b\n";
+    EXPECT_NE(refusal_of([&] { slurm(half + "SwitchName=t Switches=b\n"); }).find("only trees are read"),
+              std::string::npos);
+    EXPECT_NE(refusal_of([&] { slurm(half + "SwitchName=s Switches=a,b\n"); }).find("is there twice"),
+              std::string::npos);
+}
+
 TEST(slurm_conf, what_scontrol_prints) {
     const hierarchy printed = slurm(
         "SwitchName=a Level=0 LinkSpeed=1 Nodes=n[0-1]\n"
@@ -403,8 +424,8 @@ TEST(slurm_conf, errors_say_where_and_what) {
              {"SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\n", ":2:1: node \"n1\" is there twice"},
              {"SwitchName=a Switches=b\n", ":1:1: there is no switch \"b\""},
              {"SwitchName=a Switches=b\nSwitchName=b Switches=a\n", "loop"},
-             {"SwitchName=a Nodes=n1\nSwitchName=b Switches=a\nSwitchName=c Switches=a\n",
-              ":3:1: switch \"a\" is below"},
+             {"SwitchName=a Nodes=n1\nSwitchName=d Nodes=n2\nSwitchName=b Switches=a\nSwitchName=c Switches=a,d\n",
+              ":4:1: switch \"a\" is below"},
              {"SwitchName=a Nodes=n1 LinkSpeed=fast\n", "LinkSpeed \"fast\" is not a speed"},
              {"SwitchName=a Nodes=n1 LinkSpeed=0\n", "is not a speed"},
              {"RingName=r Nodes=n1\n", ":1:1: topology/ring is not read"},

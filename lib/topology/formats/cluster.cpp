@@ -246,6 +246,11 @@ topology read_machine(const document& map, const std::filesystem::path& director
 
 topology read_cluster(const std::filesystem::path& file, const node_reader& read) {
     const document map = document::read_file(file);
+    if (!map.is_map() || !map.has("terrace_topology"))
+        map.fail(
+            fmt::format("\"terrace_topology\" is missing, with which a cluster file begins; if it is to be "
+                        "another description of machines, these are read: {}",
+                        format_descriptions()));
     check_version(map);
     if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",

@@ -57,6 +57,7 @@ public:
     explicit fabric_tree(const infiniband_fabric& f)
         : f_(f), tier_(f.switches.size(), unknown), sets_(static_cast<int>(f.switches.size())) {
         net_.source = f.source;
+        net_.join_advice = "print the whole fabric";
         net_.slow_advice = "look for cables that are missing or slow";
         if (f.switches.empty()) net_.fail({}, "no switch in the file; print the whole fabric");
         for (std::size_t i = 0; i < f.switches.size(); ++i)
@@ -193,8 +194,10 @@ private:
     network_switch& add(int first, int tier) {
         const infiniband_fabric::fabric_switch& s = f_.switches[at(first)];
         const std::string name = s.description.empty() ? s.id : fmt::format("{} ({})", s.description, s.id);
-        return net_.switches.emplace_back(
-            network_switch{s.where, tier == 0 ? name : fmt::format("{}, {} up", name, tier)});
+        return net_.switches.emplace_back(network_switch{s.where, tier == 0 ? name
+                                                                  : tier == 1
+                                                                      ? name + " and above"
+                                                                      : fmt::format("{} and {} above", name, tier)});
     }
 
     // Joins what switches up to this tier connect, and says what carries each part upwards.

@@ -4,6 +4,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/wire.hpp"
 #include "transport/ucx/ucx_messages.hpp"
 
 namespace terrace::detail {
@@ -13,10 +14,6 @@ namespace {
 // What ucx_messages relies on. A flush of a worker by its endpoints would wait until peers answer, which may be
 // computing; without, it ends when all bytes have left.
 const std::pair<const char*, const char*> needed{"FLUSH_WORKER_EPS", "n"};
-
-// UCX carries messages both ways at once at any length: pieces are longer than with MPI, and fewer. They fit into the
-// 256 KiB that UCX sends at a time (UCX_TCP_TX_SEG_SIZE), so that none of them waits for a rendezvous.
-constexpr std::size_t segment = 192 * 1024;
 
 ucx_context open_context(ucx_settings settings) {
     ucp_config_t* config = nullptr;
@@ -45,7 +42,7 @@ void check(ucs_status_t status, const char* call) {
 }
 
 ucx_network::ucx_network(std::shared_ptr<const ucx_settings> settings)
-    : network({.name = "ucx", .segment = segment, .takes_shorter = true, .by_node_memory = true}),
+    : network({.name = "ucx", .segment = ucx_segment, .takes_shorter = true, .by_node_memory = true}),
       settings_(std::move(settings)) {}
 
 // A rank that cannot open its worker tells the others so by an empty address.

@@ -12,12 +12,15 @@
 #include <terrace/version.hpp>
 
 #include "base/index.hpp"
+#include "base/wire.hpp"
 #include "bench/command.hpp"
 #include "bench/discover/contradictions.hpp"
 #include "bench/discover/discover.hpp"
 #include "bench/discover/prober.hpp"
 #include "bench/measure/mpi_backend.hpp"
+#include "bench/measure/reduction_rate.hpp"
 #include "bench/report/progress.hpp"
+#include "machine/hierarchy_yaml.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"
 #include "topology/formats/cluster.hpp"
@@ -69,10 +72,12 @@ std::optional<topology> load(const world& w, const discover_settings& s) {
     });
 }
 
+bool over_ucx(const world& w, const discover_settings& s) { return s.ucx || !w.has_mpi(); }
+
 communicator connect(const world& w, const discover_settings& s) {
     options o = options::from_environment();
     o.plan_file.clear();  // it may be of another machine
-    return s.ucx || !w.has_mpi() ? ucx::create(o) : create_over_mpi(w, o);
+    return over_ucx(w, s) ? ucx::create(o) : create_over_mpi(w, o);
 }
 
 std::string commented(const std::string& text) {
@@ -98,13 +103,11 @@ std::string sentences(const std::vector<std::string>& all) {
 }
 
 result describe(const world& w, const discover_settings& s, const discovery& d, const std::vector<std::string>& hosts,
-                int cores, const std::optional<topology>& said, double seconds) {
+                const processors& computing, const std::optional<topology>& said, double seconds) {
     discovered_machine found = machine_of(d, hosts);
-    found.machine.processors.cores = cores;
-    const std::string origin = fmt::format(
-        "# Found by terrace-bench {} --discover, {}, {}, ranks: {}.\n"
-        "# Bandwidths and latencies are measured; overheads are assumed.\n",
-        version(), now_text(), s.ucx || !w.has_mpi() ? "UCX" : w.library(), w.size());
+    found.machine.processors = computing;
+    const std::string origin = fmt::format("# Found by terrace-bench {} --discover, {}, {}, ranks: {}.\n", version(),
+                                           now_text(), over_ucx(w, s) ? "UCX" : w.library(), w.size());
     result r;
     r.text = discovery_text(d, found.machine) +
              fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds);
@@ -126,7 +129,8 @@ int discover_machine(const world& w, const discover_settings& s) {
     shown.now("connecting");
     communicator comm = connect(w, s);
     const std::vector<std::string> hosts = prober::names(comm, host_name());
-    const int cores = prober::cores(comm);
+    processors computing{.reduction = as_printed(shared_reduction_rate(w)), .cores = prober::cores(comm)};
+    if (over_ucx(w, s)) computing.segment = ucx_segment;
     prober net(comm);
     result r;
     if (w.first()) {
@@ -138,7 +142,7 @@ int discover_machine(const world& w, const discover_settings& s) {
         o.progress = [&](const std::string& what) { shown.now(fmt::format("{:.0f} s: {}", seconds(), what)); };
         const discovery d = discover(net, o);
         shown.clear();
-        r = describe(w, s, d, hosts, cores, said, seconds());
+        r = describe(w, s, d, hosts, computing, said, seconds());
         net.finish();
     } else {
         net.answer();

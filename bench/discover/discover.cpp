@@ -14,8 +14,9 @@ namespace {
 
 constexpr double of_a_node = 1.5;  // distance beyond a node, of that inside it
 constexpr double clearly_a_node = 3;
-constexpr double as_near = 0.8;  // latency inside a host of that outside, where it is no node
-constexpr int most_domains = 4;  // whose links inside nodes are measured
+constexpr double as_near = 0.8;        // latency inside a host of that outside, where it is no node
+constexpr std::size_t most_pairs = 5;  // that tell the overhead of a level
+constexpr int most_domains = 4;        // whose links inside nodes are measured
 
 std::vector<int> all_of(int n) {
     std::vector<int> all(at(n));
@@ -42,6 +43,7 @@ public:
         find_nodes();
         if (all_.nodes.size() > 1) find_network();
         measure_inside();
+        measure_overheads();
         all_.questions = net_.asked();
         all_.unstable = net_.unstable();
         if (all_.unstable * 10 > all_.questions)
@@ -237,6 +239,33 @@ private:
         }
         std::sort(found.begin(), found.end());
         return found.empty() ? 0 : found[found.size() / 2];
+    }
+
+    // Of some pairs that meet at each level.
+    void measure_overheads() {
+        o_.progress("overheads of messages");
+        grouping inner = grouping::numbered(all_of(n_));
+        for (found_level& l : all_.levels) {
+            std::vector<double> found;
+            for (const auto& [a, b] : pairs_at(inner, l.groups)) found.push_back(net_.overhead(a, b));
+            // Pairs that share a core take longer, and so do those beside other work.
+            l.overhead = found.empty() ? 0 : *std::min_element(found.begin(), found.end());
+            inner = l.groups;
+        }
+    }
+
+    // Ranks of neighbours in `inner` that `outer` joins: some at most.
+    static std::vector<std::pair<int, int>> pairs_at(const grouping& inner, const grouping& outer) {
+        const std::vector<std::vector<int>> members = inner.members();
+        std::vector<std::pair<int, int>> found;
+        for (const std::vector<int>& domain : outer.members())
+            for (std::size_t i = 0, last = domain.size(); i < domain.size() && found.size() < most_pairs; ++i) {
+                const int rank = domain[i];
+                if (members[at(inner.of[at(rank)])].front() != rank) continue;
+                if (last < domain.size()) found.emplace_back(domain[last], rank);
+                last = i;
+            }
+        return found;
     }
 
     careful_probes net_;

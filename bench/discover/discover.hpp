@@ -25,6 +25,7 @@ struct found_level {
     grouping groups;            ///< of ranks
     std::vector<double> rates;  ///< by group of the level before (or by rank), of its link into this level [B/s]
     double latency = 0;         ///< half a round trip of a short message [s]
+    double overhead = 0;        ///< of a short message at each end [s]
     double confidence = 1;      ///< of the groups
     bool in_nodes = false;
 };

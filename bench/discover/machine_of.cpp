@@ -73,11 +73,12 @@ public:
             const found_level& found = d_.levels[l];
             children.push_back(sizes(found.groups.of, below));
             const fabric medium = fabric_of(found);
-            const double overhead = std::min(default_rates(medium).overhead, found.latency / 2);
+            const double overhead = std::min(found.overhead, found.latency);
             level made{.name = name_of(l, inside, d_.levels.size()),
                        .medium = medium,
                        .latency = found.latency - overhead,
-                       .overhead = overhead};
+                       .overhead = overhead,
+                       .overhead_assumed = false};
             h.levels.push_back(normalised(with_rates(std::move(made), ordered_rates(found.rates, below))));
             below = found.groups.of;
         }
@@ -183,11 +184,12 @@ discovered_machine machine_of(const discovery& d, const std::vector<std::string>
 }
 
 std::string discovery_text(const discovery& d, const hierarchy& machine) {
-    table rows("<>>>>>");
-    rows.add({"level", "domains", "bandwidth", "half round trip", "oversubscribed", "confidence"});
+    table rows("<>>>>>>");
+    rows.add({"level", "domains", "bandwidth", "half round trip", "overhead", "oversubscribed", "confidence"});
     for (std::size_t l = 0; l < d.levels.size(); ++l)
         rows.add({machine.levels[l].name, fmt::format("{}", machine.shape.domains(static_cast<int>(l))),
                   rates_text(machine.levels[l]), format_duration(d.levels[l].latency),
+                  format_duration(d.levels[l].overhead),
                   d.levels[l].in_nodes ? "-" : oversubscription(machine, static_cast<int>(l)),
                   d.levels[l].confidence < sure_enough ? "cannot tell"
                                                        : fmt::format("{:.0f} %", 100 * d.levels[l].confidence)});

@@ -18,8 +18,9 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr int order_tag = 101, result_tag = 102, ping_tag = 103, stream_tag = 104;
-constexpr int pings = 24, untimed = 4;
-constexpr int stream_slots = 6;  // messages in flight of a stream
+constexpr int ping_bytes = 8, pings = 24, untimed = 4;
+constexpr double overhead_duration = 0.02;  // [s]
+constexpr int stream_slots = 6;             // messages in flight of a stream
 constexpr int short_message = 32 << 10, long_message = 1 << 20;
 constexpr double usual_duration = 0.07, longest_duration = 2, rough_duration = 0.012;  // [s]
 constexpr double warm_up = 0.35;       // of the duration: shapers and windows fill
@@ -166,7 +167,7 @@ void prober::finish() {
 // ---- latency --------------------------------------------------------------------------------------------------------
 
 double prober::ping(int peer, bool first) {
-    std::array<std::byte, 8> data{};
+    std::array<std::byte, ping_bytes> data{};
     std::vector<double> times;
     for (int i = 0; i < pings; ++i) {
         const auto begin = steady::now();
@@ -191,6 +192,14 @@ double prober::latency(int a, int b) {
     double found = 0;
     receive_asleep(&found, sizeof found, a, result_tag);
     return found;
+}
+
+double prober::overhead(int a, int b) {
+    const std::array<stream, 2> both{stream{a, b}, stream{b, a}};
+    double slowest = 0;
+    for (const rated& r : all_rates(both, ping_bytes, overhead_duration))
+        slowest = std::max(slowest, ping_bytes / std::max(r.rate, 1.0));
+    return slowest;
 }
 
 // ---- rates ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ public:
     int ranks() const override { return comm_.size(); }
     /// Rank 0 alone. @throws transport_error, timeout_error, rank_failed_error
     double latency(int a, int b) override;
+    double overhead(int a, int b) override;
     std::vector<double> rates(std::span<const stream> all) override;
     double rough_rate(const stream& self) override;
     /// Rank 0 alone: lets the others return from answer().

@@ -35,6 +35,11 @@ double careful_probes::latency(int a, int b) {
         3, [&] { return asked_.latency(a, b); }, std::less<>());
 }
 
+double careful_probes::overhead(int a, int b) {
+    return best_of(
+        2, [&] { return asked_.overhead(a, b); }, std::less<>());
+}
+
 double careful_probes::rate(stream self) {
     return best_of(
         2, [&] { return asked_.rates(std::span(&self, 1)).front(); }, std::greater<>());

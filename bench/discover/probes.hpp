@@ -20,6 +20,8 @@ public:
     virtual int ranks() const = 0;
     /// Half the time that a short message and its answer take [s].
     virtual double latency(int a, int b) = 0;
+    /// What a short message sent and one received take each rank together, while both send all the time [s].
+    virtual double overhead(int a, int b) = 0;
     /// What arrives of each stream per second while all of them run at once [B/s].
     virtual std::vector<double> rates(std::span<const stream> all) = 0;
     /// The same of one stream, in a few milliseconds and less exactly.
@@ -35,6 +37,8 @@ public:
     int ranks() const { return asked_.ranks(); }
     /// The least of three answers or more, of which two agree.
     double latency(int a, int b);
+    /// The least of answers of which two agree.
+    double overhead(int a, int b);
     /// The most of answers of which two agree. @param self a stream by itself
     double rate(stream self);
     double rough_rate(stream self);

@@ -16,8 +16,8 @@
 #include "bench/measure/flow.hpp"
 #include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
+#include "bench/measure/reduction_rate.hpp"
 #include "bench/report/figures.hpp"
-#include "kernels/reduce.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/table.hpp"
 #include "transport/cores.hpp"
@@ -95,25 +95,6 @@ private:
     int to_, from_;
 };
 
-// Bytes added up in a second, piece by piece as messages arrive.
-double reduction_rate() {
-    constexpr int pieces = 64, rounds = 15;
-    constexpr std::int64_t count = wire_segment / sizeof(float);
-    std::vector<float> sum(at(pieces) * count), piece(count, 1.0F);
-    const reduce_kernel add = find_reduce(element_type::float32, reduce_op::sum);
-    std::vector<double> times;
-    for (int r = 0; r < rounds; ++r) {
-        const auto begin = steady::now();
-        for (int p = 0; p < pieces; ++p) {
-            float* into = sum.data() + p * count;
-            const void* sources[] = {into, piece.data()};
-            add(into, sources, 2, count, 1);
-        }
-        times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
-    }
-    return static_cast<double>(pieces * wire_segment) / quantile(times, 0.5);
-}
-
 // ---- for people -----------------------------------------------------------------------------------------------------
 
 std::string marked(const std::string& text, bool assumed) { return assumed ? text + " (assumed)" : text; }
@@ -152,8 +133,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
     shown.now("reduction");
     wait_asleep(w);
     m.reduction_alone = w.maximum(w.first() ? reduction_rate() : 0);
-    w.barrier();
-    m.reduction = -w.maximum(-reduction_rate());
+    m.reduction = shared_reduction_rate(w);
     connection everyone = over_mpi(world_of(comm_of(w)), {});
     m.cores = shared_cores(everyone.ranks);
     shown.clear();

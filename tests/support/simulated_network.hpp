@@ -31,6 +31,11 @@ public:
         return (common.latency + common.overhead) * (stray() ? slowness() : 1 + noise_ * part());
     }
 
+    double overhead(int a, int b) override {
+        const level& common = h_.levels[at(h_.shape.common_level(place_[at(a)], place_[at(b)]))];
+        return common.overhead * (stray() ? slowness() : 1 + noise_ * part());
+    }
+
     std::vector<double> rates(std::span<const stream> all) override {
         std::map<link, int> number;
         std::vector<double> capacity;

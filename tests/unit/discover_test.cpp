@@ -197,6 +197,7 @@ TEST(discover, says_so_where_it_cannot_tell) {
     public:
         int ranks() const override { return 6; }
         double latency(int, int) override { return 1e-6 * static_cast<double>(1 + dice_.below(50)); }
+        double overhead(int, int) override { return 1e-6; }
         std::vector<double> rates(std::span<const stream> all) override {
             std::vector<double> found;
             for (std::size_t i = 0; i < all.size(); ++i)

@@ -21,14 +21,14 @@ RESULTS = {"terrace_bench": 1, "made_by": "terrace-bench 0.1.0", "plan_id": "x",
     {"algorithm": name, "collective": "allreduce", "bytes": bytes, "time_us": time * bytes / 1024, "ratio": None,
      "percent_of_limit": 50.0, "wrong": 0}
     for name, time in (("hierarchical", 1.0), ("mpi", 2.0)) for bytes in (4096, 65536, 1048576)]}
-# Runs behind the page's own scripts, and leaves what it finds in the page.
+# Runs behind the page's own scripts, and tells the frame around the page what it finds.
 LOOK = """
 <script>
 addEventListener("load", () => {
   for (const closed of document.querySelectorAll("details")) closed.open = true;
   const found = {loaded: performance.getEntriesByType("resource").map((r) => r.name), rows: {},
                  nodes: document.querySelectorAll("*").length, height: document.documentElement.scrollHeight,
-                 overflow: document.documentElement.scrollWidth - innerWidth, ms: performance.now()};
+                 width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth, ms: performance.now()};
   for (const s of document.querySelectorAll("section")) found.rows[s.id] = s.querySelectorAll("tr").length;
   const slider = document.querySelector("input[type=range]");
   if (slider) {
@@ -36,17 +36,20 @@ addEventListener("load", () => {
     slider.dispatchEvent(new Event("input"));
     found.said = document.querySelector("[role=status]").textContent;
   }
-  const done = (violations) => {
-    const left = document.createElement("pre");
-    left.id = "found";
-    left.textContent = JSON.stringify({...found, violations});
-    document.body.append(left);
-  };
+  const done = (violations) => parent.postMessage({...found, violations}, "*");
   if (!window.axe) return done(null);
   axe.run().then((r) => done(r.violations.map((v) => [v.id, v.impact, v.nodes[0].html.slice(0, 120)])),
                  (e) => done([["axe failed", "serious", String(e)]]));
 });
 </script>
+"""
+# Chromium has no window below 500 pixels.
+FRAME = """\
+<pre id="found"></pre>
+<script>
+addEventListener("message", (m) => { document.getElementById("found").textContent = JSON.stringify(m.data); });
+</script>
+<iframe src="opened.html" width="%d" height="%d" style="border: 0"></iframe>
 """
 
 
@@ -76,21 +79,22 @@ class Report(unittest.TestCase):
         self.report(*files, "-o", "page.html", "--force")
         return (self.folder / "page.html").read_text()
 
-    def opened(self, page, with_axe=False, size="1400,900"):
-        """What LOOK found of it in Chromium."""
+    def opened(self, page, with_axe=False, size=(1400, 900)):
+        """What LOOK found of it in Chromium, in a frame of so many pixels."""
         if not CHROMIUM:
             self.skipTest("chromium is not installed")
         code = axe() if with_axe else ""
         if code is None:
             self.skipTest("no axe-core: pip install axe-core-python")
         before = "<script>" + code.replace("</script", "<\\/script") + "</script>" if code else ""
-        file = self.folder / "opened.html"
-        file.write_text(page.replace("</body>", before + LOOK + "</body>"))
+        (self.folder / "opened.html").write_text(page.replace("</body>", before + LOOK + "</body>"))
+        file = self.folder / "frame.html"
+        file.write_text(FRAME % size)
         done = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                               f"--user-data-dir={self.folder}/profile", f"--window-size={size}",
+                               f"--user-data-dir={self.folder}/profile", "--window-size=1500,1000",
                                "--virtual-time-budget=20000", "--dump-dom", file.as_uri()],
                               text=True, capture_output=True, timeout=120, env={**os.environ, "HOME": str(self.folder)})
-        found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout, re.S)
+        found = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.S)
         self.assertTrue(found, done.stderr[-2000:])
         text = found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
         return json.loads(text)
@@ -133,9 +137,10 @@ class Report(unittest.TestCase):
         self.assertIn("mine.html", self.report("results.json", "-o", "mine.html", status=2))
 
     def test_a_page_opens_and_loads_nothing(self):
-        for size in ("1400,900", "390,844"):
+        for size in ((1400, 900), (390, 844)):
             found = self.opened(self.page(ROOT / "tests/golden/uneven.plan.yaml", "results.json"), size=size)
             self.assertEqual(found["loaded"], [])
+            self.assertEqual(found["width"], size[0])
             self.assertLessEqual(found["overflow"], 0, size)
             self.assertGreater(found["rows"]["machine0"], 3)
             self.assertGreater(found["rows"]["rules0"], 5)

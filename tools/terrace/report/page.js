@@ -57,6 +57,7 @@ function table(parent, label, columns, rows, numbers = []) {
 const colours = 8;
 const colour = (i) => `var(--c${i % colours})`;
 const dashes = ["", "7 4", "2 3", "9 3 2 3"];
+const dashOf = (i) => dashes[(i + Math.floor(i / colours)) % dashes.length];  // no two of 32 look alike
 
 function timeText(seconds) {
   for (const [factor, unit] of [[1, "s"], [1e3, "ms"], [1e6, "us"]])

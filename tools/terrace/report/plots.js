@@ -2,7 +2,7 @@
 // Times by size, on logarithmic scales.
 
 function plotTimes(parent, title, sizes, series) {
-  const width = 860, height = 380, left = 74, right = 16, top = 12, bottom = 40;
+  const width = 860, height = 380, left = 74, right = 28, top = 12, bottom = 40;
   const values = series.flatMap((s) => s.times).filter((t) => t > 0);
   if (values.length === 0 || sizes.length === 0) return;
   const low = Math.log10(Math.min(...values)), high = Math.log10(Math.max(...values));
@@ -23,7 +23,7 @@ function plotTimes(parent, title, sizes, series) {
     put(box, "text", {x: x(bytes), y: height - bottom + 18, "text-anchor": "middle"}, bytesText(bytes));
   });
   put(box, "text", {class: "small", x: (left + width) / 2, y: height - 6, "text-anchor": "middle"}, "size");
-  const stroke = (i) => ({class: "series", stroke: colour(i), "stroke-dasharray": dashes[i % dashes.length]});
+  const stroke = (i) => ({class: "series", stroke: colour(i), "stroke-dasharray": dashOf(i)});
   series.forEach((s, i) => {
     let path = "", pen = "M";
     s.times.forEach((t, k) => {
@@ -80,7 +80,7 @@ function showBench(part, id) {
   facts(made, part.facts);
   chosenOf(made, `results${id}`, part.collectives.map((c) => c.name), (place, i) => {
     const c = part.collectives[i], series = c.series.map((s) => ({...s}));
-    const plan = parts.find((p) => p.kind === "plan" && p.id === part.plan_id) || parts.find((p) => p.kind === "plan");
+    const plan = parts.find((p) => p.kind === "plan" && (p.id === part.plan_id || part.plan_id === "-"));
     const predicted = plan && plan.collectives.find((p) => p.name === c.name);
     if (predicted) {
       const at = (of, bytes) => {  // between two sizes, by a straight line of the logarithms

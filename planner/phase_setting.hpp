@@ -24,6 +24,7 @@ struct phase_setting {
     const std::vector<int>& blocks;  ///< parts of the vector that the positions own, in proportion; empty: equal parts
     bool exchanges = false;          ///< each position sends blocks of its own, and adds up nothing
     wire_type wire = wire_type::exact;  ///< of what crosses links
+    bool roots_everywhere = false;      ///< each domain has a root, which at_root is about
 
     /// The sampled rank's place in the stage.
     const sample_place& place_of(std::size_t sample) const { return where.places[sample]; }

@@ -145,9 +145,9 @@ root_price pricer::price_at_root(const layout& l, const algorithm& a, provider b
     return {phase(false, at_root), phase(true, at_root), phase(true, at_others), phase(false, at_others)};
 }
 
-// To or from a root. In mode root one rank has all that the domains inside have, and gathers, or scatters, as a
-// broadcast's root does that has a vector so much shorter. In mode scatter the ranks of the root's domain share what
-// comes for it, as in a reduce.
+// To or from a root. In mode root one rank of each domain has all that the domains inside have, and gathers, or
+// scatters, as a broadcast's root does that has a vector so much shorter. In mode scatter the ranks of the root's
+// domain share what comes for it, as in a reduce.
 std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
                                                                  provider by) {
     std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
@@ -155,7 +155,9 @@ std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const
     stages.back().how = mode::scatter;
     const layout& l = samples_.lay_out(stages);
     const std::vector<int> blocks = samples_.unequal_positions(l);
-    phase_load load = load_of({machine_, samples_, l, a, by, true, root_part::moves, true, blocks}, *patterns_);
+    phase_load load = load_of(
+        {machine_, samples_, l, a, by, true, root_part::moves, true, blocks, false, wire_type::exact, through_one},
+        *patterns_);
     if (through_one) load = scaled(std::move(load), part_of_domain(l));
     return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
 }

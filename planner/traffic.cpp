@@ -206,8 +206,9 @@ phase_load load_of(const phase_setting& setting, pattern_book& patterns) {
     load_tally tally(setting);
     for (const auto& [domain, samples] : domains) {
         const int size = setting.place_of(samples.front()).positions;
-        if (size == 1 || (only_at_root(setting.at_root) && domain != 0)) continue;
-        const root_part at_root = domain == 0 ? setting.at_root : root_part::none;
+        const bool has_root = domain == 0 || setting.roots_everywhere;
+        if (size == 1 || (only_at_root(setting.at_root) && !has_root)) continue;
+        const root_part at_root = has_root ? setting.at_root : root_part::none;
         tally.begin(samples);
         const pattern& p = pattern_of(setting, patterns, samples.front(), size, at_root);
         if (setting.wire == wire_type::exact) add_domain(tally, p);

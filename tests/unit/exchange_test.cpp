@@ -8,6 +8,7 @@
 
 #include "base/index.hpp"
 #include "planner/planner.hpp"
+#include "planner/pricer.hpp"
 #include "schedule/call_schedule.hpp"
 #include "schedule/exchange.hpp"
 #include "schedule/group_proof.hpp"
@@ -245,6 +246,17 @@ TEST(exchange, is_never_predicted_slower_than_direct) {
             }
         }
     }
+}
+
+// The slow link is of a rank that is not in the root's node.
+TEST(exchange, with_a_root_is_no_faster_than_a_slow_link_anywhere) {
+    hierarchy nodes = test::two_nodes();
+    level& inner = nodes.levels[0];
+    inner.rates.assign(at(nodes.ranks()), inner.bandwidth);
+    inner.rates.back() = nodes.levels[1].bandwidth / 100;
+    const std::vector<stage> stages{over({0}, 4, mode::root), over({1}, 2, mode::root)};
+    for (const collective what : {collective::gather, collective::scatter})
+        EXPECT_GE(pricer(nodes).price_stages(stages, what).time(mib, 1, 0), limit(nodes, mib, what)) << to_string(what);
 }
 
 // Small blocks are joined on the way.

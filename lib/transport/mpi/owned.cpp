@@ -2,6 +2,10 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
+#include <mutex>
+#include <thread>
+
 #include <terrace/error.hpp>
 
 namespace terrace::detail {
@@ -23,9 +27,32 @@ bool mpi_is_over() noexcept {
     return finalized != 0;
 }
 
+namespace {
+
+constexpr std::chrono::milliseconds patience(1000), pause(1);
+
+// MPI_Finalize frees the attributes of MPI_COMM_SELF first.
+int wait_for_slower(MPI_Comm, int, void*, void*) {
+    const auto end = std::chrono::steady_clock::now() + patience;
+    for (int flag = 0; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(pause))
+        MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);  // moves messages along
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
 // The variable behind the parameter: MPI_T refuses to write it once MPI runs, and MPI_Finalize reads it.
 void finalize_without_others() noexcept {
-    if (auto* const parameter = static_cast<bool*>(::dlsym(RTLD_DEFAULT, "ompi_async_mpi_finalize"))) *parameter = true;
+    static std::once_flag once;
+    std::call_once(once, [] {
+        auto* const parameter = static_cast<bool*>(::dlsym(RTLD_DEFAULT, "ompi_async_mpi_finalize"));
+        int key = MPI_KEYVAL_INVALID;
+        if (parameter == nullptr ||
+            MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, wait_for_slower, &key, nullptr) != MPI_SUCCESS ||
+            MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr) != MPI_SUCCESS)
+            return;
+        *parameter = true;
+    });
 }
 
 owned_comm::owned_comm(MPI_Comm comm) : comm_(comm) {

@@ -48,7 +48,8 @@ struct numbered_comm {
 bool mpi_is_over() noexcept;
 
 /// Lets MPI_Finalize of Open MPI wait for no other rank, as `mpirun --mca async_mpi_finalize 1` does from the start:
-/// one that has died never comes, and the launcher does not always notice. Other MPIs are left as they are.
+/// one that has died never comes, and the launcher does not always notice. It takes a second then, as slower ranks may
+/// still have to send to this one, and Open MPI may end a rank whose peer is gone. Other MPIs are left as they are.
 void finalize_without_others() noexcept;
 
 }  // namespace terrace::detail

@@ -224,9 +224,8 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 }
 
 std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
-                                                            provider by, collective what,
-                                                            std::optional<collective> only) {
-    if (!exchanges(what)) return price_stage(up_to_it, a, by, only);
+                                                            provider by, collective what, bool alone) {
+    if (!exchanges(what)) return price_stage(up_to_it, a, by, alone ? std::optional(what) : std::nullopt);
     return has_root(what) ? price_rooted_exchange(up_to_it, a, by) : price_exchange(up_to_it, a, by);
 }
 
@@ -236,7 +235,7 @@ price pricer::price_stages(std::span<const stage> stages, collective what) {
     if (exchanges(what)) check_exchange(stages, what);
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back(
-            price_last_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider, what, what));
+            price_last_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider, what, true));
     return price_together(what, stages, std::move(prices));
 }
 
@@ -246,7 +245,7 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
     const stage& s = up_to_it.back();
     std::vector<stage_option> able;
     const auto add = [&](const algorithm& a, provider by) {
-        able.push_back({&a, by, price_last_stage(up_to_it, a, by, what, std::nullopt)});
+        able.push_back({&a, by, price_last_stage(up_to_it, a, by, what, false)});
     };
     const auto is_worth_it = [&](const algorithm& a) {
         if (exchanges(what) && a.exchange == nullptr) return false;

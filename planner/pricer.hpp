@@ -50,9 +50,9 @@ public:
                          std::vector<std::shared_ptr<const stage_price>> costs);
 
 private:
-    // The price of the last stage for a collective: with `only`, for no other of those that share a price.
+    // The price of the last stage for a collective: where it is not `alone`, for all those that share a price.
     std::shared_ptr<const stage_price> price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
-                                                        provider by, collective what, std::optional<collective> only);
+                                                        provider by, collective what, bool alone);
     std::shared_ptr<const stage_price> price_stage(std::span<const stage> up_to_it, const algorithm& a, provider by,
                                                    std::optional<collective> only);
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);

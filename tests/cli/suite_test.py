@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""tools/bench-suite, tools/predictions and tools/gradients on this machine: what they run, merge and write. Asserts no time.
+"""tools/bench-suite, tools/predictions and tools/gradients on this machine: what they run, merge and write. Asserts no
+time.
 
 usage: suite_test.py SOURCE_ROOT TERRACE TERRACE_BENCH MPIRUN [MPIRUN_OPTION ...]
 """
@@ -74,7 +75,8 @@ class Suite(Tool):
         for run in runs:
             algorithms = [row["algorithm"] for row in run["found"]["results"]]
             own = run is runs[0]
-            self.assertEqual(algorithms, ["hierarchical", "flat-rings", "two-level", "two-level-nics"] if own else ["mpi"])
+            expected = ["hierarchical", "flat-rings", "two-level", "two-level-nics"] if own else ["mpi"]
+            self.assertEqual(algorithms, expected)
             self.assertEqual("env" in run["command"], own)
             for row in run["found"]["results"]:  # of both rounds, in which a run does as many as it has time for
                 self.assertEqual(row["iterations"], len(row["times_us"]))
@@ -222,7 +224,8 @@ class ReadmeTable(Tool):
         self.assertIn("Wrong elements in all results: 0.", text)
 
     def test_its_header_is_the_readmes(self):
-        header = next(line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| cluster | plan"))
+        lines = (ROOT / "README.md").read_text().splitlines()
+        header = next(line for line in lines if line.startswith("| cluster | plan"))
         self.assertIn(header, (ROOT / "tools/readme-table").read_text())
 
     def test_refuses(self):

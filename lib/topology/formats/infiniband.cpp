@@ -194,10 +194,9 @@ private:
     network_switch& add(int first, int tier) {
         const infiniband_fabric::fabric_switch& s = f_.switches[at(first)];
         const std::string name = s.description.empty() ? s.id : fmt::format("{} ({})", s.description, s.id);
-        return net_.switches.emplace_back(network_switch{s.where, tier == 0 ? name
-                                                                  : tier == 1
-                                                                      ? name + " and above"
-                                                                      : fmt::format("{} and {} above", name, tier)});
+        std::string above;
+        if (tier > 0) above = tier == 1 ? " and above" : fmt::format(" and {} above", tier);
+        return net_.switches.emplace_back(network_switch{s.where, name + above});
     }
 
     // Joins what switches up to this tier connect, and says what carries each part upwards.

@@ -53,8 +53,8 @@ bool mpi_messages::abandon() noexcept {
     return all_done;
 }
 
-// Open MPI's btl/tcp damages its list of events when it sends twice to a rank of whose death it does not know. It
-// looks when it is asked for any message that is not there.
+// Open MPI's btl/tcp damages its list of events by a second message to a dead rank whose connection it has not found
+// closed. MPI_Iprobe for a message that has not come makes it look at all connections.
 void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
     int flag = 0;
     if (outlives_deaths_) MPI_Iprobe(comm_.number(peer), note_tag_, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);

@@ -160,8 +160,8 @@ def create(store: Any = None, rank: int = 0, size: int = 1, *, plan: AnyPlan | N
     """Makes a communicator without MPI, over UCX and shared memory. Collective.
 
     Ranks find one another as the options say (by default TERRACE_BOOTSTRAP: PMIx, or a directory), or in `store`, in
-    which this is rank `rank` of `size`: a Store, or one of torch.distributed. Without a plan, and without TERRACE_PLAN, one is made for the job. With a
-    device, buffers may be in its memory: use_device().
+    which this is rank `rank` of `size`: a Store, or one of torch.distributed. Without a plan, and without
+    TERRACE_PLAN, one is made for the job. With a device, buffers may be in its memory: use_device().
     """
     is_of_torch = hasattr(store, "delete_key")
     made = _create(C10dStore(store) if is_of_torch else store, rank, size, plan, options)

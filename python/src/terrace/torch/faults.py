@@ -77,8 +77,10 @@ def name_the_back_end_in_logs(backend_class: Any) -> None:
         return
 
     def logging_data(self: Any) -> Any:
-        ours = {"backend_name": dist.get_backend(self.process_group)} if _is_ours(self.process_group, backend_class) else {}
-        return {**original(self), **ours}
+        data = original(self)
+        if _is_ours(self.process_group, backend_class):
+            return {**data, "backend_name": dist.get_backend(self.process_group)}
+        return data
 
     logging_data.of_terrace = True  # type: ignore[attr-defined]
     ddp._get_ddp_logging_data = logging_data

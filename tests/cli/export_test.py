@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""terrace export: rankfiles, host files, SimGrid platforms, JSON, scripts for NICs.
+
+usage: export_test.py TERRACE SOURCE_ROOT
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+import xml.etree.ElementTree
+
+from command import CLUSTER, UNEVEN, Command, NicPlan
+
+
+class Export(Command):
+    NAMED = UNEVEN.replace("name: rack,", 'name: rack, hosts: "tux[1-5]",')
+
+    def export(self, cluster, form):
+        self.write("c.yaml", cluster)
+        self.terrace("plan", "c.yaml", "-o", "p.yaml")
+        return self.terrace("export", "p.yaml", form)
+
+    def test_ranks_are_node_by_node(self):
+        lines = self.export(self.NAMED, "--rankfile").splitlines()
+        self.assertEqual(lines.pop(0), "# made by terrace export --rankfile")
+        self.assertEqual(len(lines), 13)
+        self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
+                                                           "rank 12=tux5 slot=0"])
+        unnamed = self.export(UNEVEN, "--rankfile")
+        self.assertIn("rank 4=+n1 slot=0", unnamed)
+        self.assertIn("# of 5 nodes, from the scheduler or by --hostfile", unnamed)
+
+    def test_hosts_have_as_many_slots_as_ranks(self):
+        self.assertEqual(self.export(self.NAMED, "--hostfile").split("\n")[1:6],
+                         ["tux1 slots=4", "tux2 slots=2", "tux3 slots=3", "tux4 slots=3", "tux5 slots=1"])
+        self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--hostfile", status=2))
+
+    def plan_without_names(self):
+        self.terrace("plan", "cluster.yaml")
+        return "cluster.plan.yaml"
+
+    # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
+    def test_simgrid_has_a_way_between_any_two_ranks(self):
+        platform = xml.etree.ElementTree.fromstring(self.export(UNEVEN, "--simgrid"))
+        links = {l.get("id"): (float(l.get("bandwidth")[:-3]), float(l.get("latency")[:-1]))
+                 for l in platform.iter("link")}
+        zones = {z.get("id") for z in platform.iter("zone")}
+        ways = {}
+        for route in platform.iter("zoneRoute"):
+            self.assertLessEqual({route.get("src"), route.get("dst")}, zones)
+            ways.setdefault(route.get("gw_src"), {})[route.get("gw_dst")] = links[route[0].get("id")]
+        def way(here, there, seen):
+            if here == there:
+                return []
+            for beyond in ways.get(here, {}):
+                if beyond not in seen:
+                    rest = way(beyond, there, seen | {beyond})
+                    if rest is not None:
+                        return [ways[here][beyond], *rest]
+        for there, latency, bandwidth in [(1, 0.5e-6, 10e9), (4, 30e-6, 125e6), (12, 40e-6, 62.5e6)]:
+            passed = way("rank0", f"rank{there}", {"rank0"})
+            self.assertAlmostEqual(sum(p[1] for p in passed), latency, 12)
+            self.assertEqual(min(p[0] for p in passed), bandwidth)
+
+    def test_simgrid_links_the_nodes_of_a_torus(self):
+        torus = ("terrace_topology: 1\nname: t\ntorus: [4, 2]\n"
+                 "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, {fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
+                 "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
+        platform = xml.etree.ElementTree.fromstring(self.export(torus, "--simgrid"))
+        links = {l.get("id"): (l.get("bandwidth"), l.get("latency")) for l in platform.iter("link")}
+        ways = {(r.get("gw_src"), r.get("gw_dst")): links[r[0].get("id")] for r in platform.iter("zoneRoute")
+                if r.get("gw_src").startswith("router0") and r.get("gw_dst").startswith("router0")}
+        near = {(a, b) for a in range(8) for b in range(8)
+                if a // 4 == b // 4 and (a - b) % 4 in (1, 3) or a % 4 == b % 4 and a != b}
+        self.assertEqual({(int(a[8:]), int(b[8:])) for a, b in ways if "hub" not in a + b}, near)
+        self.assertEqual(ways["router0_3", "router0_0"], ("8e+09Bps", "5e-07s"))
+        self.assertEqual(ways["router0_2", "router0_6"], ("2e+09Bps", "2.5e-06s"))
+        self.assertEqual(len({h.get("id") for h in platform.iter("host")}), 16)
+
+    def test_json_has_all_rules(self):
+        plan = json.loads(self.export(UNEVEN, "--json"))
+        self.assertEqual((plan["ranks"], plan["nodes"]), (13, [4, 2, 3, 3, 1]))
+        self.assertEqual(len(plan["rules"]), 8)
+        for rules in plan["rules"].values():
+            self.assertIsNone(rules[-1]["up_to_bytes"])
+            for rule in rules:
+                self.assertGreaterEqual(rule["predicted_s"], 0.99 * rule["limit_s"])
+                self.assertTrue(rule["stages"])
+                for stage in rule["stages"]:
+                    self.assertEqual(stage["provider"], "messages" if "algorithm" in stage else "shared_memory")
+
+    def test_takes_one_form(self):
+        for forms in [[], ["--json", "--simgrid"]]:
+            self.assertIn("--rankfile", self.terrace("export", self.plan_without_names(), *forms, status=2))
+
+
+class Nics(NicPlan):
+    """A script that gives each rank its NIC."""
+    UNLIKE = NicPlan.CLUSTER.replace("{count: 2,", "{count: [2, 1],").replace("size: 7", "size: 2")
+
+    def script(self, plan, *options):
+        self.terrace("export", plan, "--nics", *options, "-o", "nics.sh")
+        self.assertTrue(os.access(self.directory / "nics.sh", os.X_OK))
+
+    def nic_of(self, variable, rank, name="OMPI_MCA_btl_tcp_if_include"):
+        done = subprocess.run(["./nics.sh", "sh", "-c", f'echo "$0 ${name}"', "two words"], text=True,
+                              capture_output=True, cwd=self.directory,
+                              env={"PATH": os.environ["PATH"], variable: str(rank)})
+        return done.stdout.strip() if done.returncode == 0 else done.stderr.strip()
+
+    def test_a_script_goes_by_the_rank_on_its_node(self):
+        self.script("plan.yaml")
+        self.assertEqual([self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", rank) for rank in (0, 3, 4, 6)],
+                         ["two words eth0", "two words eth0", "two words eth1", "two words eth1"])
+        self.assertEqual(self.nic_of("SLURM_LOCALID", 5), "two words eth1")
+        self.assertEqual(self.nic_of("LOCAL_RANK", 4), "two words eth1")
+        self.assertRegex(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 7), "rank '7' is none of the plan's")
+        self.assertRegex(self.nic_of("NOTHING", 0), "rank '' is none")
+        self.script("plan.yaml", "--interfaces", "mlx5_0:1,mlx5_3:1")
+        self.assertEqual(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 4, "UCX_NET_DEVICES"), "two words mlx5_3:1")
+        self.assertEqual(self.nic_of("OMPI_COMM_WORLD_LOCAL_RANK", 4), "two words")
+
+    def test_unlike_nodes_go_by_the_rank_in_the_job(self):
+        self.write("unlike.yaml", self.UNLIKE)
+        self.terrace("plan", "unlike.yaml", "-o", "unlike.plan.yaml")
+        self.script("unlike.plan.yaml", "--interfaces", "a,b")
+        self.assertEqual([self.nic_of("OMPI_COMM_WORLD_RANK", rank) for rank in range(4)],
+                         [f"two words {nic}" for nic in "abaa"])
+
+    def test_refuses(self):
+        self.assertIn("names 1, but a node has 2 NICs",
+                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a", status=2))
+        self.assertIn("is no name of an interface",
+                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a,b;reboot", status=2))
+        self.assertIn("--nics", self.terrace("export", "plan.yaml", "--json", "--interfaces", "a,b", status=2))
+        self.write("one.yaml", CLUSTER)
+        self.terrace("plan", "one.yaml", "-o", "one.plan.yaml")
+        self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--nics", status=2))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

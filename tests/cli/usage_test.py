@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""What all terrace commands have in common: help, exit codes, messages, inputs and outputs.
+
+usage: usage_test.py TERRACE SOURCE_ROOT
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+from command import ONE_RANK, TERRACE, Command
+
+COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "diff", "detect", "export", "doctor", "info"]
+
+
+class Usage(Command):
+    def test_version(self):
+        self.assertRegex(self.terrace("--version"), r"^terrace \d+\.\d+\.\d+\n$")
+
+    def test_help_lists_the_commands(self):
+        text = self.terrace("--help")
+        for command in COMMANDS:
+            self.assertIn(command, text)
+            self.terrace(command, "--help")
+
+    def test_wrong_usage_exits_2(self):
+        for arguments in [[], ["fly"], ["plan"], ["plan", "cluster.yaml", "--fast"], ["explain"], ["verify"],
+                          ["plan", "cluster.yaml", "--ranks", "cats"], ["plan", "cluster.yaml", "--ranks", "gpus"]]:
+            self.terrace(*arguments, status=2)
+
+    def test_what_is_mistyped_is_named_with_the_nearest(self):
+        for line, said in [("plna cluster.yaml", 'terrace: there is no command "plna"; did you mean plan?'),
+                           ("fly", 'terrace: there is no command "fly"'),
+                           ("plan cluster.yaml --host x", "terrace plan: there is no option --host; did you mean --hosts?"),
+                           ("plan --ouptut=x", "terrace plan: there is no option --ouptut; did you mean --output?"),
+                           ("plan cluster.yaml --fast", "terrace plan: there is no option --fast"),
+                           ("plan a b", "terrace plan: The following argument was not expected: b"),
+                           ("plan", "terrace plan: MACHINE is required")]:
+            command = said.partition(":")[0]
+            self.assertEqual(self.terrace(*line.split(), status=2), f"{said}\nTry: {command} --help\n")
+
+    def test_a_plan_and_a_cluster_are_not_each_other(self):
+        self.terrace("plan", "cluster.yaml")
+        for command in [["explain"], ["simulate"], ["verify"], ["export", "--json"], ["diff", "cluster.plan.yaml"]]:
+            self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
+                          self.terrace(*command, "cluster.yaml", status=2))
+        for command in ["plan", "topo"]:
+            self.assertIn("cluster.plan.yaml is a plan already; to see what it does: terrace explain cluster.plan.yaml\n",
+                          self.terrace(command, "cluster.plan.yaml", status=2))
+
+    def test_a_picture_is_no_plan(self):
+        self.terrace("plan", "cluster.yaml")
+        self.write("picture.svg", self.terrace("explain", "cluster.plan.yaml", "--svg"))
+        self.assertIn("picture.svg: this is XML (a picture", self.terrace("explain", "picture.svg", status=2))
+
+    def test_an_output_that_is_an_input_is_refused(self):
+        self.terrace("plan", "cluster.yaml")
+        plan, cluster = self.read("cluster.plan.yaml"), self.read("cluster.yaml")
+        os.link(self.directory / "cluster.yaml", self.directory / "also.yaml")
+        for line in ["plan cluster.yaml -o cluster.yaml", "plan cluster.yaml -o also.yaml --force",
+                     "export cluster.plan.yaml --json -o ./cluster.plan.yaml",
+                     "simulate cluster.plan.yaml --bytes 1M --trace cluster.plan.yaml",
+                     "simulate cluster.plan.yaml --bytes 1M --svg cluster.plan.yaml --force"]:
+            self.assertIn("this is the input, and is not overwritten", self.terrace(*line.split(), status=2), line)
+        self.assertEqual((plan, cluster), (self.read("cluster.plan.yaml"), self.read("cluster.yaml")))
+
+    def test_only_force_replaces_what_terrace_did_not_write(self):
+        self.terrace("plan", "cluster.yaml")
+        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --json -o", "export cluster.plan.yaml --rankfile -o",
+                   "export cluster.plan.yaml --simgrid -o", "detect -o", "detect --node-file",
+                   "simulate cluster.plan.yaml --bytes 1M --trace", "simulate cluster.plan.yaml --bytes 1M --svg"]
+        for line in outputs:
+            self.write("mine", "notes of my own\n")
+            self.assertIn("was not written by Terrace", self.terrace(*line.split(), "mine", status=2), line)
+            self.assertEqual(self.read("mine"), "notes of my own\n")
+            self.terrace(*line.split(), "mine", "--force")
+            self.assertNotEqual(self.read("mine"), "notes of my own\n", line)
+            if "--node-file" not in line:  # plain hwloc XML, which may be anybody's
+                self.terrace(*line.split(), "mine")  # replaces its own
+
+    def test_a_file_with_nearly_that_name_is_named(self):
+        self.terrace("plan", "cluster.yaml")
+        for line, near in [("topo cluster.yml", "cluster.yaml"), ("explain ./cluster.plan.yml", "./cluster.plan.yaml")]:
+            self.assertIn(f"No such file or directory; did you mean {near}?\n", self.terrace(*line.split(), status=2))
+        for far in ["nothing.like.it", "cluster", "closest.yaml"]:
+            self.assertIn("No such file or directory\n", self.terrace("topo", far, status=2))
+        self.assertIn("No such file or directory\n", self.terrace("topo", "no/cluster.yaml", status=2))
+
+    def test_a_compressed_file_is_unpacked_by_its_reader(self):
+        for magic, program in [(b"\x1f\x8b\x08", "gunzip"), (b"\x28\xb5\x2f\xfd", "unzstd"), (b"\xfd7zXZ\0", "unxz"),
+                               (b"PK\x03\x04", "unzip")]:
+            (self.directory / "packed").write_bytes(magic + bytes(20))
+            for command in ["topo", "explain"]:
+                self.assertIn(f"packed: is compressed; unpack it first: {program}\n",
+                              self.terrace(command, "packed", status=2))
+
+    def test_collectives_may_be_spelled_as_elsewhere(self):
+        self.terrace("plan", "cluster.yaml")
+        for name in ["all-reduce", "AllReduce", "ReduceScatter"]:
+            text = self.terrace("explain", "cluster.plan.yaml", "--collective", name)
+            self.assertRegex(text, r"^cluster: (allreduce|reduce_scatter) of ")
+        self.assertIn("all_gatherer not in {allreduce,", self.terrace("explain", "cluster.plan.yaml", "--collective",
+                                                                     "all_gatherer", status=2))
+
+    def test_connections(self):
+        self.terrace("plan", "cluster.yaml")
+        text = self.terrace("explain", "cluster.plan.yaml", "--connections")
+        self.assertRegex(text, r"^ranks that a rank exchanges messages with, of \d+, with all rules of the plan")
+        rows = dict(re.findall(r"^  (\w[\w ]*?) +(\d+) +[\d.]+$", text, re.M))
+        self.assertTrue({"allreduce", "comparing calls", "all of them"} <= set(rows), text)
+        self.assertGreaterEqual(int(rows["all of them"]), max(int(most) for most in rows.values()))
+        self.assertLess(int(rows["all on other nodes"]), int(rows["all of them"]))
+        self.assertIn("excludes", self.terrace("explain", "cluster.plan.yaml", "--connections", "--svg", status=2))
+
+    def test_one_rank_is_not_ranks(self):
+        self.write("one.yaml", ONE_RANK)
+        self.assertRegex(self.terrace("plan", "one.yaml"), r"^one: 1 rank \(1\)\n")
+        for command in ["explain", "simulate"]:
+            self.assertRegex(self.terrace(command, "one.plan.yaml", "--bytes", "1M"), "^one: allreduce of 1 MiB over 1 rank ")
+
+    def test_hosts_at_the_wrong_place(self):
+        self.write("hosts.yaml", self.CLUSTER + "hosts: n[0-1]\n")
+        self.assertIn("hosts are named at the level whose domains are nodes", self.terrace("topo", "hosts.yaml", status=2))
+
+    def test_sizes(self):
+        self.terrace("plan", "cluster.yaml")
+        self.assertIn("of 1 TiB over", self.terrace("explain", "cluster.plan.yaml", "--bytes", "1T"))
+        self.assertIn("K, M, G or T", self.terrace("explain", "cluster.plan.yaml", "--bytes", "12Q", status=2))
+
+    def test_completion(self):
+        for shell, words in [("bash", ["--link-unit", "reduce_scatter", "compgen"]),
+                             ("zsh", ["#compdef terrace", "(allreduce reduce_scatter", "_arguments"]),
+                             ("fish", ["complete -c terrace", "__fish_seen_subcommand_from plan", "-l collective -x -a"])]:
+            script = self.terrace("--generate", shell)
+            for word in words:
+                self.assertIn(word, script, shell)
+            if shutil.which(shell):
+                self.write("script", script)
+                check = [shell, "--no-execute", "script"] if shell == "fish" else [shell, "-n", "script"]
+                subprocess.run(check, cwd=self.directory, check=True, timeout=60)
+
+    def test_standard_output_that_takes_nothing_is_an_error(self):
+        self.terrace("plan", "cluster.yaml")
+        for line in ["--help", "--version", "plan --help", "plan cluster.yaml -o -", "topo cluster.yaml", "info",
+                     "explain cluster.plan.yaml --svg", "export cluster.plan.yaml --json"]:
+            for to, reason in [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")]:
+                done = subprocess.run(f"{TERRACE} {line} >{to}", shell=True, cwd=self.directory, stderr=subprocess.PIPE,
+                                      text=True)
+                self.assertEqual((done.returncode, done.stderr),
+                                 (2, f"terrace: standard output: cannot be written: {reason}\n"), line)
+
+    def test_examples_in_the_help_run(self):
+        self.terrace("plan", "cluster.yaml")
+        profiles = self.directory / "profiles"
+        profiles.mkdir()
+        shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
+        (profiles / "p.profile.yaml").write_text(
+            "terrace_profile: 1\nplan: p.plan.yaml\ncalls:\n"
+            "  - {collective: allreduce, bytes: 1048576, calls: 9, time: 1 s}\n")
+        examples = 0
+        for command in [[], *([c] for c in COMMANDS)]:
+            text = self.terrace(*command, "--help")
+            for line in re.findall(r"^  terrace (.*)$", text.partition("Examples:")[2], re.M):
+                if any((self.directory / word).exists() for word in line.split()) or "--help" in line:
+                    self.terrace(*line.split())
+                    examples += 1
+        self.assertGreaterEqual(examples, 8)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

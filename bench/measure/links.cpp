@@ -33,6 +33,8 @@ constexpr int round_trips = 200;
 constexpr int messages_for_overhead = 1000;
 constexpr int fewest_timed = 16;
 constexpr double time_of_run = 0.25;  // [s]; four of them are run
+constexpr int most_repeats = 2;
+constexpr double same_rate = 0.97;  // of two rates, at least: they differ by noise
 
 // ---- measuring ------------------------------------------------------------------------------------------------------
 
@@ -129,6 +131,13 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
         found.emplace();
         found->pair = measured(pair, "one pair");
         found->all = measured(all, "all pairs");
+        // Streams of all pairs are slower where they share links, or because something else ran: the fastest counts.
+        for (int again = 0; l >= machine.node_levels() && again < most_repeats; ++again) {
+            if (found->all.bandwidth >= found->pair.bandwidth * same_rate) break;
+            shown.now(fmt::format("{}: bandwidth of all pairs again", name_of(machine, l)));
+            found->all.bandwidth =
+                std::max(found->all.bandwidth, link_meter(w, all, rates).bandwidth() * link.bandwidth);
+        }
     }
     shown.now("reduction");
     wait_asleep(w);

@@ -36,8 +36,8 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
     return *std::min_element(fast.begin(), fast.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
 }
 
-choice pick_simulated(const screen& s, std::vector<choice> tried, std::int64_t bytes, double alike) {
-    const std::size_t wanted = tried.front().candidate;
+choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes,
+                      double alike) {
     double best = infinity, floor = infinity;
     for (const auto& [i, how] : tried) {
         best = std::min(best, how.simulated);
@@ -46,9 +46,10 @@ choice pick_simulated(const screen& s, std::vector<choice> tried, std::int64_t b
     const double longest = std::min(best * alike, floor);
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > longest; });
     // A ring over all ranks waits in each step for whichever rank is late, which no simulation knows.
-    const auto is_usual = [&](std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() > 1; };
+    const auto is_ring = [&](std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() == 1; };
     const auto key = [&](const choice& c) {
-        return std::tuple(c.candidate != wanted, !is_usual(c.candidate),
+        return std::tuple(c.candidate != wanted || is_ring(c.candidate),
+                          is_ring(c.candidate) || !s.is_floor(c.candidate),
                           s.effort(c.candidate, c.how, static_cast<double>(bytes)));
     };
     return *std::min_element(tried.begin(), tried.end(),

@@ -166,7 +166,8 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         tried.push_back(c);
     }
     const bool is_short = bursts && bytes <= s.burst() * policy.short_of_burst;
-    return pick_simulated(s, std::move(tried), high, is_short ? policy.alike_in_bursts : policy.alike);
+    return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high,
+                          is_short ? policy.alike_in_bursts : policy.alike);
 }
 
 choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {

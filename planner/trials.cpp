@@ -42,9 +42,11 @@ std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64
     if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;
     if (left_ <= 0 || c.cost.messages(static_cast<double>(largest), chunk) > policy.most_messages) return {};
     const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
+    const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
     known->second.clear();
-    for (const simulation& made : simulate(machine_, how, c.cost.what(), sizes,
-                                           {.burst = burst_, .reproducible = reproducible_, .counts_loads = false})) {
+    for (const simulation& made :
+         simulate(machine_, how, c.cost.what(), sizes,
+                  {.slot_bytes = slot, .burst = burst_, .reproducible = reproducible_, .counts_loads = false})) {
         left_ -= made.shares + policy.shares_of_message * made.messages;
         known->second.push_back(made.time);
     }

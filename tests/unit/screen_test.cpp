@@ -89,7 +89,7 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     const auto picked = [&](double of_other, double of_floor) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(floor, of.s.how(floor), of_floor)},
-                              mib, policy.alike)
+                              other, mib, policy.alike)
             .candidate;
     };
     EXPECT_EQ(picked(1.00, 1.02), other);
@@ -97,7 +97,7 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     EXPECT_EQ(picked(1.00, 2.00), other);
     // Run in another way than the floor's own, a baseline is a candidate as any other.
     const tuning another{of.s.how(floor).lanes + 1, 64 * kib};
-    EXPECT_EQ(pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, mib,
+    EXPECT_EQ(pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, other, mib,
                              policy.alike)
                   .candidate,
               other);
@@ -111,7 +111,17 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     const std::size_t other = of.list.size() - 1;
     const std::vector<choice> tried{simulated(other, {2, 64 * kib}, 1.5), simulated(ring, of.s.how(ring), 1.0),
                                     simulated(levels, of.s.how(levels), 1.0)};
-    EXPECT_EQ(pick_simulated(of.s, tried, mib, policy.alike).candidate, levels);
+    EXPECT_EQ(pick_simulated(of.s, tried, other, mib, policy.alike).candidate, levels);
+}
+
+// Where prices say little, no candidate is wanted for its price.
+TEST(pick_simulated, keeps_what_is_wanted) {
+    const screened of(two_racks());
+    const std::size_t other = of.list.size() - 1, floor = of.s.floor().back();
+    ASSERT_GT(of.list[floor].what.stages.size(), 1u);
+    const std::vector<choice> tried{simulated(other, {2, 64 * kib}, 1.0), simulated(floor, of.s.how(floor), 1.0)};
+    EXPECT_EQ(pick_simulated(of.s, tried, other, mib, policy.alike).candidate, other);
+    EXPECT_EQ(pick_simulated(of.s, tried, no_candidate, mib, policy.alike).candidate, floor);
 }
 
 // Lanes over a network may get into each other's way; to or from a root where nodes have several NICs.

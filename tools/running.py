@@ -82,6 +82,18 @@ def make_plan(cluster, plan, *options):
             raise Failure(f"no plan for {cluster}", 2)
 
 
+def simulated(plan, collective, size, burst, algorithm=None):
+    """What `terrace simulate` says of a call; and `predicted_s`, by the closed form, of one that begins with full
+    buckets, as those of the bench do."""
+    done = subprocess.run([TERRACE, "simulate", plan, "--bytes", str(size), "--collective", collective, "--burst",
+                           str(burst), *(["--algorithm", algorithm] if algorithm else []), "--json"],
+                          text=True, capture_output=True)
+    if done.returncode != 0:
+        raise Failure(f"no prediction: {done.stderr.strip()}")
+    said = json.loads(done.stdout)
+    return {**said, "predicted_s": said["closed_form_s"] - said["bursts_s"]}
+
+
 def vcluster_that_is_up():
     try:
         return json.loads(VCLUSTER_STATE.read_text()).get("name", "?")

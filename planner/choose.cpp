@@ -16,6 +16,7 @@ public:
                bool reproducible, double burst = 0)
         : screen_(machine, list, std::move(floor), burst),
           trials_(machine, reproducible, burst),
+          limit_of_byte_(limit(machine, 1, list.front().cost.what())),
           reproducible_(reproducible) {}
 
     std::vector<rule> run() {
@@ -73,7 +74,7 @@ private:
     void add(tuning how, std::int64_t high) {
         const priced_candidate& c = screen_[chosen_];
         how.time = screen_.time(chosen_, how, static_cast<double>(high));
-        rule next = rule_of(screen_.machine(), c.what, how, high, c.cost.what());
+        rule next = rule_of(c.what, how, high, limit_of_byte_ * static_cast<double>(high));
         const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
                           rules_.back().chunk == next.chunk;
         if (same) rules_.back() = std::move(next);
@@ -82,6 +83,7 @@ private:
 
     screen screen_;
     trials trials_;
+    double limit_of_byte_;  // [s]
     bool reproducible_;
     std::size_t chosen_ = no_candidate;  // for the size below
     std::vector<rule> rules_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "base/partition.hpp"
 #include "planner/policy.hpp"
@@ -41,9 +40,12 @@ public:
         return by_mpi ? lower(made, {}) : made;
     }
 
-    sent run(int position, double& reduced) const {
+    sent run(int position, double& reduced) const { return read(position, program(position), reduced); }
+
+    // The messages of a position's program, and what it adds up.
+    sent read(int position, const schedule& program, double& reduced) const {
         sent messages;
-        for (const instr& i : program(position).instrs) {
+        for (const instr& i : program.instrs) {
             if (i.what == action::send) add(messages[i.step], position, i.peer, share(i.src));
             if (i.what == action::recv_reduce) reduced += share(i.dst);
             if (i.what == action::reduce) reduced += share(i.dst) * (i.sources + 1) / 3;  // reads all, writes one
@@ -76,9 +78,8 @@ sent turned(sent messages, int by, int size) {
     return messages;
 }
 
-bool looks_circulant(const recorder& run, int size) {
-    double reduced = 0;
-    const sent first = run.run(0, reduced);
+// @param first what position 0 sends   @param reduced what it adds up
+bool looks_circulant(const recorder& run, int size, const sent& first, double reduced) {
     for (const int position : {1, size / 2}) {
         double other = 0;
         if (run.run(position, other) != turned(first, position, size) || other != reduced) return false;
@@ -104,12 +105,12 @@ pattern read_off(algorithm::generator emit, int size, int rounds, const pattern_
                  const std::vector<int>& blocks = {}) {
     const recorder run(emit, size, blocks, w);
     pattern made;
-    const std::vector<instr> first = run.program(0).instrs;
-    made.by_provider = std::any_of(first.begin(), first.end(), [](const instr& i) { return is_stage(i.what); });
     made.reduced.resize(static_cast<std::size_t>(size));
-    made.circulant = size > policy.large_group && looks_circulant(run, size);
-    sent messages;
-    for (int position = 0; position < (made.circulant ? 1 : size); ++position)
+    const schedule first = run.program(0);
+    made.by_provider = std::ranges::any_of(first.instrs, [](const instr& i) { return is_stage(i.what); });
+    sent messages = run.read(0, first, made.reduced.front());
+    made.circulant = size > policy.large_group && looks_circulant(run, size, messages, made.reduced.front());
+    for (int position = 1; position < size && !made.circulant; ++position)
         for (const auto& [step, list] : run.run(position, made.reduced[static_cast<std::size_t>(position)]))
             messages[step].insert(messages[step].end(), list.begin(), list.end());
     if (made.circulant) std::fill(made.reduced.begin(), made.reduced.end(), made.reduced.front());
@@ -183,22 +184,19 @@ bool same(const pattern& a, const pattern& b) {
            std::equal(a.reduced.begin(), a.reduced.end(), b.reduced.begin(), near);
 }
 
-// Returns the pattern of a group that is too large to be run position by position, if smaller groups show a ring, a
-// chain or a star.
-std::optional<pattern> extrapolated(const algorithm& a, const pattern_book::way& w, int size) {
-    for (const auto guess : {ring, chain, star}) {
-        const auto holds = [&](int small) {
-            return same(read_off(w.of(a), small, a.startups(small), w), guess(small, !w.down));
-        };
-        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !w.down);
-    }
-    return {};
-}
-
 }  // namespace
 
 bool crowds(const algorithm& a, int size) noexcept {
     return size > policy.most_exchanges_at_once && a.graph == message_graph::all_at_once;
+}
+
+// Smaller groups show a ring, a chain or a star.
+std::optional<pattern> pattern_book::extrapolated(const algorithm& a, const way& w, int size) {
+    for (const auto guess : {ring, chain, star}) {
+        const auto holds = [&](int small) { return same(of(a, w, small), guess(small, !w.down)); };
+        if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !w.down);
+    }
+    return {};
 }
 
 bool pattern_book::worth_a_look(const algorithm& a, mode how, int size) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -79,6 +80,9 @@ public:
     const pattern& of_rings(mode how, bool down, const std::vector<int>& nodes);
 
 private:
+    // Returns the pattern of a group that is too large to be run position by position.
+    std::optional<pattern> extrapolated(const algorithm& a, const way& w, int size);
+
     std::map<std::tuple<std::string_view, way, int, std::vector<int>>, pattern> pages_;
     std::map<std::tuple<mode, bool, std::vector<int>>, pattern> rings_;
     std::map<std::tuple<std::string_view, int, std::vector<int>>, pattern> exchanges_;

@@ -32,12 +32,11 @@ bool phase_setting::on_ring(int height) const { return machine.levels[at(level_a
 double phase_setting::ring_share(int height) const { return machine.ring_share(level_at(height)); }
 
 int phase_setting::level_between(const sample_place& p, int a, int b) const {
-    int h = where.from;
+    const int h = where.from;
     if (where.to == h + 1) return level_at(h);
     const int one = samples.first_rank(where, h, p.first + a);
     const int other = samples.first_rank(where, h, p.first + b);
-    while (samples.domain_at(where, h + 1, one) != samples.domain_at(where, h + 1, other)) ++h;
-    return level_at(h);
+    return machine.shape.common_level(one, other);
 }
 
 int phase_setting::outermost_joining() const {

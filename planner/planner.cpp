@@ -59,15 +59,16 @@ std::vector<rule> tuned(const hierarchy& machine, const candidate& c, std::span<
     const priced_candidate priced{c, pricer(machine).price_stages(c.stages, what)};
     std::vector<rule> rules;
     for (const std::int64_t bytes : sizes)
-        rules.push_back(rule_of(machine, c, tune(machine, priced, bytes), bytes, what));
+        rules.push_back(rule_of(c, tune(machine, priced, bytes), bytes, limit(machine, bytes, what)));
     return rules;
 }
 
 std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes, collective what) {
     pricer prices(machine);
+    const double least = limit(machine, bytes, what);
     std::vector<ranked> result;
     for (priced_candidate& c : search(prices, what)) {
-        rule how = rule_of(machine, c.what, tune(machine, c, bytes), bytes, what);
+        rule how = rule_of(c.what, tune(machine, c, bytes), bytes, least);
         result.push_back({std::move(c.what), std::move(how)});
     }
     std::stable_sort(result.begin(), result.end(),

@@ -7,6 +7,7 @@
 
 #include "base/partition.hpp"
 #include "planner/policy.hpp"
+#include "planner/simulate/rank_schedules.hpp"
 #include "planner/simulate/simulate.hpp"
 
 namespace terrace::detail {
@@ -34,9 +35,18 @@ std::optional<double> trials::time(const priced_candidate& c, int lanes, std::in
     return times[0] + static_cast<double>(chunks - some) * (times[0] - times[1]) / static_cast<double>(some - some / 2);
 }
 
+// Returns how many lanes a call has chunks for: more of them change nothing.
+int trials::lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const {
+    if (chunk == 0) return lanes;
+    const rule how{.lanes = lanes, .chunk = chunk, .stages = c.what.stages};
+    const slicing slices = sim::slices_of(machine_, how, c.cost.what(), bytes, 0);
+    return static_cast<int>(std::min<std::int64_t>(lanes, slices.chunks));
+}
+
 std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
                                 std::span<const std::int64_t> sizes) {
     const std::int64_t largest = sizes.front();
+    lanes = lanes_used(c, lanes, chunk, largest);
     const auto [known, is_new] =
         known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, largest));
     if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;

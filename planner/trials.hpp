@@ -30,6 +30,7 @@ public:
     std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
 private:
+    int lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const;
     // Times of calls of these sizes, the largest first; none where that one would be too long.
     std::vector<double> run(const priced_candidate& c, int lanes, std::int64_t chunk,
                             std::span<const std::int64_t> sizes);

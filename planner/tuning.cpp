@@ -72,14 +72,14 @@ tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t by
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= good; });
 }
 
-rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes, collective what) {
+rule rule_of(const candidate& c, const tuning& t, std::int64_t bytes, double limit) {
     return {.up_to = bytes,
             .lanes = t.lanes,
             .chunk = t.chunk,
             .at = bytes,
             .predicted = t.time,
             .simulated = t.simulated,
-            .limit = limit(machine, bytes, what),
+            .limit = limit,
             .stages = c.stages};
 }
 

@@ -30,7 +30,7 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
 /// Returns the first of them whose predicted time is the least, or nearly so.
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);
 
-/// Returns the rule that runs a candidate so, for up to `bytes`.
-rule rule_of(const hierarchy& machine, const candidate& c, const tuning& t, std::int64_t bytes, collective what);
+/// Returns the rule that runs a candidate so, for up to `bytes`. @param limit of that size [s]
+rule rule_of(const candidate& c, const tuning& t, std::int64_t bytes, double limit);
 
 }  // namespace terrace::detail

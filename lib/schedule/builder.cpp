@@ -298,44 +298,64 @@ void builder::mark_completions() {
 // writes. Where the vector starts in send, send and recv count as one: they are the same memory in place. Else they
 // meet in scratch alone.
 void builder::infer_order() {
-    struct accesses {
-        std::int64_t writer = -1;
-        std::vector<std::int64_t> readers;
+    constexpr std::uint32_t nobody = ~0u;
+    struct reading {
+        std::uint32_t reader, earlier;  // another reading of the same elements
     };
-    std::array<interval_map<accesses>, buffers> memory;  // by buffer
-    std::vector<std::vector<std::uint32_t>> successors(out_.instrs.size());
-    for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
-        instr& i = out_.instrs[n];
-        std::vector<std::int64_t> before;
-        const auto space = [&](const operand& o) -> interval_map<accesses>& {
-            const bool one = out_.home.starts_in_send && o.where == buffer::send;
-            return memory[static_cast<std::size_t>(one ? buffer::recv : o.where)];
+    struct accesses {
+        std::uint32_t writer = nobody, readings = nobody;  // the last one since the writer
+    };
+    std::array<known_intervals<accesses>, buffers> memory;  // by buffer
+    const auto space = [&](const operand& o) -> known_intervals<accesses>& {
+        const bool one = out_.home.starts_in_send && o.where == buffer::send;
+        return memory[static_cast<std::size_t>(one ? buffer::recv : o.where)];
+    };
+    for (const instr& i : out_.instrs) {
+        for (const operand& o : {i.src, i.dst}) space(o).expect(o.part);
+        for (const operand& o : out_.sources_of(i)) space(o).expect(o.part);
+    }
+    for (known_intervals<accesses>& of_buffer : memory) of_buffer.begin();
+
+    std::vector<reading> readings;
+    std::vector<std::uint32_t> before;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> order;
+    for (std::uint32_t me = 0; me < out_.instrs.size(); ++me) {
+        instr& i = out_.instrs[me];
+        const auto wait_for = [&](std::uint32_t other) {
+            if (other != nobody && other != me) before.push_back(other);
         };
-        const auto me = static_cast<std::int64_t>(n);
         const auto read = [&](const operand& o) {
             space(o).update(o.part, [&](accesses& a) {
-                if (a.writer >= 0) before.push_back(a.writer);
-                a.readers.push_back(me);
+                wait_for(a.writer);
+                readings.push_back({me, a.readings});
+                a.readings = static_cast<std::uint32_t>(readings.size()) - 1;
             });
         };
+        before.clear();
         read(i.src);
         for (const operand& o : out_.sources_of(i)) read(o);
         space(i.dst).update(i.dst.part, [&](accesses& a) {
-            if (a.writer >= 0) before.push_back(a.writer);
-            before.insert(before.end(), a.readers.begin(), a.readers.end());
-            a.writer = me;
-            a.readers.clear();
+            wait_for(a.writer);
+            for (std::uint32_t r = a.readings; r != nobody; r = readings[r].earlier) wait_for(readings[r].reader);
+            a = {me, nobody};
         });
         std::sort(before.begin(), before.end());
         before.erase(std::unique(before.begin(), before.end()), before.end());
-        std::erase(before, me);
         i.waits = static_cast<std::uint32_t>(before.size());
-        for (std::int64_t b : before) successors[static_cast<std::size_t>(b)].push_back(static_cast<std::uint32_t>(n));
+        for (const std::uint32_t b : before) {
+            order.emplace_back(b, me);
+            ++out_.instrs[b].successors;
+        }
     }
-    for (std::size_t n = 0; n < out_.instrs.size(); ++n) {
-        out_.instrs[n].first_successor = static_cast<std::uint32_t>(out_.successors.size());
-        out_.instrs[n].successors = static_cast<std::uint32_t>(successors[n].size());
-        out_.successors.insert(out_.successors.end(), successors[n].begin(), successors[n].end());
+    std::uint32_t all = 0;
+    for (instr& i : out_.instrs) {
+        i.first_successor = all;
+        all += std::exchange(i.successors, 0);
+    }
+    out_.successors.resize(all);
+    for (const auto& [first, next] : order) {
+        instr& i = out_.instrs[first];
+        out_.successors[i.first_successor + i.successors++] = next;
     }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -42,6 +44,34 @@ private:
     }
 
     std::map<std::int64_t, Value> pieces_;
+};
+
+/// The same where all parts are known before the first update: in arrays, which need no memory for each interval.
+template <class Value>
+class known_intervals {
+public:
+    void expect(range part) {
+        if (part.empty()) return;
+        if (bounds_.empty() || bounds_.back() != part.begin) bounds_.push_back(part.begin);
+        bounds_.push_back(part.end);
+    }
+    /// Ends the parts to expect.
+    void begin() {
+        std::sort(bounds_.begin(), bounds_.end());
+        bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+        values_.resize(bounds_.size());
+    }
+    /// Calls f(value) for every interval inside `part`, which was expected.
+    template <class F>
+    void update(range part, F&& f) {
+        if (part.empty()) return;
+        const auto first = std::lower_bound(bounds_.begin(), bounds_.end(), part.begin);
+        for (auto i = static_cast<std::size_t>(first - bounds_.begin()); bounds_[i] < part.end; ++i) f(values_[i]);
+    }
+
+private:
+    std::vector<std::int64_t> bounds_;
+    std::vector<Value> values_;  // from each bound to the next one
 };
 
 /// A set of elements.

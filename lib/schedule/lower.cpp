@@ -47,10 +47,17 @@ capabilities capabilities::without_memory() const {
     return {.slots = slots, .mpi_stages = mpi_stages, .mpi_groups = mpi_groups};
 }
 
-schedule lower(const schedule& s, const capabilities& can) {
+schedule lower(schedule s, const capabilities& can) {
     // No expansion takes more steps than there are ranks, plus two. Ranks with nothing to expand leave the same room:
     // the steps of their messages must agree with the others'.
     const int room = s.ranks + 3;
+    const auto stays = [&](const instr& i) {
+        return !is_stage(i.what) || can.runs(i, s.groups[static_cast<std::size_t>(i.peer)]);
+    };
+    if (std::all_of(s.instrs.begin(), s.instrs.end(), stays)) {
+        for (instr& i : s.instrs) i.step *= room;
+        return s;
+    }
     builder out(s.rank, s.ranks, s.what, s.count, s.home);
     out.scratch(s.scratch - (s.home.where == buffer::scratch ? s.count : 0));
     out.wire(s.wire);
@@ -62,13 +69,13 @@ schedule lower(const schedule& s, const capabilities& can) {
     for (const instr& i : s.instrs) {
         if (i.phase != phase) out.begin_phase(s.phases[static_cast<std::size_t>(phase = i.phase)]);
         out.go_to_step(i.step * room);
-        const group* stage = is_stage(i.what) ? &s.groups[static_cast<std::size_t>(i.peer)] : nullptr;
-        if (stage == nullptr || can.runs(i, *stage)) {
+        if (stays(i)) {
             out.repeat(s, i);
             continue;
         }
-        out.begin_role({.has_all = rank_with_all(s.what, *stage)});
-        expansion(i.what)(out, *stage);
+        const group& stage = s.groups[static_cast<std::size_t>(i.peer)];
+        out.begin_role({.has_all = rank_with_all(s.what, stage)});
+        expansion(i.what)(out, stage);
         if (i.dst.where == s.home.where) continue;
         out.next_step();
         out.copy(i.dst, i.dst.part);

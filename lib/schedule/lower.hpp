@@ -31,6 +31,6 @@ struct capabilities {
 };
 
 /// Expands the stages that the transport does not run itself into point-to-point instructions.
-schedule lower(const schedule& s, const capabilities& can);
+schedule lower(schedule s, const capabilities& can);
 
 }  // namespace terrace::detail

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <queue>
-#include <utility>
+#include <vector>
 
 namespace terrace::detail::sim {
 
@@ -36,30 +36,39 @@ struct event {
 class event_queue {
 public:
     double now() const noexcept { return now_; }
-    bool empty() const noexcept { return events_.empty(); }
-    void add(const event& e) { events_.push({e, ++added_}); }
+    bool empty() const noexcept { return order_.empty(); }
+    void add(const event& e) {
+        std::uint32_t where = static_cast<std::uint32_t>(events_.size());
+        if (free_.empty()) events_.push_back(e);
+        else events_[where = free_.back()] = e, free_.pop_back();
+        order_.push({e.time, ++added_, where});
+    }
 
     /// Moves the time on to the next event.
-    void advance() { now_ = events_.top().what.time; }
+    void advance() { now_ = order_.top().time; }
     /// Returns true while an event of this moment is left. Events that only rounding tells apart are of one moment.
-    bool has_due() const { return !empty() && events_.top().what.time <= now_ * (1 + 1e-12) + 1e-15; }
+    bool has_due() const { return !empty() && order_.top().time <= now_ * (1 + 1e-12) + 1e-15; }
     event take() {
-        const event e = events_.top().what;
-        events_.pop();
-        return e;
+        const std::uint32_t where = order_.top().where;
+        order_.pop();
+        free_.push_back(where);
+        return events_[where];
     }
 
 private:
     struct entry {
-        event what;
-        std::uint64_t order = 0;
+        double time = 0;
+        std::uint64_t number = 0;
+        std::uint32_t where = 0;  // in events_
 
-        friend bool operator<(const entry& a, const entry& b) noexcept {
-            return std::pair(b.what.time, b.order) < std::pair(a.what.time, a.order);  // the earliest on top
+        friend bool operator<(const entry& a, const entry& b) noexcept {  // the earliest on top
+            return a.time > b.time || (a.time == b.time && a.number > b.number);
         }
     };
 
-    std::priority_queue<entry> events_;
+    std::priority_queue<entry> order_;
+    std::vector<event> events_;
+    std::vector<std::uint32_t> free_;  // places in events_
     std::uint64_t added_ = 0;
     double now_ = 0;
 };

@@ -1,11 +1,15 @@
 #include "bench/discover/contradictions.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
 
@@ -15,32 +19,69 @@ namespace {
 
 constexpr double differs_inside = 0.5;      // a rate of memory, which is as fast as who measures it, from another
 constexpr double differs = 0.15;            // a rate from another
+constexpr double slows_down = 1.1;          // what children have together, of their domain's link, for that one to show
 constexpr std::size_t most_sentences = 12;  // sentences
+
+using members = std::set<int>;  // of a domain: ranks of the file
+
+bool holds(const members& all, const members& some) {
+    return std::includes(all.begin(), all.end(), some.begin(), some.end());
+}
+
+members common(const members& a, const members& b) {
+    members both;
+    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.end()));
+    return both;
+}
+
+// Neither holds the other, but they have ranks in common.
+bool cross(const members& a, const members& b) { return !common(a, b).empty() && !holds(a, b) && !holds(b, a); }
+
+// A machine as domains of ranks of the file.
+struct nesting {
+    // @param places by rank of the machine, the rank of the file
+    nesting(const hierarchy& h, const std::vector<int>& places) : machine(h) {
+        std::vector<members> below;
+        for (const int place : places) below.push_back({place});
+        for (int l = 0; l < h.depth(); ++l) {
+            std::vector<members>& of_level = domains.emplace_back(at(h.shape.domains(l)));
+            for (int c = 0; c < h.shape.members(l); ++c) {
+                const members& child = below[at(c)];
+                const double rate = h.rate(l, c);
+                const auto [known, is_new] = rates.try_emplace(child, rate);
+                known->second = std::min(known->second, rate);
+                of_level[at(h.shape.domain_of(l, h.shape.first_rank(l - 1, c)))].insert(child.begin(), child.end());
+            }
+            below = of_level;
+        }
+    }
+    std::optional<double> rate(const members& m) const {
+        const auto known = rates.find(m);
+        return known == rates.end() ? std::nullopt : std::optional(known->second);
+    }
+    bool is_trivial(const members& m) const { return m.size() == 1 || static_cast<int>(m.size()) == machine.ranks(); }
+    bool has(const members& m) const { return is_trivial(m) || rates.contains(m); }
+
+    const hierarchy& machine;
+    std::vector<std::vector<members>> domains;  // by level
+    std::map<members, double> rates;            // of a domain's link, the slowest where several levels have it [B/s]
+};
+
+std::vector<int> in_order(int n) {
+    std::vector<int> all;
+    for (int i = 0; i < n; ++i) all.push_back(i);
+    return all;
+}
 
 class comparison {
 public:
     comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said)
-        : found_(found), places_(places), said_(said) {}
+        : found_(found, places), said_(said, in_order(said.ranks())), nodes_(said.node_levels() - 1) {}
 
     std::vector<std::string> all() {
-        const std::vector<std::set<std::set<int>>> found = groups(found_, &places_), said = groups(said_, nullptr);
-        std::vector<int> matched(at(said_.depth()), -1);
-        for (int s = 0, next = 0; s < said_.depth(); ++s)
-            for (int f = next; f < found_.depth(); ++f)
-                if (found[at(f)] == said[at(s)]) {
-                    matched[at(s)] = f;
-                    next = f + 1;
-                    break;
-                }
-        for (int s = 0; s < said_.depth(); ++s) {
-            if (matched[at(s)] >= 0) compare_rates(matched[at(s)], s);
-            else if (!is_trivial(said[at(s)])) missing(s, said[at(s)], found);
-        }
-        for (int f = 0; f < found_.depth(); ++f)
-            if (std::find(matched.begin(), matched.end(), f) == matched.end() && !is_trivial(found[at(f)]) &&
-                !is_near_a_level(found[at(f)], said))
-                say("{} groups that share links are measured, level \"{}\"; the file has no such level",
-                    found_.shape.domains(f), found_.levels[at(f)].name);
+        for (int l = 0; l < said_.machine.depth(); ++l) compare_links(l);
+        for (int l = 0; l < found_.machine.depth(); ++l) compare_groups(l);
+        for (int l = std::max(nodes_, 0); l + 1 < said_.machine.depth(); ++l) find_missing(l);
         if (sentences_.size() > most_sentences) {
             const std::size_t more = sentences_.size() - most_sentences;
             sentences_.resize(most_sentences);
@@ -55,108 +96,148 @@ private:
         sentences_.push_back(fmt::format(text, std::forward<Args>(args)...));
     }
 
-    // By level the domains, as ranks of the file.
-    static std::vector<std::set<std::set<int>>> groups(const hierarchy& h, const std::vector<int>* places) {
-        std::vector<std::set<std::set<int>>> all;
-        for (int l = 0; l < h.depth(); ++l) {
-            std::vector<std::set<int>> domains(at(h.shape.domains(l)));
-            for (int r = 0; r < h.ranks(); ++r)
-                domains[at(h.shape.domain_of(l, r))].insert(places == nullptr ? r : (*places)[at(r)]);
-            all.emplace_back(domains.begin(), domains.end());
+    // Nodes by name, "n[0-2]"; ranks of parts of nodes, "rank[4-5]".
+    std::string names(const members& m) const {
+        const tree& shape = said_.machine.shape;
+        members nodes, of_nodes;
+        for (const int r : m) nodes.insert(shape.domain_of(nodes_, r));
+        std::vector<std::string> all;
+        for (const int n : nodes) {
+            for (int r = shape.first_rank(nodes_, n); r < shape.first_rank(nodes_, n + 1); ++r) of_nodes.insert(r);
+            all.push_back(said_.machine.hosts.empty() ? fmt::format("node{}", n) : said_.machine.hosts[at(n)]);
         }
-        return all;
+        if (of_nodes == m) return fold_hosts(all);
+        all.clear();
+        for (const int r : m) all.push_back(fmt::format("rank{}", r));
+        return fold_hosts(all);
     }
 
-    bool is_trivial(const std::set<std::set<int>>& level) const {
-        return level.size() == 1 || level.size() == at(said_.ranks());
+    const members& said_domain(int l, int domain) const { return said_.domains[at(l)][at(domain)]; }
+    members said_child(int l, int child) const { return l == 0 ? members{child} : said_domain(l - 1, child); }
+
+    // What the children of a domain have together, as measured where they are found.
+    double of_children(int l, int domain) const {
+        const tree& shape = said_.machine.shape;
+        double sum = 0;
+        for (int child = shape.first_child(l, domain); child < shape.first_child(l, domain + 1); ++child)
+            sum += found_.rate(said_child(l, child)).value_or(said_.machine.rate(l, child));
+        return sum;
     }
 
-    // Whether most of its groups are those of a level: it is told with that one.
-    static int common(const std::set<std::set<int>>& a, const std::set<std::set<int>>& b) {
-        int pairs = 0;
-        for (const std::set<int>& x : a)
-            for (const std::set<int>& y : b) {
-                std::vector<int> both;
-                std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(both));
-                pairs = std::max(pairs, 0) + (2 * both.size() > std::max(x.size(), y.size()));
-            }
-        return pairs;
-    }
-    static bool is_near(const std::set<std::set<int>>& a, const std::set<std::set<int>>& b) {
-        return 2 * common(a, b) >= static_cast<int>(std::max(a.size(), b.size()));
-    }
-    bool is_near_a_level(const std::set<std::set<int>>& a, const std::vector<std::set<std::set<int>>>& levels) const {
-        return std::any_of(levels.begin(), levels.end(),
-                           [&](const auto& l) { return !is_trivial(l) && is_near(a, l); });
+    int parent_of(int l, int child) const {
+        return said_.machine.shape.domain_of(l, said_.machine.shape.first_rank(l - 1, child));
     }
 
-    std::string node_text(int place) const {
-        const int l = said_.node_levels() - 1;
-        const int node = said_.shape.domain_of(l, place);
-        return said_.hosts.empty() ? fmt::format("node {}", node) : said_.hosts[at(node)];
+    // What a measurement can show of a link that is as the file says: what its domain sends at most, and gets at most.
+    double shown_rate(int l, int child) const {
+        const hierarchy& said = said_.machine;
+        const double own = *said_.rate(said_child(l, child));
+        if (l <= nodes_) return own;
+        const int parent = parent_of(l, child), end = said.shape.first_child(l, parent + 1);
+        double siblings = 0;
+        for (int other = said.shape.first_child(l, parent); other < end; ++other)
+            if (other != child) siblings += said.rate(l, other);
+        const bool of_several = l - 1 > nodes_ && said.shape.children(l - 1, child) > 1;
+        return std::min({own, siblings, of_several ? of_children(l - 1, child) : own});
     }
 
-    // A level of the file that measurements do not show as it is.
-    void missing(int s, const std::set<std::set<int>>& said, const std::vector<std::set<std::set<int>>>& found) {
-        const level& l = said_.levels[at(s)];
-        const auto near =
-            std::find_if(found.begin(), found.end(), [&](const auto& f) { return !is_trivial(f) && is_near(said, f); });
-        if (near == found.end())
-            return say("level \"{}\": measurements do not show it; no probe differs by 10 % between its domains",
-                       l.name);
-        // Who is elsewhere: ranks whose group mostly belongs to another domain.
-        std::set<std::string> told;
-        for (int r = 0; r < said_.ranks(); ++r) {
-            const auto holds = [&](const std::set<int>& g) { return g.contains(r); };
-            const std::set<int>& is = *std::find_if(near->begin(), near->end(), holds);
-            std::map<int, int> votes;
-            for (const int fellow : is)
-                if (said_.shape.domain_of(said_.node_levels() - 1, fellow) !=
-                    said_.shape.domain_of(said_.node_levels() - 1, r))
-                    ++votes[said_.shape.domain_of(s, fellow)];
-            const int own = said_.shape.domain_of(s, r);
-            if (votes.empty()) continue;
-            const auto best = std::max_element(votes.begin(), votes.end(),
-                                               [](const auto& a, const auto& b) { return a.second < b.second; });
-            if (best->first != own && votes[own] < best->second)
-                told.insert(fmt::format("{} is in \"{}\" {} by the file, and measured in {}", node_text(r), l.name, own,
-                                        best->first));
-        }
-        if (told.empty()) say("level \"{}\": measurements group its domains in another way", l.name);
-        for (const std::string& each : told) say("{}", each);
-    }
-
-    void compare_rates(int f, int s) {
-        std::map<std::pair<int, int>, std::vector<int>> children;  // links: of the file and found
-        for (int place = 0; place < found_.ranks(); ++place)
-            children[{said_.shape.domain_of(s - 1, places_[at(place)]), found_.shape.domain_of(f - 1, place)}]
-                .push_back(places_[at(place)]);
-        std::map<int, int> seen;
-        int off = 0;
-        double said_rate = 0, found_rate = 0;
+    void compare_links(int l) {
+        const level& into = said_.machine.levels[at(l)];
+        const double most_off = between_nodes(into.medium) ? differs : differs_inside;
         const std::size_t before = sentences_.size();
-        for (const auto& [child, ranks] : children) {
-            if (seen[child.first]++ > 0) continue;
-            const double was = said_.rate(s, child.first), is = found_.rate(f, child.second);
-            const double most_off = between_nodes(said_.levels[at(s)].medium) ? differs : differs_inside;
-            if (is >= (1 - most_off) * was && is * (1 - most_off) <= was) continue;
-            ++off;
-            said_rate = was;
-            found_rate = is;
-            say("link of {} into \"{}\": {} by the file, measured {}, {:.2g} times as fast",
-                s == said_.node_levels() ? node_text(ranks.front()) : fmt::format("domain {}", child.first),
-                said_.levels[at(s)].name, format_bandwidth(was), format_bandwidth(is), is / was);
+        std::size_t links = 0;
+        std::string as_all;
+        for (int child = 0; child < said_.machine.shape.members(l); ++child) {
+            if (said_.machine.shape.children(l, parent_of(l, child)) == 1) continue;  // the same domain, further out
+            const members of = said_child(l, child);
+            const std::optional<double> is = found_.rate(of);
+            if (!is) continue;
+            const double was = shown_rate(l, child);
+            ++links;
+            if (*is >= (1 - most_off) * was && *is * (1 - most_off) <= was) continue;
+            const std::string rates = fmt::format("{} by the file, measured {}, {:.2g} times as fast",
+                                                  format_bandwidth(was), format_bandwidth(*is), *is / was);
+            say("link of {} into \"{}\": {}", names(of), into.name, rates);
+            as_all = fmt::format("links into \"{}\": {}", into.name, rates);
         }
-        if (off > 1 && off == static_cast<int>(seen.size())) {  // all alike: one sentence
+        if (links > 1 && sentences_.size() - before == links) {  // all alike: one sentence
             sentences_.resize(before);
-            say("links into \"{}\": {} by the file, measured {}, {:.2g} times as fast", said_.levels[at(s)].name,
-                format_bandwidth(said_rate), format_bandwidth(found_rate), found_rate / said_rate);
+            say("{}", as_all);
         }
     }
 
-    const hierarchy& found_;
-    const std::vector<int>& places_;
-    const hierarchy& said_;
+    // Groups that are measured beside those of the file.
+    void compare_groups(int l) {
+        std::map<members, int> groups;  // in the file's order
+        for (int d = 0; d < found_.machine.shape.domains(l); ++d) groups[found_.domains[at(l)][at(d)]] = d;
+        std::vector<std::string> unknown;
+        for (const auto& [group, d] : groups) {
+            if (said_.has(group) || !told_.insert(group).second) continue;
+            if (const int level = crossed(group); level >= 0) misplaced(group, level);
+            else if (!is_the_rest(l, d)) unknown.push_back(names(group));
+        }
+        if (!unknown.empty())
+            say("share a link as measured, level \"{}\": {}; the file has no such group{}",
+                found_.machine.levels[at(l)].name, fmt::join(unknown, " and "), unknown.size() > 1 ? "s" : "");
+    }
+
+    // The innermost level of the file with a domain that the group crosses, or -1.
+    int crossed(const members& group) const {
+        for (std::size_t l = 0; l < said_.domains.size(); ++l)
+            if (std::any_of(said_.domains[l].begin(), said_.domains[l].end(),
+                            [&](const members& d) { return cross(group, d); }))
+                return static_cast<int>(l);
+        return -1;
+    }
+
+    // What one group's link leaves of a domain goes through that link, so that it looks like a group.
+    bool is_the_rest(int l, int domain) const {
+        const tree& shape = found_.machine.shape;
+        if (l + 1 >= shape.depth()) return false;
+        const int parent = shape.domain_of(l + 1, shape.first_rank(l, domain)),
+                  first = shape.first_child(l + 1, parent);
+        return shape.children(l + 1, parent) == 2 &&
+               said_.has(found_.domains[at(l)][at(domain == first ? first + 1 : first)]);
+    }
+
+    // Says who of a measured group is in another domain by the file than most are.
+    void misplaced(const members& group, int l) {
+        const auto domains = static_cast<int>(said_.domains[at(l)].size());
+        int home = -1;
+        std::size_t most = 0;
+        for (int d = 0; d < domains; ++d) {
+            // Where as many are of two domains, the one that is not yet another group's.
+            const std::size_t n = 2 * common(group, said_domain(l, d)).size() + (homes_.contains({l, d}) ? 0 : 1);
+            if (n <= most || n < 2) continue;
+            most = n;
+            home = d;
+        }
+        homes_.insert({l, home});
+        const members of_home = common(group, said_domain(l, home));
+        for (int d = 0; d < domains; ++d)
+            if (const members some = common(group, said_domain(l, d)); d != home && !some.empty())
+                say("{} is in \"{}\" {} by the file, and measured in {}, with {}", names(some),
+                    said_.machine.levels[at(l)].name, d, home, names(of_home));
+    }
+
+    // Groups of the file whose link is slow enough to show, but does not.
+    void find_missing(int l) {
+        std::vector<std::string> missing;
+        for (int d = 0; d < said_.machine.shape.domains(l); ++d) {
+            const members& group = said_domain(l, d);
+            if (found_.has(group) || of_children(l, d) <= slows_down * shown_rate(l + 1, d)) continue;
+            const auto crosses = [&](const members& other) { return cross(group, other); };
+            if (std::none_of(told_.begin(), told_.end(), crosses)) missing.push_back(names(group));
+        }
+        if (!missing.empty())
+            say("share a link by the file, level \"{}\": {}; measurements do not show it",
+                said_.machine.levels[at(l)].name, fmt::join(missing, " and "));
+    }
+
+    nesting found_, said_;
+    int nodes_;                            // the level of nodes in the file; -1: each rank is one
+    std::set<members> told_;               // measured groups that are not the file's
+    std::set<std::pair<int, int>> homes_;  // level and domain of the file, of groups that are told
     std::vector<std::string> sentences_;
 };
 

@@ -91,7 +91,9 @@ public:
             return arrivals_.front() +
                    std::chrono::duration_cast<steady::duration>(std::chrono::duration<double>(part * duration));
         };
-        const auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), after(warm_up));
+        // Messages come in lots: from the end of one, not its beginning, to the end of another.
+        auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), after(warm_up));
+        if (first != arrivals_.begin()) --first;
         const auto last = std::lower_bound(first, arrivals_.end(), after(0.95));
         const auto n = static_cast<int>(last - first);
         if (n < 3) return {static_cast<double>(arrivals_.size()) / duration, n};

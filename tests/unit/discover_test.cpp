@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "bench/discover/contradictions.hpp"
 #include "bench/discover/discover.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "support/simulated_network.hpp"
@@ -232,57 +231,6 @@ TEST(discover, compares_no_rank_with_all_others) {
     simulated_network net(truth, 4);
     constexpr int pairs = 64 * 63 / 2, answers = 3;
     EXPECT_LT(discovered(net, 4).questions, pairs * answers * 3 / 4);
-}
-
-// ---- beside a file --------------------------------------------------------------------------------------------------
-
-class contradiction : public testing::Test {
-protected:
-    static hierarchy machine() {
-        hierarchy h;
-        h.levels = {link("node", fabric::shm, 10e9, 0.5e-6), link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
-                    link("core", fabric::ethernet, 1500 * megabit, 30e-6)};
-        h.shape = tree::uniform(std::vector{2, 3, 3});
-        return h;
-    }
-    // What is said of `is` by one who believes in machine(); node `a` is where `b` should be.
-    static std::vector<std::string> told(const hierarchy& is, int a = 0, int b = 0) {
-        simulated_network net(is, 6);
-        const discovery d = discovered(net, 6);
-        const discovered_machine found = machine_of(d, {});
-        std::vector<int> places;
-        for (const int rank : found.ranks) {
-            int place = net.places()[at(rank)];
-            if (place / 2 == a) place += 2 * (b - a);
-            else if (place / 2 == b) place += 2 * (a - b);
-            places.push_back(place);
-        }
-        const hierarchy said = machine();
-        return contradictions(found.machine, places, said);
-    }
-};
-
-TEST_F(contradiction, there_is_none_to_the_truth) {
-    const std::vector<std::string> all = told(machine());
-    EXPECT_TRUE(all.empty()) << all.front();
-}
-
-TEST_F(contradiction, names_a_slow_link) {
-    hierarchy is = machine();
-    std::vector<double> rates(9, 1000 * megabit);
-    rates[4] = 100 * megabit;
-    is.levels[1] = with_rates(is.levels[1], rates);
-    const std::vector<std::string> all = told(is);
-    ASSERT_EQ(all.size(), 1u);
-    EXPECT_TRUE(all[0].starts_with("link of node 4 into \"rack\": 1 Gbit/s by the file, measured ")) << all[0];
-    EXPECT_TRUE(all[0].ends_with(", 0.1 times as fast") || all[0].ends_with("0.099 times as fast")) << all[0];
-}
-
-TEST_F(contradiction, names_a_cable_in_the_wrong_rack) {
-    const std::vector<std::string> all = told(machine(), 1, 5);
-    ASSERT_EQ(all.size(), 2u);
-    EXPECT_EQ(all[0], "node 1 is in \"rack\" 0 by the file, and measured in 1");
-    EXPECT_EQ(all[1], "node 5 is in \"rack\" 1 by the file, and measured in 0");
 }
 
 }  // namespace

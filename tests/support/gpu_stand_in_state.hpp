@@ -1,0 +1,212 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "support/dice.hpp"
+#include "support/gpu_stand_in.hpp"
+
+// What the stand-in is made of: streams, events, memory, communicators. Everything here is guarded by state::guard.
+
+namespace terrace::detail::test {
+
+enum class network_kind { all_reduce, reduce_scatter, all_gather, reduce, broadcast, group };
+
+struct comm_state;
+
+struct message {
+    int peer = 0;
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::size_t bytes = 0;
+};
+
+// One NCCL operation of one rank.
+struct network_op {
+    network_kind what = network_kind::group;
+    comm_state* comm = nullptr;
+    const void* from = nullptr;
+    void* to = nullptr;
+    std::size_t count = 0;  // elements; of all_gather and broadcast bytes
+    element_type type = element_type::uint8;
+    reduce_op op = reduce_op::sum;
+    int root = 0;
+    std::vector<message> sends, recvs;
+
+    std::uint64_t ticket = 0;  // of the device, in the order of issue
+    std::uint64_t number = 0;  // of the communicator, likewise
+    bool started = false, done = false;
+    std::size_t left = 0;  // messages
+
+    std::string signature() const;
+};
+
+struct event_state {
+    std::uint64_t recorded = 0, done = 0;
+    gpu_stand_in::graph* captured = nullptr;
+    std::map<void*, std::size_t> clock;  // of the captured streams it comes after
+    std::chrono::steady_clock::time_point reached{};
+    bool dropped = false;
+};
+
+struct stream_op {
+    enum class kind { work, record, wait, wait_value, network } what = kind::work;
+    std::function<void()> work = nullptr;
+    std::shared_ptr<event_state> event = nullptr;
+    std::uint64_t generation = 0;
+    std::shared_ptr<network_op> network = nullptr;
+    std::uint32_t* value = nullptr;
+    std::uint32_t least = 0;
+};
+
+struct stream_state {
+    int device = 0;
+    std::deque<stream_op> queue;
+    gpu_stand_in::graph* capturing = nullptr;
+    bool dropped = false;
+};
+
+// The ranks of one communicator.
+struct clique {
+    std::vector<comm_state*> members;
+    std::map<std::uint64_t, std::vector<std::shared_ptr<network_op>>> collectives;  // by number
+    struct posted {
+        message what;
+        std::shared_ptr<network_op> of;
+    };
+    std::map<std::pair<int, int>, std::deque<posted>> sends, recvs;  // by sender and receiver
+    struct split {
+        comm_state* child;
+        int color, key;
+    };
+    std::map<int, split> splits;  // by rank
+};
+
+struct comm_state {
+    std::shared_ptr<clique> all;
+    int rank = 0, device = 0;
+    bool ready = false, aborted = false, dropped = false, finalizing = false;
+    int error = 0;
+    int busy = 0;  // times that it says it is in progress
+    bool splitting = false;
+    std::uint64_t issued = 0, completed = 0, collectives = 0;
+};
+
+struct device_state {
+    std::uint64_t issued = 0, running = 0;  // tickets
+};
+
+struct gpu_stand_in::graph {
+    struct entry {
+        stream_state* stream;
+        stream_op op;
+    };
+    stream_state* origin = nullptr;
+    std::vector<entry> entries;
+    std::map<void*, std::map<void*, std::size_t>> clocks;  // by stream: what it comes after
+    std::map<void*, std::size_t> lengths;                  // by stream
+};
+
+struct gpu_stand_in::state {
+    explicit state(const setting& s) : how(s), order(s.seed), devices(static_cast<std::size_t>(s.devices)) {
+        worker = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    }
+
+    setting how;
+    mutable std::mutex guard;
+    std::condition_variable_any changed;
+    dice order;
+    std::vector<device_state> devices;
+    std::vector<std::unique_ptr<stream_state>> streams;
+    std::vector<std::shared_ptr<event_state>> events;
+    std::vector<std::unique_ptr<comm_state>> comms;
+    std::map<std::uint64_t, std::shared_ptr<clique>> by_id;
+    std::map<const std::byte*, std::pair<std::size_t, int>> memory;  // begin: bytes and device
+    std::uint64_t ids = 0;
+    std::vector<std::string> broken;
+    std::map<std::string, int> called;
+    struct injection {
+        std::string function;
+        int left, code;
+    };
+    std::vector<injection> injections;
+    std::set<gpu_stream> own;
+    std::set<const graph*> captures;  // under way
+    std::jthread worker;              // last
+
+    // -- gpu_stand_in_state.cpp
+
+    /// Notes `text` as a rule that is broken unless it holds.
+    void rule(bool holds, const std::string& text);
+    /// Counts a call. Returns the code that a test wants it to fail with, or 0.
+    int entering(const char* function);
+    /// The device whose memory this is; -1 if of none.
+    int device_of(const void* at) const;
+    /// It must all be memory of the device.
+    void check_memory(int device, const void* at, std::size_t bytes, const char* what);
+    /// By the process of the device, that is.
+    void expect_no_capture(const char* what);
+
+    stream_state* stream_of(gpu_stream s) const { return reinterpret_cast<stream_state*>(s); }
+    std::shared_ptr<event_state> event_of(gpu_event e);
+    /// Appends to the stream, or to the graph that is captured from it.
+    void put(stream_state* s, stream_op op);
+    /// Appends to the stream: NCCL operations get their numbers now.
+    void enter(stream_state* s, stream_op op);
+    /// What the worker does: it runs streams in a random order until it is stopped.
+    void run(const std::stop_token& stop);
+    /// Runs the stream's first operation; true if it is complete.
+    bool step(stream_state& s);
+
+    // -- gpu_stand_in_nccl.cpp
+
+    /// True if the communicator is alive; it must be settled, too.
+    bool usable(comm_state* c, const char* what);
+    /// It is in progress for some calls of status.
+    void settle_later(comm_state* c) { c->busy = static_cast<int>(order.below(3)); }
+    /// True if the operation is complete.
+    bool run_network(stream_state& s, const std::shared_ptr<network_op>& op);
+    /// Offers the operation to the other ranks, and performs what all have offered.
+    void post(const std::shared_ptr<network_op>& op);
+    /// Copies the messages of which sender and receiver are there.
+    void match(clique& all, std::pair<int, int> way);
+    /// These return codes of NCCL.
+    int issue(gpu_stream stream, const std::shared_ptr<network_op>& op, const char* what);
+    int add_message(comm_state* c, gpu_stream stream, const message& m, bool sends);
+    void begin_group();
+    int end_group();
+    comm_state* new_comm(int device);
+    void split_if_all_are_here(clique& all);
+};
+
+inline thread_local int current_device = 0;
+inline thread_local int capture_mode_here = 0;
+
+/// The stand-in that is alive.
+inline gpu_stand_in::state* machine = nullptr;
+inline std::unique_lock<std::mutex> lock_machine() { return std::unique_lock(machine->guard); }
+
+/// What a call of the table does first: it locks, and returns if a test wants it to fail.
+#define TERRACE_ENTER(function)       \
+    auto& m = *machine;               \
+    const auto held = lock_machine(); \
+    if (const int injected = m.entering(function); injected != 0) return injected
+
+/// Sets the calls of CUDA, or those of NCCL and the kernels.
+void add_cuda_calls(gpu_runtime& table);
+void add_nccl_calls(gpu_runtime& table);
+
+}  // namespace terrace::detail::test

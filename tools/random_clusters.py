@@ -10,8 +10,8 @@ import shlex
 import statistics
 import subprocess
 
-from running import (BENCH, BURST, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
-                     simulated, size_text)
+from running import (BENCH, BURST, LEAST_PREDICTED, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of,
+                     make_plan, say, show, simulated, size_text)
 
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather"]
 BASELINES = ["flat-ring", "two-level", "mpi"]
@@ -19,7 +19,6 @@ SIZES = {"64K": 64 << 10, "512K": 512 << 10, "4M": 4 << 20, "32M": 32 << 20}
 ITERATIONS = {"64K": 61, "512K": 15, "4M": 5, "32M": 3}
 CANDIDATES = 5
 LONG = 4 << 20     # from here on a choice is to be within 5 % of the best, below within 10 %
-PREDICTED = 2 << 20  # from here on a time is to be within 15 % of the predicted one
 NEAR, NEAR_BELOW, CLOSE = 1.05, 1.10, 0.15
 SHARE = 0.95       # of all cases
 PROGRAM = ["shape", "lanes", "chunks"]  # by which runs are told apart; of MPI's own: none
@@ -143,7 +142,8 @@ def is_predicted(case):
 def case_row(case):
     plan, best = (next(each for each in case["runs"] if each["algorithm"] == name)
                   for name in ("hierarchical", case["best"]))
-    marks = ("" if is_near(case) else "choice ") + ("" if case["bytes"] < PREDICTED or is_predicted(case) else "predicted")
+    foreseen = case["bytes"] < LEAST_PREDICTED or is_predicted(case)
+    marks = ("" if is_near(case) else "choice ") + ("" if foreseen else "predicted")
     return [case["cluster"], case["collective"], size_text(case["bytes"]), f"{plan['measured_s'] * 1e3:.2f}",
             f"{case['times_best']:.3f}", case["best"], f"{case['predicted_over_measured']:.2f}",
             f"{case['simulated_over_measured']:.2f}", plan["shape"], best["shape"] or "-", marks.strip()]
@@ -157,11 +157,11 @@ def share_text(what, cases, holds):
 
 def verdicts(cases):
     long, short = ([c for c in cases if (c["bytes"] >= LONG) == is_long] for is_long in (True, False))
-    foreseen = [c for c in cases if c["bytes"] >= PREDICTED]
+    foreseen = [c for c in cases if c["bytes"] >= LEAST_PREDICTED]
     lines = [share_text(f"plan within {100 * (NEAR - 1):.0f} % of the best, from {size_text(LONG)} on", long, is_near),
              share_text(f"plan within {100 * (NEAR_BELOW - 1):.0f} % of the best, below", short, is_near),
-             share_text(f"predicted within {100 * CLOSE:.0f} % of measured, from {size_text(PREDICTED)} on", foreseen,
-                        is_predicted)]
+             share_text(f"predicted within {100 * CLOSE:.0f} % of measured, from {size_text(LEAST_PREDICTED)} on",
+                        foreseen, is_predicted)]
     if cases:
         lines.append(f"plan over best: {statistics.median(c['times_best'] for c in cases):.3f} in the middle, "
                      f"{max(c['times_best'] for c in cases):.3f} at most")

@@ -21,35 +21,42 @@ int for_mpi(int rank) { return rank == nobody ? MPI_PROC_NULL : rank; }
 
 }  // namespace
 
-std::vector<double> arrivals(const world& w, const flow& f) {
+std::vector<double> arrivals(const world& w, const flow& f, pace sends_at) {
     const auto bytes = static_cast<std::size_t>(f.message_bytes);
     const std::vector<std::byte> sent(bytes);
     std::vector<std::byte> received(bytes * window);
     std::array<MPI_Request, window> sends, receives;
-    std::vector<double> times;
     const int all = f.messages * (runs + 1);
+    std::vector<double> times;
     times.reserve(static_cast<std::size_t>(all));
+    const auto slot = [](int n) { return static_cast<std::size_t>(n % window); };
     const auto begin = steady::now();
-    for (int i = 0; i < all + window; ++i) {  // they complete in order
-        const auto slot = static_cast<std::size_t>(i % window);
-        if (i >= window) {
-            check(MPI_Wait(&receives[slot], MPI_STATUS_IGNORE), "MPI_Wait");
-            times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
-            check(MPI_Wait(&sends[slot], MPI_STATUS_IGNORE), "MPI_Wait");
-        }
-        if (i >= all) continue;
-        check(MPI_Irecv(received.data() + slot * bytes, f.message_bytes, MPI_BYTE, for_mpi(f.from), tag, comm_of(w),
-                        &receives[slot]),
-              "MPI_Irecv");
-        check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, for_mpi(f.to), tag, comm_of(w), &sends[slot]),
-              "MPI_Isend");
+    int receives_begun = 0, sends_begun = 0, sends_done = 0;
+    while (true) {  // messages of one direction complete in order
+        const int arrived = static_cast<int>(times.size());
+        for (; receives_begun < std::min(all, arrived + window); ++receives_begun)
+            check(MPI_Irecv(received.data() + slot(receives_begun) * bytes, f.message_bytes, MPI_BYTE, for_mpi(f.from),
+                            tag, comm_of(w), &receives[slot(receives_begun)]),
+                  "MPI_Irecv");
+        const int others = sends_at == pace::of_receives ? arrived : all;
+        for (; sends_begun < std::min({all, sends_done + window, others + window}); ++sends_begun)
+            check(MPI_Isend(sent.data(), f.message_bytes, MPI_BYTE, for_mpi(f.to), tag, comm_of(w),
+                            &sends[slot(sends_begun)]),
+                  "MPI_Isend");
+        if (arrived == all && sends_done == all) break;
+        std::array next{arrived < receives_begun ? receives[slot(arrived)] : MPI_REQUEST_NULL,
+                        sends_done < sends_begun ? sends[slot(sends_done)] : MPI_REQUEST_NULL};
+        int which = 0;
+        check(MPI_Waitany(static_cast<int>(next.size()), next.data(), &which, MPI_STATUS_IGNORE), "MPI_Waitany");
+        if (which == 0) times.push_back(std::chrono::duration<double>(steady::now() - begin).count());
+        else ++sends_done;
     }
     if (f.from == nobody) times.clear();
     return times;
 }
 
 double time_of_message(const world& w, const flow& f) {
-    const std::vector<double> ends = arrivals(w, f);
+    const std::vector<double> ends = arrivals(w, f, pace::of_receives);
     if (ends.empty()) return 0;
     std::array<double, runs> times;
     for (std::size_t i = 0; i < times.size(); ++i) {

@@ -19,10 +19,13 @@ struct flow {
     int messages = 0;  ///< of one run
 };
 
+/// How fast a rank sends: a message for each that it receives, or as fast as its own messages pass.
+enum class pace { of_receives, of_sends };
+
 /// Sends and receives several runs in one stream without a pause: the first warms up and empties the buckets of
 /// shapers.
 /// @returns when each message was there, from the begin of the stream [s]; nothing where none arrives
-std::vector<double> arrivals(const world& w, const flow& f);
+std::vector<double> arrivals(const world& w, const flow& f, pace sends);
 
 /// Median time of one message over the runs, where it arrives: start-ups and acknowledgements do not count [s]. 0 where
 /// nothing arrives.

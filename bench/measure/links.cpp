@@ -45,7 +45,8 @@ public:
         : world_(w), p_(p), rates_(std::move(rates)), to_(p.to[at(w.rank())]), from_(p.from[at(w.rank())]) {}
 
     // What arrives per second at a child while all streams run, as a part of the rate in the file: at the child that
-    // gets the most of its. Streams that meet at one rank keep one pace, so that a link may wait for one elsewhere.
+    // gets the most of its. No stream keeps the pace of another that meets it at a rank: over unequal links that one
+    // may be slower.
     double bandwidth() const {
         const double guess = world_.maximum(timed(wire_segment, fewest_timed));
         const double fit = time_of_run / std::max(guess, 1e-9);
@@ -89,7 +90,9 @@ private:
         return found;
     }
     double timed(std::size_t bytes, int messages) const { return alone(bytes, messages, time_of_message); }
-    std::vector<double> streamed(std::size_t bytes, int messages) const { return alone(bytes, messages, arrivals); }
+    std::vector<double> streamed(std::size_t bytes, int messages) const {
+        return alone(bytes, messages, [](const world& w, const flow& f) { return arrivals(w, f, pace::of_sends); });
+    }
 
     const world& world_;
     const partners& p_;

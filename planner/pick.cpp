@@ -47,9 +47,9 @@ choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wa
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > longest; });
     // A ring over all ranks waits in each step for whichever rank is late, which no simulation knows.
     const auto is_ring = [&](std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() == 1; };
+    const bool prices_tell = wanted != no_candidate;
     const auto key = [&](const choice& c) {
-        return std::tuple(c.candidate != wanted || is_ring(c.candidate),
-                          is_ring(c.candidate) || !s.is_floor(c.candidate),
+        return std::tuple(is_ring(c.candidate), c.candidate != wanted, prices_tell && !s.is_floor(c.candidate),
                           s.effort(c.candidate, c.how, static_cast<double>(bytes)));
     };
     return *std::min_element(tried.begin(), tried.end(),

@@ -26,8 +26,9 @@ std::vector<std::size_t> equally_fast(const screen& s, std::vector<std::size_t> 
 std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t previous, std::int64_t bytes);
 
 /// Returns the choice among simulated ones. Of those that are about equally fast, and not slower than the floor, it is
-/// the wanted candidate, else one of the floor with several stages, else what occupies processors the least.
-/// @param wanted by its price, or no_candidate where prices say little
+/// the wanted candidate, else one of the floor, else what occupies processors the least. A ring over all ranks is the
+/// last of them.
+/// @param wanted by its price; no_candidate: prices say little, and processors alone count
 /// @param alike simulations within this factor are about equal
 choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes, double alike);
 

@@ -114,14 +114,19 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     EXPECT_EQ(pick_simulated(of.s, tried, other, mib, policy.alike).candidate, levels);
 }
 
-// Where prices say little, no candidate is wanted for its price.
+// Where prices say little, processors alone count.
 TEST(pick_simulated, keeps_what_is_wanted) {
     const screened of(two_racks());
-    const std::size_t other = of.list.size() - 1, floor = of.s.floor().back();
-    ASSERT_GT(of.list[floor].what.stages.size(), 1u);
-    const std::vector<choice> tried{simulated(other, {2, 64 * kib}, 1.0), simulated(floor, of.s.how(floor), 1.0)};
-    EXPECT_EQ(pick_simulated(of.s, tried, other, mib, policy.alike).candidate, other);
-    EXPECT_EQ(pick_simulated(of.s, tried, no_candidate, mib, policy.alike).candidate, floor);
+    const auto effort = [&](std::size_t i) { return of.s.effort(i, of.s.how(i), mib); };
+    std::vector<choice> tried;
+    for (std::size_t i = 0; i < of.list.size(); ++i)
+        if (of.list[i].what.stages.size() > 1) tried.push_back(simulated(i, of.s.how(i), 1.0));
+    const auto least = std::min_element(tried.begin(), tried.end(), [&](const choice& a, const choice& b) {
+        return effort(a.candidate) < effort(b.candidate);
+    });
+    const std::size_t wanted = tried[least == tried.begin() ? 1 : 0].candidate;
+    EXPECT_EQ(pick_simulated(of.s, tried, wanted, mib, policy.alike).candidate, wanted);
+    EXPECT_EQ(pick_simulated(of.s, tried, no_candidate, mib, policy.alike).candidate, least->candidate);
 }
 
 // Lanes over a network may get into each other's way; to or from a root where nodes have several NICs.

@@ -1,7 +1,6 @@
 #include "bench/discover/level_search.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/index.hpp"
 
@@ -9,11 +8,12 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr double noticeable = 0.1;       // change of a rate
-constexpr double price_of_group = 0.15;  // misfit that a group has to explain
-constexpr double unslowed = 0.9;         // of what is expected
-constexpr double slower_link = 0.8;      // of what its members have
-constexpr int fewest_changed = 3;        // streams
+constexpr double noticeable = 0.1;         // change of a rate
+constexpr double price_of_group = 0.15;    // misfit that a group has to explain
+constexpr double unslowed = 0.9;           // of what is expected
+constexpr double slower_link = 0.8;        // of what its members have
+constexpr std::size_t fewest_changed = 3;  // streams
+constexpr std::size_t least_part = 50;     // of all streams, as a divisor
 
 }  // namespace
 
@@ -28,7 +28,7 @@ level_search::level_search(const std::vector<observation>& seen, const groupings
 std::optional<std::pair<grouping, double>> level_search::find() {
     if (parent_.size() < 3) return {};
     std::optional<std::pair<std::vector<int>, double>> best;
-    for (std::vector<int> start : {never_slowed(), alone()}) {
+    for (std::vector<int> start : {never_slowed(), grouping::each(levels_[below_].count).of}) {
         const double cost = climb(start);
         if (!best || cost < best->second - 1e-9) best = {std::move(start), cost};
     }
@@ -43,8 +43,7 @@ std::optional<std::pair<grouping, double>> level_search::find() {
 }
 
 std::optional<double> level_search::explained(const hypothesis& without, const hypothesis& with) const {
-    int changed = 0;
-    std::size_t i = 0;
+    std::size_t changed = 0, i = 0;
     double was = 0, is = 0;
     for (std::size_t o = 0; o < seen_.size(); ++o)
         for (std::size_t s = 0; s < seen_[o].rates.size(); ++s, ++i) {
@@ -53,7 +52,7 @@ std::optional<double> level_search::explained(const hypothesis& without, const h
             was += without.off()[i];
             is += with.off()[i];
         }
-    if (changed < fewest_changed || is > was / 2) return {};
+    if (changed < std::max(fewest_changed, i / least_part) || is > was / 2) return {};
     return was > 0 ? 1 - is / was : 0;
 }
 
@@ -81,16 +80,8 @@ groupings level_search::inserted(const grouping& g) const {
     return all;
 }
 
-std::vector<int> level_search::alone() const {
-    std::vector<int> groups(parent_.size());
-    std::iota(groups.begin(), groups.end(), 0);
-    return groups;
-}
-
 grouping level_search::of_nodes(const std::vector<int>& groups) const {
-    std::vector<int> of;
-    for (const int item : levels_[below_].of) of.push_back(groups[at(item)]);
-    return grouping::numbered(of);
+    return grouping{groups, static_cast<int>(groups.size())}.of_things(levels_[below_]);
 }
 
 double level_search::cost(const std::vector<int>& groups) const {

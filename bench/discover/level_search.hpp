@@ -20,8 +20,6 @@ public:
     groupings inserted(const grouping& g) const;
 
 private:
-    std::vector<int> alone() const;
-
     grouping of_nodes(const std::vector<int>& groups) const;
 
     double cost(const std::vector<int>& groups) const;

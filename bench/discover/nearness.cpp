@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "base/index.hpp"
@@ -78,9 +79,7 @@ public:
             fruitless = far == left.end() ? fruitless + 1 : 0;
             left.erase(far, left.end());
         }
-        std::vector<int> all(things_.size());
-        for (std::size_t i = 0; i < all.size(); ++i) all[i] = of[at(inner.of[i])];
-        return grouping::numbered(all);
+        return grouping{of, inner.count}.of_things(inner);
     }
 
     // What is known of the groups beyond what they were made of.
@@ -126,6 +125,18 @@ grouping grouping::numbered(const std::vector<int>& of) {
     return found;
 }
 
+grouping grouping::each(int n) {
+    grouping found{std::vector<int>(at(n)), n};
+    std::iota(found.of.begin(), found.of.end(), 0);
+    return found;
+}
+
+grouping grouping::of_things(const grouping& inner) const {
+    std::vector<int> all;
+    for (const int g : inner.of) all.push_back(of[at(g)]);
+    return numbered(all);
+}
+
 std::vector<std::vector<int>> grouping::members() const {
     std::vector<std::vector<int>> all(at(count));
     for (std::size_t i = 0; i < of.size(); ++i) all[at(of[i])].push_back(static_cast<int>(i));
@@ -142,9 +153,7 @@ double distances::operator()(int a, int b) {
 std::vector<near_level> near_levels(distances& distance, const std::vector<int>& things, std::uint64_t seed) {
     if (things.size() < 3) return {};
     grouper g(distance, things, seed);
-    grouping inner;
-    for (std::size_t i = 0; i < things.size(); ++i) inner.of.push_back(static_cast<int>(i));
-    inner.count = static_cast<int>(things.size());
+    grouping inner = grouping::each(static_cast<int>(things.size()));
     std::vector<near_level> found;
     for (const double threshold : thresholds(g.sample())) {
         grouping groups = g.at_most(threshold, inner);

@@ -117,7 +117,7 @@ private:
 }  // namespace
 
 prober::prober(communicator& comm)
-    : comm_(comm), nap_(std::max(500, 40 * comm.size())) {}  // many sleepers wake up seldom
+    : comm_(comm), nap_(comm.rank() == 0 ? 200 : std::max(500, 40 * comm.size())) {}  // many sleepers wake up seldom
 
 // ---- orders ---------------------------------------------------------------------------------------------------------
 

@@ -1,16 +1,30 @@
 #include "bench/discover/switches.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 #include "base/index.hpp"
 #include "bench/discover/level_search.hpp"
 
 namespace terrace::detail::bench {
 
+namespace {
+
+constexpr double waits = 0.9;  // of what comes from below, at most, that a link carries which slows it down
+
+bool is_idle(const switch_level& inner, const switch_level& outer) {
+    std::vector<int> parent(at(inner.groups.count));
+    for (std::size_t n = 0; n < inner.groups.of.size(); ++n) parent[at(inner.groups.of[n])] = outer.groups.of[n];
+    std::vector<double> from_below(outer.rates.size());
+    for (std::size_t g = 0; g < inner.rates.size(); ++g) from_below[at(parent[g])] += inner.rates[g];
+    for (std::size_t g = 0; g < outer.rates.size(); ++g)
+        if (outer.rates[g] < waits * from_below[g]) return false;
+    return true;
+}
+
+}  // namespace
+
 switch_tree find_switches(const std::vector<observation>& seen, int nodes, const std::vector<grouping>& known) {
-    std::vector<int> each(at(nodes));
-    std::iota(each.begin(), each.end(), 0);
-    groupings levels{grouping::numbered(each)};
+    groupings levels{grouping::each(nodes)};
     levels.insert(levels.end(), known.begin(), known.end());
     std::vector<double> confidence(levels.size(), 1);
     while (true) {
@@ -37,6 +51,12 @@ switch_tree find_switches(const std::vector<observation>& seen, int nodes, const
         for (int g = 0; g < levels[l].count; ++g) made.rates.push_back(last.capacity(l, g));
     }
     return tree;
+}
+
+void leave_out_idle(switch_tree& tree, const std::vector<grouping>& known) {
+    for (std::size_t l = tree.size(); l-- > 1;)
+        if (is_idle(tree[l - 1], tree[l]) && std::find(known.begin(), known.end(), tree[l].groups) == known.end())
+            tree.erase(tree.begin() + static_cast<std::ptrdiff_t>(l));
 }
 
 }  // namespace terrace::detail::bench

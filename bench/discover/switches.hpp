@@ -64,4 +64,8 @@ switch_tree find_switches(const std::vector<observation>& seen, int nodes, const
 /// Measures the links of groups: all nodes of one send to the others.
 void measure_uplinks(node_network& net, switch_tree& tree);
 
+/// Leaves out levels whose links carry all that comes from below, within a tenth: no measurement shows them.
+/// @param known groups of nodes that are kept
+void leave_out_idle(switch_tree& tree, const std::vector<grouping>& known);
+
 }  // namespace terrace::detail::bench

@@ -56,6 +56,7 @@ hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
         }
     }
 }
+
 std::vector<double> expected(const switch_tree& tree, std::span<const stream> between) {
     groupings levels;
     for (const switch_level& l : tree) levels.push_back(l.groups);

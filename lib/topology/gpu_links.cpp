@@ -36,6 +36,9 @@ constexpr std::array models{
     gpu_model{0x10de27b8, "L4", 0},
 };
 
+// NVIDIA's before GP100, whose device ids begin here, have none.
+constexpr gpu_model before_links{0x10de15f0, "older than P100", 0};
+
 template <class Call>
 void each_gpu(const part& p, const Call& call) {
     if (p.what == part::kind::gpu) call(p);
@@ -45,11 +48,13 @@ void each_gpu(const part& p, const Call& call) {
 // Returns the model that all GPUs are of, if it is known; else null.
 const gpu_model* model_of_all(const part& machine) {
     std::uint32_t pci = 0;
-    bool alike = true;
+    bool alike = true, old = true;
     each_gpu(machine, [&](const part& gpu) {
         if (pci == 0) pci = gpu.pci;
         alike &= gpu.pci == pci;
+        old &= gpu.pci >> 16 == before_links.pci >> 16 && gpu.pci < before_links.pci;
     });
+    if (pci != 0 && old) return &before_links;
     const auto found = std::ranges::find(models, pci, &gpu_model::pci);
     return alike && found != models.end() ? &*found : nullptr;
 }

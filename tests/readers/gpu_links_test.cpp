@@ -69,6 +69,7 @@ TEST(gpu_links, models_are_known_by_their_pci_numbers) {
     const topology l4 = read(four_gpus("vendor=\"0x10de\" device=\"0x27b8\""));
     EXPECT_EQ(l4.machine.levels.size(), 2U);
     EXPECT_TRUE(l4.warnings.empty());
+    EXPECT_TRUE(read(four_gpus("vendor=\"0x10de\" device=\"0x1094\"")).warnings.empty());  // older than NVLink
     EXPECT_EQ(read(four_gpus("vendor=\"0x10de\" device=\"0x20f1\"")).warnings.size(),
               1U);  // A100 PCIe: a bridge, perhaps
 }

@@ -215,13 +215,40 @@ TEST(discover, says_so_where_it_cannot_tell) {
 }
 
 // Ranks that share cores with those of other nodes are as late inside nodes as between them.
-TEST(discover, finds_nodes_by_rates_where_latencies_are_alike) {
+hierarchy racks_of_like_latency() {
     hierarchy truth = read_cluster(std::filesystem::path(TERRACE_SOURCE_ROOT) / "topologies/three-racks/cluster.yaml",
                                    read_node_in_child)
                           .machine;
     for (level& l : truth.levels) l.latency = l.overhead = 5e-6;
+    return truth;
+}
+
+TEST(discover, finds_nodes_by_rates_where_latencies_are_alike) {
+    const hierarchy truth = racks_of_like_latency();
     simulated_network net(truth, 8);
     EXPECT_EQ(difference(truth, {0, 1, 2}, discovered(net, 8), net.places()), "");
+}
+
+TEST(discover, tries_hosts_by_rates_before_all_pairs) {
+    const hierarchy truth = racks_of_like_latency();
+    simulated_network net(truth, 8), named(truth, 8);
+    std::vector<std::string> hosts;
+    for (const int place : named.places()) hosts.push_back(fmt::format("n{}", truth.shape.domain_of(0, place)));
+    const discovery d = discovered(named, 8, hosts);
+    EXPECT_EQ(difference(truth, {0, 1, 2}, d, named.places()), "");
+    EXPECT_LT(d.questions, discovered(net, 8).questions - 60);
+}
+
+TEST(discover, leaves_out_links_that_never_wait) {
+    const grouping pairs = grouping::numbered({0, 0, 1, 1});
+    for (const auto& [rate, levels] : {std::pair(190.0, 1U), std::pair(150.0, 2U)}) {
+        const switch_tree tree{{grouping::each(4), {100, 100, 100, 100}}, {pairs, {200, rate}}};
+        switch_tree left = tree, with_known = tree;
+        leave_out_idle(left, {});
+        leave_out_idle(with_known, {pairs});
+        EXPECT_EQ(left.size(), levels);
+        EXPECT_EQ(with_known.size(), 2U);
+    }
 }
 
 TEST(discover, compares_no_rank_with_all_others) {

@@ -1,7 +1,10 @@
 #include "planner/planner.hpp"
 
 #include <algorithm>
+#include <future>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,7 +22,7 @@ bool only_scatters(const candidate& c) {
     return std::all_of(c.stages.begin(), c.stages.end(), [](const stage& s) { return s.how == mode::scatter; });
 }
 
-// A plan whose rules are made of all candidates of each collective.
+// A plan whose rules are made of all candidates of each collective, those of several at a time.
 template <class Rules>
 plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& rules) {
     plan_data r;
@@ -27,7 +30,11 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     r.made_by = fmt::format("terrace {}", version());
     r.machine = machine;
     pricer prices(machine);
-    for (const collective what : all_collectives) r.rules[what] = rules(search(prices, what), what);
+    std::map<collective, std::vector<priced_candidate>> found;
+    for (const collective what : all_collectives) found[what] = search(prices, what);
+    std::map<collective, std::future<std::vector<rule>>> made;
+    for (const auto& [what, list] : found) made[what] = std::async([&rules, &list, what] { return rules(list, what); });
+    for (auto& [what, of] : made) r.rules[what] = of.get();
     return finished(std::move(r));
 }
 

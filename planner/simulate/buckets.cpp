@@ -6,6 +6,7 @@
 namespace terrace::detail {
 
 buckets::buckets(const link_loads& links, double most) : links_(links), most_(most) {
+    for (int link = 0; link < links.size(); ++link) capacity_.push_back(best(link));
     if (most_ == 0) return;
     all_.resize(static_cast<std::size_t>(links.size()));
     for (int link = 0; link < links.size(); ++link) at(link).tokens = tokens_of(link);
@@ -25,7 +26,8 @@ bool buckets::run_out(int link, std::uint32_t version) {
     bucket& b = at(link);
     if (b.version != version) return false;
     b.tokens = 0;
-    return b.empty = true;
+    set_empty(link, true);
+    return true;
 }
 
 }  // namespace terrace::detail

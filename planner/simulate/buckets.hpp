@@ -17,7 +17,7 @@ public:
     buckets(const link_loads& links, double most);
 
     /// Return the rate of a link now, and its rate while it has tokens [B/s].
-    double capacity(int link) const noexcept { return rate_of(link, has(link) && !at(link).empty); }
+    double capacity(int link) const noexcept { return capacity_[static_cast<std::size_t>(link)]; }
     double best(int link) const noexcept { return rate_of(link, has(link)); }
 
     /// Changes the load of a link by so much [B/s].
@@ -32,7 +32,7 @@ public:
             b.touched = false;
             ++b.version;
             if (b.empty && b.load < rate * (1 - rounding)) {
-                b.empty = false;
+                set_empty(link, false);
                 b.since = now;
             }
             if (!b.empty && b.load > rate * (1 + rounding)) f(link, now + b.tokens / (b.load - rate), b.version);
@@ -54,14 +54,19 @@ private:
 
     bool has(int link) const noexcept { return most_ > 0 && links_.shapers(link) > 0; }
     double rate_of(int link, bool fast) const noexcept { return links_.rate(link) * (fast ? speed_up : 1); }
+    void set_empty(int link, bool empty) noexcept {
+        at(link).empty = empty;
+        capacity_[static_cast<std::size_t>(link)] = rate_of(link, !empty);
+    }
     bucket& at(int link) noexcept { return all_[static_cast<std::size_t>(link)]; }
     double tokens_of(int link) const noexcept { return most_ * links_.shapers(link); }
     const bucket& at(int link) const noexcept { return all_[static_cast<std::size_t>(link)]; }
 
     const link_loads& links_;
     double most_;
-    std::vector<bucket> all_;   // by link; empty if no link has a bucket
-    std::vector<int> touched_;  // links whose load has changed since settle()
+    std::vector<double> capacity_;  // by link
+    std::vector<bucket> all_;       // by link; empty if no link has a bucket
+    std::vector<int> touched_;      // links whose load has changed since settle()
 };
 
 }  // namespace terrace::detail

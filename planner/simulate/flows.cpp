@@ -19,16 +19,17 @@ constexpr std::size_t enough = 64;  // flows that get a new share at a time
 template <class ForEachLink>
 int flows::add_over(ForEachLink&& for_each_link) {
     flow& f = flows_.emplace_back();
-    f.begin = places_.size();
+    const auto here = [&] { return static_cast<std::uint32_t>(places_.size()); };
+    f.begin = here();
     for (const bool limiting : {false, true}) {
-        f.first = places_.size();
+        f.first = here();
         for_each_link([&](int link) {
             if (loads_.limits(link) != limiting) return;
             f.most = std::min(f.most, shapers_.best(link));
             places_.push_back({link, 0});
         });
     }
-    f.end = places_.size();
+    f.end = here();
     return static_cast<int>(flows_.size()) - 1;
 }
 
@@ -49,10 +50,10 @@ void flows::begin(int id, double bytes, double now) {
     if (f.active) return;  // it keeps the rate of its last transfer
     f.active = true;
     f.rate = 0;
-    for (std::size_t i = f.first; i < f.end; ++i) {
+    for (std::uint32_t i = f.first; i < f.end; ++i) {
         place& p = places_[i];
         link& l = links_[at(p.link)];
-        p.position = l.through.size();
+        p.position = static_cast<std::uint32_t>(l.through.size());
         l.through.emplace_back(id, i);
         l.wanted += f.most;
         if (contended(p.link)) dirty_.push_back(p.link);
@@ -162,6 +163,7 @@ void flows::fill() {
 // Returns the flows that now end at another time.
 std::span<const int> flows::reshared(double now) {
     changed_.clear();
+    if (touched_.empty() && dirty_.empty()) return changed_;
     for (const int id : touched_)
         if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id, now);
     for (const int l : dirty_) collect_link(l);

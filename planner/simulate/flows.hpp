@@ -52,22 +52,22 @@ public:
 
 private:
     struct flow {
-        std::size_t begin = 0, end = 0;                         // of its places
-        std::size_t first = 0;                                  // from here on they are of links that may hold it up
+        bool active = false, seen = false, changed = false;
+        std::uint32_t begin = 0, end = 0;                       // of its places
+        std::uint32_t first = 0;                                // from here on they are of links that may hold it up
         double most = std::numeric_limits<double>::infinity();  // rate of its slowest link [B/s]
         double rate = 0, share = 0;                             // now, and after the sharing in progress [B/s]
         double left = 0, since = 0;                             // bytes that are left, and the time that is true of
-        bool active = false, seen = false, changed = false;
     };
     struct place {
         int link = 0;
-        std::size_t position = 0;  // of a link that may hold the flow up: the index in link::through
+        std::uint32_t position = 0;  // of a link that may hold the flow up: the index in link::through
     };
     struct link {
-        std::vector<std::pair<int, std::size_t>> through;  // active flows, each with the place that is of this link
-        double wanted = 0;                                 // the most that they can use together [B/s]
-        double spare = 0;                                  // not given to any flow yet, in the sharing in progress
-        int waiting = 0;                                   // flows without a share in it
+        std::vector<std::pair<int, std::uint32_t>> through;  // active flows, each with the place that is of this link
+        double wanted = 0;                                   // the most that they can use together [B/s]
+        double spare = 0;                                    // not given to any flow yet, in the sharing in progress
+        int waiting = 0;                                     // flows without a share in it
         bool seen = false;
     };
 

@@ -90,8 +90,11 @@ private:
                     net_.fail(s.where, fmt::format("there is no switch \"{}\"; add it, or leave it out here", name));
                 place& below = places_[at(found->second)];
                 if (below.above >= 0)
-                    net_.fail(s.where,
-                              fmt::format("switch \"{}\" is below another one already; only trees are read", name));
+                    net_.fail(
+                        s.where,
+                        fmt::format("switch \"{}\" is below \"{}\" and \"{}\"; only trees are read: leave it out at "
+                                    "one of them, or, if it is above both, make them its switches",
+                                    name, net_.switches[at(below.above)].name, s.name));
                 below.above = static_cast<int>(i);
                 places_[i].below.push_back(found->second);
             }

@@ -29,6 +29,12 @@ communicator_core::programs::entry* communicator_core::find_idle(const call_shap
         call, [&](const programs::entry& e) { return e.peers_reach_it == near && engine_->done(e.last_call); });
 }
 
+communicator_core::programs::entry& communicator_core::program_for(const call_shape& call, std::uint64_t signature,
+                                                                   bool near) {
+    programs::entry* idle = find_idle(call, near);
+    return idle != nullptr ? *idle : bind_new(call, signature, near);
+}
+
 // While a call of the same shape is in flight, this one gets a program of its own.
 communicator_core::programs::entry& communicator_core::bind_new(const call_shape& call, std::uint64_t signature,
                                                                 bool near) {

@@ -160,8 +160,7 @@ std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t sig
                                        double factor, void* rounding_errors, programs::entry* found) {
     if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
     const bool near = peers_reach(call, send, recv);
-    if (found == nullptr) found = find_idle(call, near);
-    if (found == nullptr) found = &bind_new(call, signature, near);
+    if (found == nullptr) found = &program_for(call, signature, near);
     if (call.op == reduce_op::premul_sum && goes_up(call.what)) send = multiplied(*found, send, recv, factor);
     if (call.is_barrier) {
         found->memory.resize(1);

@@ -157,6 +157,7 @@ private:
 
     bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool reachable) noexcept;
+    programs::entry& program_for(const call_shape& call, std::uint64_t signature, bool reachable);
     programs::entry& bind_new(const call_shape& call, std::uint64_t signature, bool reachable);
     program bind(const call_shape& call, bool reachable);
     int owners_of(const rule& r, const call_shape& call) const;

@@ -89,10 +89,9 @@ bool communicator_core::begin(waiting_start& s) {
 // Blocks behind their lengths, of which no more is sent than there is.
 std::uint64_t communicator_core::issue_filled(const waiting_start& s) {
     const std::uint64_t signature = signature_of(s.call);
-    programs::entry* by = find_idle(s.call, false);
-    if (by == nullptr) by = &bind_new(s.call, signature, false);
-    by->run.set_filled(s.call.count, s.uneven->filled());
-    return issue(s.call, signature, s.parts.front().send, s.parts.front().recv, 1, nullptr, by);
+    programs::entry& by = program_for(s.call, signature, false);
+    by.run.set_filled(s.call.count, s.uneven->filled());
+    return issue(s.call, signature, s.parts.front().send, s.parts.front().recv, 1, nullptr, &by);
 }
 
 void communicator_core::end_calls() {
@@ -215,17 +214,16 @@ void communicator_core::begin_in_order(std::vector<waiting_start> calls) {
 // A call that carries others works on memory of its program.
 std::uint64_t communicator_core::issue_joined(const waiting_start& s) {
     const std::uint64_t signature = signature_of(s.call);
-    programs::entry* by = find_idle(s.call, false);
-    if (by == nullptr) by = &bind_new(s.call, signature, false);
-    joined_call joined(s, rank_, size(), by->memory);
+    programs::entry& by = program_for(s.call, signature, false);
+    joined_call joined(s, rank_, size(), by.memory);
     joined.collect();
-    if (by->run.gives_pieces()) {
-        std::vector<result_piece>& pieces = by->run.pieces();
+    if (by.run.gives_pieces()) {
+        std::vector<result_piece>& pieces = by.run.pieces();
         pieces.clear();
         for (const given_call& part : s.parts) pieces.push_back({static_cast<std::byte*>(part.recv), part.count});
-        return issue(s.call, signature, joined.send(), nullptr, 1, nullptr, by);
+        return issue(s.call, signature, joined.send(), nullptr, 1, nullptr, &by);
     }
-    const std::uint64_t number = issue(s.call, signature, joined.send(), joined.recv(), 1, nullptr, by);
+    const std::uint64_t number = issue(s.call, signature, joined.send(), joined.recv(), 1, nullptr, &by);
     ends_.emplace_back(number, [joined = std::move(joined)] { joined.hand_out(); });
     end_calls();
     return number;

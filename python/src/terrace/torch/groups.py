@@ -55,6 +55,10 @@ if _Backend is not None and _can_be_subclassed(_Backend):
     class TerraceBackend(Operations, _Backend):  # type: ignore[misc, no-redef]
         """For torch 2.14 and later."""
 
+        # Which torch would otherwise ask of its own class.
+        supports_splitting = supports_shrinking = True
+        supports_coalescing = supports_window = supports_reconfigure = False
+
         def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
             super().__init__(comm.rank, comm.size)
             self._comm, self._store, self._timeout = comm, store, timeout
@@ -64,23 +68,6 @@ if _Backend is not None and _can_be_subclassed(_Backend):
         @property
         def options(self) -> Any:
             return self._options
-
-        # torch asks the class in Python, which without these asks torch.
-        @property
-        def supports_splitting(self) -> bool:
-            return True
-
-        @property
-        def supports_coalescing(self) -> bool:
-            return False
-
-        @property
-        def supports_window(self) -> bool:
-            return False
-
-        @property
-        def supports_reconfigure(self) -> bool:
-            return False
 
         def set_timeout(self, timeout: timedelta) -> None:
             """Of torch.distributed.set_timeout: for calls from now on."""
@@ -106,10 +93,6 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             if self._gpu is not None:
                 part._on_gpu(self._gpu.device)  # the communicator's part has it
             return part
-
-        @property
-        def supports_shrinking(self) -> bool:
-            return True
 
         def shrink(self, ranks_to_exclude: Sequence[int], flags: int = 0, options: Any = None) -> Any:
             """The group of the ranks that have not failed, after rank_failed_error. Called by all of them, through

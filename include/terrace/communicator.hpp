@@ -27,17 +27,16 @@ struct communicator_access;
 class communicator_core;
 }  // namespace detail
 
-/// A set of ranks that run collectives by a plan. Created by `terrace::mpi::create`, `terrace::nccl::create` or
-/// `terrace::loopback::run`. Move-only; a moved-from communicator may only be assigned to or destroyed. Creation and
-/// destruction are collective; the destruction of a broken communicator is local. To be used by one thread at a time,
-/// unless options::threads is `any`.
+/// A set of ranks that run collectives by a plan. Created by terrace::mpi::create, terrace::ucx::create,
+/// terrace::nccl::create or terrace::loopback::run. Move-only; a moved-from communicator may only be assigned to or
+/// destroyed. Creation and destruction are collective; the destruction of a broken communicator is local. To be used by
+/// one thread at a time, unless options::threads is `any`.
 ///
 /// All collectives:
 ///
 /// * All ranks make the same calls in the same order. options::check says when a difference is found.
-/// * All counts are numbers of elements, and the same on every rank unless a comment below says otherwise. Counts may
-/// be
-///   0. Type, op and root are the same on every rank.
+/// * Counts are numbers of elements, 0 or more, and the same on every rank unless a comment below says otherwise.
+///   Type, op and root are the same on every rank.
 /// * A buffer is any contiguous range: std::span, std::vector, std::array, window, C array. On a communicator of
 ///   terrace::nccl::create it may lie in the device's memory (pass a std::span of it).
 /// * Buffers belong to the caller. A call uses them until it returns, a call that is started until its request is
@@ -201,9 +200,9 @@ public:
 
     // ---- alltoallv
 
-    /// Sends blocks of any lengths, which each rank knows of its own alone: send_counts[r] elements to rank r, side by
-    /// side in send by rank. Sets recv_counts[r] to the count that came from rank r, and recv to these blocks, side by
-    /// side by rank; what is behind them in recv stays as it is.
+    /// Sends blocks of any lengths, of which each rank knows only its own: send_counts[r] elements go to rank r. The
+    /// blocks stand side by side in send, by rank. Sets recv_counts[r] to the count that came from rank r, and recv to
+    /// these blocks, side by side by rank; what is behind them in recv stays as it is.
     /// @param most no block on any rank has more elements; the same on every rank
     /// @throws usage_error on a rank that is sent more than recv holds, and on no other rank: its recv_counts say how
     ///         much that was, recv is as before, and the communicator can be used on
@@ -214,7 +213,7 @@ public:
         alltoallv(at(send), send_counts, at(recv), count_of(recv), recv_counts, most, type_of<S>());
     }
     /// Starts the same. send_counts are read before this returns; recv and recv_counts belong to the call. Calls that
-    /// are started behind it begin once this one's lengths are known. The request throws what is said above.
+    /// are started after it begin once the lengths of its blocks are known. The request throws what is said above.
     template <data_buffer S, mutable_buffer_like<S> R>
     request alltoallv_async(S&& send, std::span<const std::int64_t> send_counts, R&& recv,
                             std::span<std::int64_t> recv_counts, std::int64_t most) {
@@ -257,7 +256,7 @@ public:
     request gather_async(const void* send, void* recv, std::span<const std::int64_t> counts, element_type type,
                          int root);
 
-    /// Gathers blocks of any lengths, which each rank knows of its own alone: send is the block. Sets recv_counts[r] on
+    /// Gathers blocks of any lengths, of which each rank knows only its own: send is the block. Sets recv_counts[r] on
     /// rank `root` to the count that came from rank r, and recv to these blocks, side by side by rank; on other ranks
     /// both are not used, and may be empty. Not in place.
     /// @throws usage_error on a root that is sent more than recv holds, and on no other rank, as alltoallv()

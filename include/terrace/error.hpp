@@ -81,8 +81,8 @@ private:
     std::vector<std::string> waits_;
 };
 
-/// communicator::shrink would make a communicator of fewer than half of the ranks, or of half without the lowest one:
-/// the others may go on, and this part must not. what() names the ranks that are out of reach.
+/// communicator::shrink would make a communicator of fewer than half of the ranks, or of half without rank 0 of the
+/// plan: the others may go on, and this part must not. what() names the ranks that are out of reach.
 class TERRACE_API partitioned_error : public error {
 public:
     using error::error;

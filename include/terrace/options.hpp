@@ -85,10 +85,9 @@ struct TERRACE_API options {
     /// ranks throw usage_error. Empty: no trace.
     std::filesystem::path trace_file;
 
-    /// The directory to which the plan's rank 0 writes what calls took when a communicator is destroyed, for `terrace
-    /// plan
-    /// --profile`: calls that are waited for at once, without rounding on the wire or reproducible bits. Only that rank
-    /// uses it. Empty: none.
+    /// The directory to which the plan's rank 0 writes the times of calls when a communicator is destroyed, for
+    /// `terrace plan --profile`: of calls that are waited for at once, without rounding on the wire or reproducible
+    /// bits. Only that rank uses it. Empty: none.
     std::filesystem::path profile_directory;
 
     /// The file to which a rank writes its last operations and what it waits for, as JSON (.RANK.json is added to the

@@ -160,7 +160,7 @@ def verdicts(cases):
     foreseen = [c for c in cases if c["bytes"] >= LEAST_PREDICTED]
     lines = [share_text(f"plan within {100 * (NEAR - 1):.0f} % of the best, from {size_text(LONG)} on", long, is_near),
              share_text(f"plan within {100 * (NEAR_BELOW - 1):.0f} % of the best, below", short, is_near),
-             share_text(f"predicted within {100 * CLOSE:.0f} % of measured, from {size_text(LEAST_PREDICTED)} on",
+             share_text(f"predicted within {100 * CLOSE:.0f} % of measured, from 2 MB on",
                         foreseen, is_predicted)]
     if cases:
         lines.append(f"plan over best: {statistics.median(c['times_best'] for c in cases):.3f} in the middle, "

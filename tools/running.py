@@ -17,7 +17,7 @@ TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
 BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
 BURST = "128K"  # that the shaper of each link of a virtual cluster, or NIC, lets pass at once
-LEAST_PREDICTED = 2 << 20  # bytes of a call from which on times are predicted: of less, such bursts are a large part
+LEAST_PREDICTED = 2_000_000  # bytes of a call from which on times are predicted: of less, such bursts are a large part
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 

@@ -85,8 +85,10 @@ double runner::time_call(std::size_t which, std::int64_t count, std::chrono::dur
                          std::int64_t* wrong) {
     int number = 0;
     for (call& c : calls_) c = prepare(which, number++, count, wrong != nullptr);
-    std::this_thread::sleep_for(rest);
     world_.barrier();
+    // Not before the barrier: its last messages would queue behind what a root sends, and ranks that they reach late
+    // would measure a part of the call alone.
+    std::this_thread::sleep_for(rest);
     const double before = own_processor_seconds();
     const double seconds = where_.time(*backends_[which].what, calls_);
     in_last_call_ = own_processor_seconds() - before;

@@ -43,7 +43,7 @@ std::string goodput_text(const conditions& c) {
                 "{} {:.1f} Mbit/s ({})", y.machine().levels[static_cast<std::size_t>(l)].name, y.goodput(l) / 125e3,
                 *measured > 0 ? fmt::format("measured {:.1f}", *measured / 125e3) : "what headers leave of it"));
     std::string text = fmt::format("the same at what TCP can carry: {}", fmt::join(rates, ", "));
-    if (y.burst() > 0) text += fmt::format("; {} a link are free, so from 2 MiB on", format_bytes(y.burst()));
+    if (y.burst() > 0) text += fmt::format("; {} a link are free, so from 2 MB on", format_bytes(y.burst()));
     return text;
 }
 

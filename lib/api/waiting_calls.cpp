@@ -211,18 +211,20 @@ void communicator_core::begin_in_order(std::vector<waiting_start> calls) {
     if (driver_) driver_->wake();
 }
 
-// A call that carries others works on memory of its program.
+// A call that carries others works on memory of its program, unless that takes pieces.
 std::uint64_t communicator_core::issue_joined(const waiting_start& s) {
     const std::uint64_t signature = signature_of(s.call);
     programs::entry& by = program_for(s.call, signature, false);
+    if (by.run.takes_pieces()) {
+        std::vector<call_piece>& pieces = by.run.pieces();
+        pieces.clear();
+        for (const given_call& part : s.parts)
+            pieces.push_back(
+                {static_cast<const std::byte*>(part.send), static_cast<std::byte*>(part.recv), part.count});
+        return issue(s.call, signature, nullptr, nullptr, 1, nullptr, &by);
+    }
     joined_call joined(s, rank_, size(), by.memory);
     joined.collect();
-    if (by.run.gives_pieces()) {
-        std::vector<result_piece>& pieces = by.run.pieces();
-        pieces.clear();
-        for (const given_call& part : s.parts) pieces.push_back({static_cast<std::byte*>(part.recv), part.count});
-        return issue(s.call, signature, joined.send(), nullptr, 1, nullptr, &by);
-    }
     const std::uint64_t number = issue(s.call, signature, joined.send(), joined.recv(), 1, nullptr, &by);
     ends_.emplace_back(number, [joined = std::move(joined)] { joined.hand_out(); });
     end_calls();

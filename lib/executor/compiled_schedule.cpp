@@ -14,7 +14,7 @@ compiled_schedule::compiled_schedule(schedule s) : code(std::move(s)), order(cod
     }
     brief = is_lone_stage(order);
     gives_copy = detail::gives_copy(code, order);
-    gives_pieces = detail::gives_pieces(code, order);
+    takes_pieces = detail::takes_pieces(code, order);
 }
 
 }  // namespace terrace::detail

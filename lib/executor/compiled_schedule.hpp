@@ -17,8 +17,8 @@ struct compiled_schedule {
     bool brief = false;
     /// detail::gives_copy()
     bool gives_copy = false;
-    /// detail::gives_pieces()
-    bool gives_pieces = false;
+    /// detail::takes_pieces()
+    bool takes_pieces = false;
     /// Operands of the longest reduction, at least 2.
     std::uint32_t most_sources = 2;
     /// Some message is received into a staging buffer (recv_reduce).

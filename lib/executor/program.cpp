@@ -239,6 +239,8 @@ void program::complete_stage(lane& l) noexcept {
 
 void program::run_local(lane& l, const instr& i) noexcept {
     if (i.what == action::copy) {
+        if (!pieces_.empty() && i.src.where == buffer::send)
+            return copy_given_pieces(l.memory.address(i.dst), i.src.part);
         const piece from = piece_of(l, i.src), to = piece_of(l, i.dst);
         if (from.first != to.first && to.count > 0) std::memcpy(to.first, from.first, l.memory.bytes_of(to.count));
         return;
@@ -253,6 +255,14 @@ void program::run_local(lane& l, const instr& i) noexcept {
     int k = 0;
     for (const operand& o : l.code->code.sources_of(i)) inputs_[static_cast<std::size_t>(k++)] = l.memory.address(o);
     reduce(to, k, i.dst.part.count(), i);
+}
+
+void program::copy_given_pieces(std::byte* to, range part) const noexcept {
+    for_each_piece(pieces_, part, [&](range some, const call_piece& p, std::int64_t first) {
+        const auto bytes = [&](std::int64_t elements) { return static_cast<std::size_t>(elements) * shape_.element; };
+        std::memcpy(to, p.given + bytes(first), bytes(some.count()));
+        to += bytes(some.count());
+    });
 }
 
 // What is encoded is part of the vector. Results are encoded in each domain, so that their owners alone keep errors.

@@ -90,10 +90,10 @@ public:
         block_ = block;
         filled_.assign(filled.begin(), filled.end());
     }
-    /// Whether the result may go to several places: of an allreduce that is one stage in shared memory.
-    bool gives_pieces() const noexcept { return tail_.gives_pieces && shape_.chunks.chunks == 1; }
-    /// The places for the next call, where it gives any: to be filled before start(), instead of `recv`.
-    std::vector<result_piece>& pieces() noexcept { return pieces_; }
+    /// Whether the caller's vector may stand in several places: of an allreduce that is one stage in shared memory.
+    bool takes_pieces() const noexcept { return tail_.takes_pieces && shape_.chunks.chunks == 1; }
+    /// The places for the next call: to be filled before start(), instead of `send` and `recv`, if takes_pieces().
+    std::vector<call_piece>& pieces() noexcept { return pieces_; }
     /// Begins a call. `send` and `recv` may be the same. The program must be idle.
     void start(const void* send, void* recv, const call_context& call, recorder& events) noexcept;
     /// Issues what can be issued. Returns true if anything was.
@@ -170,6 +170,7 @@ private:
     void start_stage(lane& l, std::uint32_t n) noexcept;
     void complete_stage(lane& l) noexcept;
     void run_local(lane& l, const instr& i) noexcept;
+    void copy_given_pieces(std::byte* to, range part) const noexcept;
     void keep_rounding_errors(const lane& l, const instr& encoding) const noexcept;
     void reduce(std::byte* to, int sources, std::int64_t count, const instr& i) noexcept;
     void record(const lane& l, std::uint32_t instruction, bool ends) noexcept;
@@ -199,7 +200,7 @@ private:
     std::byte* send_ = nullptr;  // the caller's buffers; send_ is only read
     std::byte* recv_ = nullptr;
     real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
-    std::vector<result_piece> pieces_;
+    std::vector<call_piece> pieces_;
     std::int64_t block_ = 1;
     std::vector<std::int64_t> filled_;  // elements that each block holds; empty: all are full
     lane_starter starter_{lane_start::one_by_one};

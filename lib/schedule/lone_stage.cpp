@@ -13,8 +13,10 @@ bool gives_copy(const schedule& s, const lane_code& order) {
     return only.what == action::copy && only.src == operand{buffer::send, {0, s.count}};
 }
 
-bool gives_pieces(const schedule& s, const lane_code& order) {
+bool takes_pieces(const schedule& s, const lane_code& order) {
     if (!is_lone_stage(order)) return false;
+    for (const std::uint32_t n : order.locals)
+        if (s.instrs[n].what != action::copy || s.instrs[n].src.where != buffer::send) return false;
     const instr& stage = s.instrs[order.stages.front()];
     return stage.what == action::stage_allreduce && stage.by == provider::shared_memory &&
            stage.src.where == buffer::scratch && stage.dst == operand{buffer::recv, {0, s.count}};

@@ -12,8 +12,9 @@ bool is_lone_stage(const lane_code& order);
 /// True for a lone stage that gives a copy of all that the caller passed in.
 bool gives_copy(const schedule& s, const lane_code& order);
 
-/// True for a lone allreduce that writes the result to where the caller wants it, which may then be several places.
-bool gives_pieces(const schedule& s, const lane_code& order);
+/// True for a lone allreduce that copies what the caller passed in and writes the result to where the caller wants it:
+/// both may then be in several places.
+bool takes_pieces(const schedule& s, const lane_code& order);
 
 /// Returns the buffer in which a rank reads its own part of what a stage adds up. Peers keep taking away the cache
 /// lines of a slot, so that is the caller's buffer where it can be.

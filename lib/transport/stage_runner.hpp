@@ -11,28 +11,23 @@
 
 #include "kernels/reduce.hpp"
 #include "schedule/lower.hpp"
+#include "transport/call_pieces.hpp"
 #include "transport/messages.hpp"
 
 namespace terrace::detail {
-
-/// A piece of a result that stands in several places.
-struct result_piece {
-    std::byte* at = nullptr;
-    std::int64_t count = 0;  ///< elements
-};
 
 /// A stage that a runner executes as a whole. Addresses are of element 0 of the vector in the operand's buffer; src is
 /// memory that peers reach.
 struct stage_call {
     action what = action::stage_allreduce;
     const detail::group* group = nullptr;
-    const std::byte* src = nullptr;             ///< what this rank gives
-    const std::byte* own = nullptr;             ///< what it gives to itself
-    std::byte* dst = nullptr;                   ///< what it gets
-    std::span<const result_piece> pieces = {};  ///< where it gets it instead, one piece after the other; empty: in dst
-    provider by = provider::messages;           ///< instr::by
-    bool sharded = false;                       ///< each rank reduces its own shard
-    std::size_t element = 0;                    ///< bytes of one
+    const std::byte* src = nullptr;           ///< what this rank gives
+    const std::byte* own = nullptr;           ///< what it gives to itself
+    std::byte* dst = nullptr;                 ///< what it gets
+    std::span<const call_piece> pieces = {};  ///< what stands there instead of in own and dst; empty: nothing
+    provider by = provider::messages;         ///< instr::by
+    bool sharded = false;                     ///< each rank reduces its own shard
+    std::size_t element = 0;                  ///< bytes of one
     reduce_kernel reduce = nullptr;
     int divisor = 1;
     bool last = false;          ///< of the chunk's stages, and nothing that follows writes src

@@ -24,16 +24,15 @@ std::size_t offset(const stage_call& c, range part) noexcept {
     return static_cast<std::size_t>(part.begin) * c.element;
 }
 
-// Calls f(part, address) for what there is of the part in each piece of what the rank gets.
+// Calls f(some, own, to) for each stretch of the part that lies side by side: what the rank gives to itself, and where
+// it gets the result.
 template <class F>
-void for_each_piece(const stage_call& c, range part, F f) noexcept {
-    if (c.pieces.empty()) return f(part, c.dst + offset(c, part));
-    std::int64_t begin = 0;  // of the piece
-    for (const result_piece& p : c.pieces) {
-        const range some{std::max(begin, part.begin), std::min(begin + p.count, part.end)};
-        if (some.begin < some.end) f(some, p.at + static_cast<std::size_t>(some.begin - begin) * c.element);
-        begin += p.count;
-    }
+void for_each_stretch(const stage_call& c, range part, F f) noexcept {
+    if (c.pieces.empty()) return f(part, c.own + offset(c, part), c.dst + offset(c, part));
+    for_each_piece(c.pieces, part, [&](range some, const call_piece& p, std::int64_t first) {
+        const std::size_t at = static_cast<std::size_t>(first) * c.element;
+        f(some, p.given + at, p.result + at);
+    });
 }
 
 // Sleeps while the word is as it was seen, for at most half a millisecond: messages in flight have to be moved along,
@@ -220,9 +219,11 @@ void node_stages::run_round(const running_stage& s) noexcept {
     if (now.adds) {
         const range part = s.work.written(s.round, g.position(), g.position(), g.shards());
         if (now.to_all) return reduce_for_all(s, part);
-        if (now.to != stage_memory::result)
-            return reduce(s, part, address(c, g.position(), exposed_by(s, g.position())) + offset(c, part));
-        return for_each_piece(c, part, [&](range some, std::byte* to) { reduce(s, some, to); });
+        const bool exposes = now.to != stage_memory::result;
+        std::byte* exposed = exposes ? address(c, g.position(), exposed_by(s, g.position())) : nullptr;
+        return for_each_stretch(c, part, [&](range some, const std::byte* own, std::byte* to) {
+            reduce(s, some, own, exposes ? exposed + offset(c, some) : to);
+        });
     }
     // Each begins with itself, so that not all read the same member at once.
     const int size = g.size();
@@ -232,19 +233,19 @@ void node_stages::run_round(const running_stage& s) noexcept {
         if (part.empty()) continue;
         const location at = now.from == stage_memory::given ? given_by(s, owner) : exposed_by(s, owner);
         if (const std::byte* from = address(c, owner, at); from != c.dst)
-            for_each_piece(c, part, [&](range some, std::byte* to) {
+            for_each_stretch(c, part, [&](range some, const std::byte*, std::byte* to) {
                 copy(to, from + offset(c, some), bytes_of(c, some), c.streams);
             });
     }
 }
 
-void node_stages::reduce(const running_stage& s, range part, std::byte* to) noexcept {
+void node_stages::reduce(const running_stage& s, range part, const std::byte* own, std::byte* to) noexcept {
     if (part.empty()) return;
     const stage_call& c = *s.call;
     const int n = c.group->size();
     for (int i = 0; i < n; ++i)
         inputs_[static_cast<std::size_t>(i)] =
-            (i == c.group->position() ? c.own : address(c, i, given_by(s, i))) + offset(c, part);
+            i == c.group->position() ? own : address(c, i, given_by(s, i)) + offset(c, part);
     c.reduce(to, inputs_.data(), n, part.count(), c.divisor);
 }
 
@@ -258,7 +259,7 @@ void node_stages::reduce_for_all(const running_stage& s, range shard) noexcept {
     for (range part{shard.begin, 0}; part.begin < shard.end; part.begin = part.end) {
         part.end = std::min(part.begin + most, shard.end);
         std::byte* sum = streams ? tile : c.dst + offset(c, part);
-        reduce(s, part, sum);
+        reduce(s, part, c.own + offset(c, part), sum);
         for (int i = 0; i < c.group->size(); ++i)
             if (streams || i != c.group->position())
                 copy(address(c, i, result_of(s, i)) + offset(c, part), sum, bytes_of(c, part), streams);

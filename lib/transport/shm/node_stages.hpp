@@ -97,7 +97,7 @@ private:
 
     sharing how_shared(const running_stage& s) const noexcept;
     void run_round(const running_stage& s) noexcept;
-    void reduce(const running_stage& s, range part, std::byte* to) noexcept;
+    void reduce(const running_stage& s, range part, const std::byte* own, std::byte* to) noexcept;
     void reduce_for_all(const running_stage& s, range shard) noexcept;
 
     int part_of(int rank) const noexcept { return part_of_[static_cast<std::size_t>(rank)]; }

@@ -43,9 +43,6 @@ builder::place within(builder::place p, range all, range part) {
     return p;
 }
 
-// Fewer elements are not worth another cut than that of the shards.
-constexpr std::int64_t least_moved = 256;
-
 }  // namespace
 
 tree_stages::tree_stages(builder& out, const composition& c, int rank, const capabilities& can)

@@ -9,6 +9,9 @@
 
 namespace terrace::detail {
 
+/// Fewer elements are not worth another cut between two members than that of their shards.
+inline constexpr std::int64_t least_moved = 256;
+
 /// The way up of a reproducible reduction, as one rank runs it: each element is reduced by one tree over the ranks,
 /// whatever the stages are.
 ///

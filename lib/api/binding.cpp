@@ -45,7 +45,7 @@ const rule& binding::rule_of(const call_shape& call) const {
 rule binding::rule_to_run(const call_shape& call) const {
     const rule& planned = rule_of(call);
     if (!call.has_own_lengths()) return planned;
-    if (call.what == collective::alltoall && call.known == lengths::own && is_straight(planned)) return planned;
+    if (call.what != collective::gather && call.known == lengths::own && is_straight(planned)) return planned;
     stage all{.levels = {}, .group = plan.machine.ranks(), .how = mode::scatter, .algorithm = "direct"};
     for (int l = 0; l < plan.machine.depth(); ++l) all.levels.push_back(l);
     rule made;

@@ -1,5 +1,7 @@
 #include "api/uneven_call.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 
@@ -43,7 +45,8 @@ uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
     if (!gives_nothing(b.what, is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
 }
 
-// What ranks tell one another first: the length of a block, and of an alltoall that of all blocks of the rank.
+// What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
+// scatter what program there is for the longest one.
 uneven_call::part uneven_call::first() {
     if (way_ != way::lengths_first) {
         pack();
@@ -55,22 +58,31 @@ uneven_call::part uneven_call::first() {
                 out_.get(),
                 in_.get()};
     }
-    const bool rooted = has_root(blocks_.what);
+    const bool gathers = blocks_.what == collective::gather;
     const call_shape call{.what = blocks_.what,
-                          .count = rooted ? 1 : 2,
+                          .count = gathers ? 1 : 2,
                           .counts = {},
                           .type = element_type::int64,
                           .root = blocks_.root,
                           .part_of = name_of(blocks_)};
-    if (rooted) return {call, send_counts_.data(), blocks_.recv_counts.data()};
-    const std::int64_t mine = sum_of(send_counts_);
-    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, mine});
-    heard_.resize(told_.size());
+    if (gathers) return {call, send_counts_.data(), blocks_.recv_counts.data()};
+    const bool scatters = blocks_.what == collective::scatter;
+    const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
+    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
+    heard_.resize(scatters ? 2 : told_.size());
     return {call, told_.data(), heard_.data()};
 }
 
-// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To or from a root no
-// longest length is agreed on, and a program for blocks of one element moves them in one piece.
+// Of a scatter's root. Programs are made for powers of two, so that there are few of them.
+std::int64_t uneven_call::block_of_program() const {
+    if (send_counts_.empty()) return 0;
+    const std::int64_t most = std::max(*std::ranges::max_element(send_counts_), std::int64_t{1});
+    if (static_cast<double>(most) * ranks_ > most_skew * static_cast<double>(sum_of(send_counts_))) return 1;
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+}
+
+// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
+// length is agreed on, and a program for blocks of one element moves them in one piece.
 uneven_call::part uneven_call::second() {
     const uneven_blocks& b = blocks_;
     has_more_ = false;
@@ -81,7 +93,9 @@ uneven_call::part uneven_call::second() {
     if (came_ > b.capacity)
         in_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(came_) * size_of(b.type));
     return {{.what = b.what,
-             .count = has_root(b.what) ? 1 : b.most,
+             .count = b.what == collective::gather    ? 1
+                      : b.what == collective::scatter ? heard_[1]
+                                                      : b.most,
              .counts = send_counts_,
              .type = b.type,
              .root = b.root,
@@ -94,6 +108,7 @@ uneven_call::part uneven_call::second() {
 
 // In an alltoall all ranks learn how long all blocks are together, and come to one answer.
 lengths uneven_call::take_lengths() {
+    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
     if (has_root(blocks_.what)) return lengths::own;
     double all = 0;
     for (int r = 0; r < ranks_; ++r) {

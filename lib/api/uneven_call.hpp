@@ -21,9 +21,9 @@ std::string_view name_of(const uneven_blocks& b) noexcept;
 ///                     [data......|data..|...]                      to its rank, as long as it is
 ///
 /// Of short ones start-ups are what counts, and the plan saves them. Where slots go straight to their ranks, no more is
-/// sent than there is, if the transport has such messages. To or from a root blocks go as long ones do. Both
-/// run programs that are made, kept and proved for blocks of the longest length; those of long blocks move of each what
-/// there is (program::set_lengths).
+/// sent than there is, if the transport has such messages. To or from a root blocks go as long ones do.
+/// Programs are made, kept and proved for blocks of the longest length, and from a root for the next power of two;
+/// those of long blocks move of each what there is (program::set_lengths).
 class uneven_call {
 public:
     enum class way {
@@ -64,6 +64,7 @@ private:
     void pack();
     void unpack();
     lengths take_lengths();
+    std::int64_t block_of_program() const;
 
     uneven_blocks blocks_;
     std::vector<std::int64_t> send_counts_;
@@ -73,7 +74,7 @@ private:
     bool has_more_;
     std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
-    std::vector<std::int64_t> told_, heard_;  // of lengths, in an alltoall
+    std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root
     std::unique_ptr<std::byte[]> out_, in_;   // blocks behind their lengths; in_ of long ones: where recv has no room
 };
 

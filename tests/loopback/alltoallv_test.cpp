@@ -1,8 +1,10 @@
-// alltoallv: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport (conformance).
+// alltoallv and its kin: what is wrong in itself, and blocks of extreme lengths. Random cases run on every transport
+// (conformance).
 
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -78,6 +80,42 @@ TEST(alltoallv, keeps_a_program_for_lengths_of_all_kinds) {
     // One of chunks, and one of whole blocks where most are short; every rank makes both.
     ASSERT_EQ(made.size(), 2 * 6u);
     EXPECT_EQ(std::ranges::count_if(made, [](const std::string& s) { return s.find(" 1 chunks") != s.npos; }), 6);
+}
+
+// The longest block decides: 900, 1000 and 600 elements share a program in chunks; 40 has one, in one chunk; and blocks
+// that are much shorter than the longest go in one piece.
+TEST(scatterv, keeps_a_program_for_each_power_of_two) {
+    std::mutex guard;
+    std::vector<std::string> made;
+    options o;
+    o.log = [&](log_level, std::string_view text) {
+        const std::lock_guard lock(guard);
+        if (text.starts_with("scatterv of ") && text.find("float32") != text.npos) made.emplace_back(text);
+    };
+    loopback::run(
+        both_ways().front(),
+        [&](communicator& comm) {
+            const int root = 4, me = comm.rank();
+            const auto ranks = static_cast<std::size_t>(comm.size());
+            for (const std::int64_t most : {900, 1000, 600, 40, 5000}) {
+                std::vector<std::int64_t> counts(ranks, most == 5000 ? 3 : most / 2);
+                counts[0] = 0;
+                counts[1] = most;
+                std::vector<float> send, recv(5000, -1);
+                for (std::size_t to = 0; me == root && to < ranks; ++to)
+                    for (std::int64_t i = 0; i < counts[to]; ++i)
+                        send.push_back(static_cast<float>(10'000 * static_cast<std::int64_t>(to) + i));
+                const std::int64_t count = comm.scatterv(std::span(std::as_const(send)),
+                                                         std::span(std::as_const(counts)), std::span(recv), root);
+                EXPECT_EQ(count, counts[static_cast<std::size_t>(me)]);
+                for (std::int64_t i = 0; i < 5000; ++i)
+                    EXPECT_EQ(recv[static_cast<std::size_t>(i)],
+                              i < count ? static_cast<float>(10'000 * me + i) : -1.0f);
+            }
+        },
+        o);
+    EXPECT_EQ(made.size(), 3 * 6u);
+    EXPECT_EQ(std::ranges::count_if(made, [](const std::string& s) { return s.find(" 1 chunks") != s.npos; }), 2 * 6);
 }
 
 TEST(alltoallv, of_one_rank) {

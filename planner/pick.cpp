@@ -13,6 +13,27 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+// Such a ring waits in each step for whichever rank is late, which no simulation knows.
+bool is_ring_over_all(const screen& s, std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() == 1; }
+
+// Drops what is simulated slower than the fastest one by more than the factor, or slower than the floor: than a ring
+// over all ranks only if they are not alike.
+void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
+    double best = infinity, floor = infinity;
+    for (const auto& [i, how] : tried) {
+        best = std::min(best, how.simulated);
+        if (s.is_floor(i) && how == s.how(i))
+            floor = std::min(floor, how.simulated * (is_ring_over_all(s, i) ? policy.alike : 1));
+    }
+    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > std::min(best * alike, floor); });
+}
+
+template <class Key>
+choice least(const std::vector<choice>& among, Key&& key) {
+    return *std::min_element(among.begin(), among.end(),
+                             [&](const choice& a, const choice& b) { return key(a) < key(b); });
+}
+
 }  // namespace
 
 std::vector<std::size_t> equally_fast(const screen& s, std::vector<std::size_t> among, double bytes) {
@@ -38,22 +59,20 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
 
 choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes,
                       double alike) {
-    double best = infinity, floor = infinity;
-    for (const auto& [i, how] : tried) {
-        best = std::min(best, how.simulated);
-        if (s.is_floor(i) && how == s.how(i)) floor = std::min(floor, how.simulated);
-    }
-    const double longest = std::min(best * alike, floor);
-    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > longest; });
-    // A ring over all ranks waits in each step for whichever rank is late, which no simulation knows.
-    const auto is_ring = [&](std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() == 1; };
+    drop_slower(s, tried, alike);
     const bool prices_tell = wanted != no_candidate;
-    const auto key = [&](const choice& c) {
-        return std::tuple(is_ring(c.candidate), c.candidate != wanted, prices_tell && !s.is_floor(c.candidate),
+    return least(tried, [&](const choice& c) {
+        return std::tuple(is_ring_over_all(s, c.candidate), c.candidate != wanted,
+                          prices_tell && !s.is_floor(c.candidate),
                           s.effort(c.candidate, c.how, static_cast<double>(bytes)));
-    };
-    return *std::min_element(tried.begin(), tried.end(),
-                             [&](const choice& a, const choice& b) { return key(a) < key(b); });
+    });
+}
+
+choice fewest_messages(const screen& s, std::vector<choice> tried, std::int64_t bytes, double alike) {
+    drop_slower(s, tried, alike);
+    return least(tried, [&](const choice& c) {
+        return std::pair(s[c.candidate].cost.messages(static_cast<double>(bytes), c.how.chunk), c.how.simulated);
+    });
 }
 
 }  // namespace terrace::detail

@@ -124,7 +124,11 @@ struct planner_policy {
     /// Where links have shapers (make_plan: burst), vectors of this part of a bucket to so many of them are tried in
     /// any case: prices know of no buckets. Up to `short_of_burst` buckets simulations this close say nothing
     /// (docs/measurements/predictions.md).
-    double least_of_burst = 1.0 / 64, most_of_burst = 64, short_of_burst = 8, alike_in_bursts = 1.15;
+    double least_of_burst = 1.0 / 64, most_of_burst = 64, short_of_burst = 8, alike_in_bursts = 1.1;
+    /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
+    /// bucket holds the fewest messages are chosen among simulations this close: anything from 1.2 to 1.5 does
+    /// (docs/measurements/predictions.md).
+    double alike_on_shared_cores = 1.25;
     /// Up to this part of a bucket, calls one after the other are taken to empty it: of 8 and 16 KiB by one leader with
     /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
     double in_a_row_of_burst = 1.0 / 8;

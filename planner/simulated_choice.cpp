@@ -165,6 +165,8 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         best = std::min(best, c.how.simulated);
         tried.push_back(c);
     }
+    if (bursts && s.machine().shared_cores() > 0 && bytes <= s.burst())
+        return fewest_messages(s, std::move(tried), high, policy.alike_on_shared_cores);
     const bool is_short = bursts && bytes <= s.burst() * policy.short_of_burst;
     return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high,
                           is_short ? policy.alike_in_bursts : policy.alike);

@@ -50,7 +50,7 @@ std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64
     const auto [known, is_new] =
         known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, largest));
     if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;
-    if (left_ <= 0 || c.cost.messages(static_cast<double>(largest), chunk) > policy.most_messages) return {};
+    if (left_ <= 0 || c.cost.steps(static_cast<double>(largest), chunk) > policy.most_messages) return {};
     const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
     known->second.clear();

@@ -83,9 +83,18 @@ choice simulated(std::size_t candidate, tuning how, double time) {
     return {candidate, how};
 }
 
+// Baselines: a ring over all ranks, and one of several stages.
+struct floor_places {
+    explicit floor_places(const screened& of) {
+        for (const std::size_t f : of.s.floor()) (of.list[f].what.stages.size() == 1 ? ring : levels) = f;
+    }
+
+    std::size_t ring = no_candidate, levels = no_candidate;
+};
+
 TEST(pick_simulated, is_never_slower_than_the_floor) {
     const screened of(two_racks());
-    const std::size_t other = of.list.size() - 1, floor = of.s.floor().front();
+    const std::size_t other = of.list.size() - 1, floor = floor_places(of).levels;
     const auto picked = [&](double of_other, double of_floor) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(floor, of.s.how(floor), of_floor)},
@@ -103,15 +112,35 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
               other);
 }
 
-// Of candidates that are alike a baseline of several stages is preferred, and no ring over all ranks.
+// Of candidates that are alike a baseline of several stages is preferred, and a ring over all ranks comes last.
 TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     const screened of(two_racks());
-    std::size_t ring = no_candidate, levels = no_candidate;
-    for (const std::size_t f : of.s.floor()) (of.list[f].what.stages.size() == 1 ? ring : levels) = f;
+    const auto [ring, levels] = floor_places(of);
     const std::size_t other = of.list.size() - 1;
-    const std::vector<choice> tried{simulated(other, {2, 64 * kib}, 1.5), simulated(ring, of.s.how(ring), 1.0),
-                                    simulated(levels, of.s.how(levels), 1.0)};
-    EXPECT_EQ(pick_simulated(of.s, tried, other, mib, policy.alike).candidate, levels);
+    const auto picked = [&](double of_other, double of_levels) {
+        return pick_simulated(of.s,
+                              {simulated(other, {2, 64 * kib}, of_other), simulated(ring, of.s.how(ring), 1.0),
+                               simulated(levels, of.s.how(levels), of_levels)},
+                              ring, mib, policy.alike)
+            .candidate;
+    };
+    EXPECT_EQ(picked(1.5, 1.0), levels);
+    EXPECT_EQ(picked(1.04, 1.5), other);
+    EXPECT_EQ(picked(1.06, 1.5), ring);
+}
+
+TEST(pick_simulated, takes_the_fewest_messages) {
+    const screened of(two_racks());
+    std::vector<choice> tried;
+    for (std::size_t i = 0; i < of.list.size(); ++i)
+        if (!of.s.is_floor(i)) tried.push_back(simulated(i, {1, 0}, 1.0));
+    const auto messages = [&](const choice& c) { return of.list[c.candidate].cost.messages(mib, 0); };
+    double least = 1e9, most = 0;
+    for (const choice& c : tried) least = std::min(least, messages(c)), most = std::max(most, messages(c));
+    ASSERT_LT(least, most);
+    EXPECT_EQ(messages(fewest_messages(of.s, tried, mib, policy.alike_on_shared_cores)), least);
+    for (choice& c : tried) c.how.simulated = messages(c) == most ? 1 : 2;  // now others are too slow
+    EXPECT_EQ(messages(fewest_messages(of.s, tried, mib, policy.alike_on_shared_cores)), most);
 }
 
 // Where prices say little, processors alone count.

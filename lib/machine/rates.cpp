@@ -1,0 +1,38 @@
+#include "machine/rates.hpp"
+
+#include <algorithm>
+
+namespace terrace::detail {
+
+rates default_rates(fabric f) noexcept {
+    switch (f) {
+        case fabric::shm: return {10e9, 0.5e-6, 0.3e-6};
+        case fabric::nvlink: return {20e9, 2e-6, 1e-6};
+        case fabric::pcie: return {12e9, 3e-6, 1e-6};
+        case fabric::bus: return {16e9, 1e-6, 0.3e-6};
+        case fabric::infiniband: return {12.5e9, 2e-6, 0.5e-6};
+        case fabric::ethernet: return {1.25e9, 20e-6, 5e-6};
+    }
+    return {};
+}
+
+// A kernel of NCCL's takes so long to begin and to end, on any fabric; a step over MPI has a copy on each side and two
+// looks of a thread, and copies go over PCIe.
+device_rates nccl_rates(const level& l) noexcept {
+    constexpr double kernel = 8e-6;
+    device_rates r = l.nccl.value_or(device_rates{});
+    if (r.step == 0) r.step = l.latency + (l.nccl ? kernel : 0);
+    if (r.stage == 0) r.stage = l.latency + kernel;
+    if (r.bandwidth == 0) r.bandwidth = l.bandwidth;
+    return r;
+}
+
+device_rates mpi_rates(const level& l) noexcept {
+    constexpr double copies = 20e-6;
+    device_rates r = l.mpi.value_or(device_rates{});
+    if (r.step == 0) r.step = l.latency + copies;
+    if (r.bandwidth == 0) r.bandwidth = std::min(l.bandwidth, default_rates(fabric::pcie).bandwidth);
+    return r;
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "machine/hierarchy.hpp"
+
+namespace terrace::detail {
+
+/// The one table of rates for what a file does not say, per fabric; documented in docs/reference/topology-files.md.
+struct rates {
+    double bandwidth;  // [B/s]
+    double latency;    // [s]
+    double overhead;   // [s]
+};
+rates default_rates(fabric f) noexcept;
+
+/// What a level's links take for buffers on GPUs, with what its file leaves out assumed
+/// (docs/reference/topology-files.md). NCCL's steps take the level's latency where the file does not speak of NCCL.
+device_rates nccl_rates(const level& l) noexcept;
+device_rates mpi_rates(const level& l) noexcept;
+
+}  // namespace terrace::detail

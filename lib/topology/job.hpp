@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "machine/hierarchy.hpp"
-#include "topology/node.hpp"
+#include "topology/node_nics.hpp"
 
 namespace terrace::detail {
 

@@ -9,7 +9,7 @@
 
 #include "base/hosts.hpp"
 #include "machine/hierarchy.hpp"
-#include "topology/node.hpp"
+#include "topology/node_nics.hpp"
 
 namespace terrace::detail {
 

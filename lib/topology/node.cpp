@@ -1,9 +1,6 @@
 #include "topology/node.hpp"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -13,69 +10,16 @@
 
 #include <terrace/error.hpp>
 
-#include "base/disjoint_sets.hpp"
-#include "base/index.hpp"
-#include "machine/hierarchy_yaml.hpp"
 #include "topology/gpu_links.hpp"
+#include "topology/node_levels.hpp"
+#include "topology/node_nics.hpp"
+#include "topology/part_list.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
 using kind = part::kind;
-
-// ---- The parts in preorder, each with the one above it --------------------------------------------------------------
-
-constexpr int nowhere = -1;
-
-struct entry {
-    part* p;
-    int above;
-};
-
-void list(part& p, int above, std::vector<entry>& entries) {
-    const auto self = static_cast<int>(entries.size());
-    entries.push_back({&p, above});
-    for (part& c : p.children) list(c, self, entries);
-}
-
-class part_list {
-public:
-    explicit part_list(part& machine) { list(machine, nowhere, entries_); }
-
-    int size() const { return static_cast<int>(entries_.size()); }
-    part& operator[](int i) const { return *entries_[at(i)].p; }
-    int above(int i) const { return entries_[at(i)].above; }
-
-    // The smallest part of this kind that holds part i, or i itself if there is none.
-    int within(int i, kind what) const {
-        for (int place = above(i); place != nowhere; place = above(place))
-            if ((*this)[place].what == what) return place;
-        return i;
-    }
-    // The smallest part that is or holds both.
-    int common(int a, int b) const {
-        while (a != b) (a > b ? a : b) = above(a > b ? a : b);  // what is above comes before
-        return a;
-    }
-    // How many of `chosen` each part is or holds.
-    std::vector<int> counts(const std::vector<int>& chosen) const {
-        std::vector<int> result(at(size()), 0);
-        for (const int i : chosen) ++result[at(i)];
-        for (int i = size() - 1; i > 0; --i) result[at(above(i))] += result[at(i)];
-        return result;
-    }
-
-private:
-    std::vector<entry> entries_;
-};
-
-std::vector<int> parts_of_kind(const part_list& parts, kind what) {
-    std::vector<int> found;
-    for (int i = 0; i < parts.size(); ++i)
-        if (parts[i].what == what) found.push_back(i);
-    return found;
-}
 
 // A NUMA node may lie in another one's reach: then only the inner one counts.
 std::vector<int> innermost(const part_list& parts, const std::vector<int>& chosen) {
@@ -88,279 +32,12 @@ std::vector<int> innermost(const part_list& parts, const std::vector<int>& chose
 
 std::vector<int> rank_parts(const part_list& parts, rank_unit unit) {
     switch (unit) {
-        case rank_unit::gpus: return parts_of_kind(parts, kind::gpu);
-        case rank_unit::cores: return parts_of_kind(parts, kind::core);
-        case rank_unit::numa: return innermost(parts, parts_of_kind(parts, kind::numa));
-        case rank_unit::packages: return parts_of_kind(parts, kind::package);
+        case rank_unit::gpus: return parts.of_kind(kind::gpu);
+        case rank_unit::cores: return parts.of_kind(kind::core);
+        case rank_unit::numa: return innermost(parts, parts.of_kind(kind::numa));
+        case rank_unit::packages: return parts.of_kind(kind::package);
     }
     return {};
-}
-
-// ---- From parts to levels -------------------------------------------------------------------------------------------
-
-// Ranks divided into groups: groups[r] is the first rank of the group that r is in.
-using grouping = std::vector<int>;
-
-// One way in which ranks may belong together, with what connects the parts of such a group.
-struct criterion {
-    std::string name;
-    fabric medium;
-    grouping groups;
-};
-
-grouping each_alone(int ranks) {
-    grouping g(at(ranks));
-    std::iota(g.begin(), g.end(), 0);
-    return g;
-}
-
-// By equal keys.
-grouping group_by(const std::vector<int>& keys) {
-    std::map<int, int> first;
-    grouping groups;
-    for (std::size_t r = 0; r < keys.size(); ++r)
-        groups.push_back(first.emplace(keys[r], static_cast<int>(r)).first->second);
-    return groups;
-}
-
-// The first member stands for each.
-grouping groups_of(disjoint_sets& sets, int n) {
-    grouping g;
-    for (int i = 0; i < n; ++i) g.push_back(sets.find(i));
-    return g;
-}
-
-// The finest grouping that keeps together what either does.
-grouping join(const grouping& a, const grouping& b) {
-    const auto n = static_cast<int>(a.size());
-    disjoint_sets sets(n);
-    for (int r = 0; r < n; ++r) {
-        sets.merge(r, a[at(r)]);
-        sets.merge(r, b[at(r)]);
-    }
-    return groups_of(sets, n);
-}
-
-int count_groups(const grouping& g) {
-    int count = 0;
-    for (std::size_t r = 0; r < g.size(); ++r) count += g[r] == static_cast<int>(r);
-    return count;
-}
-
-class level_finder {
-public:
-    level_finder(const part_list& parts, const hardware& h, std::vector<int> ranks)
-        : parts_(parts),
-          ranks_(std::move(ranks)),
-          wire_rate_(ranks_.size(), 0),
-          wires_assumed_(!h.wires_assumed.empty()) {
-        const bool gpus = parts_[ranks_.front()].what == kind::gpu;
-        const fabric inside = gpus ? fabric::pcie : fabric::shm;
-        if (gpus) {
-            criteria_.push_back({h.wire_name, fabric::nvlink, wired(h)});
-            add_switches();
-            criteria_.push_back({"host-bridge", inside, within(kind::root)});
-        } else {
-            criteria_.push_back({"l3", inside, within(kind::cache)});
-        }
-        criteria_.push_back({"numa", inside, within(kind::numa)});
-        // An NCCL file has no sockets: what it joins is then not called one.
-        if (!parts_of_kind(parts_, kind::package).empty())
-            criteria_.push_back({"socket", inside, within(kind::package)});
-        criteria_.push_back({"node", fabric::bus, grouping(ranks_.size(), 0)});
-        // Parts that lie in something else come before it: an L3 in a NUMA node, or NUMA nodes that share one.
-        std::ranges::stable_sort(criteria_.begin() + (gpus ? 1 : 0), criteria_.end(), std::greater{},
-                                 [](const criterion& c) { return count_groups(c.groups); });
-    }
-
-    // A criterion that joins nothing more than those before gives no level, but its name to the level whose groups it
-    // has: an NVLink pair that is all of a socket is "socket". The new order of the ranks goes to `order`.
-    hierarchy find(std::vector<int>& order) {
-        hierarchy h;
-        grouping current = each_alone(static_cast<int>(ranks_.size()));
-        std::vector<grouping> groupings;
-        for (const criterion& c : criteria_) {
-            grouping next = join(current, c.groups);
-            const bool joins = count_groups(next) < count_groups(current);
-            const bool needed = h.levels.empty() && &c == &criteria_.back();
-            if (joins || needed) {
-                h.levels.push_back(level_of(c, current, next));
-                groupings.push_back(next);
-                current = std::move(next);
-            } else if (!h.levels.empty() && c.groups == current) {
-                h.levels.back().name = c.name;
-            }
-        }
-        h.shape = tree_from(groupings, order);
-        return h;
-    }
-
-private:
-    // A place that holds several sockets, such as memory that all share, is no more than the node.
-    grouping within(kind what) const {
-        const std::vector<int> sockets = parts_.counts(parts_of_kind(parts_, kind::package));
-        std::vector<int> places;
-        for (const int r : ranks_) {
-            const int place = parts_.within(r, what);
-            places.push_back(sockets[at(place)] > 1 ? r : place);
-        }
-        return group_by(places);
-    }
-
-    // Nested switches, innermost first; one that a single GPU is behind joins nothing.
-    void add_switches() {
-        const std::vector<int> counts = parts_.counts(ranks_);
-        std::vector<std::vector<int>> nested;  // [rank]
-        std::size_t most = 0;
-        for (const int r : ranks_) {
-            std::vector<int>& own = nested.emplace_back();
-            for (int place = parts_.above(r); place != nowhere; place = parts_.above(place))
-                if (parts_[place].what == kind::bus_switch && counts[at(place)] > 1) own.push_back(place);
-            most = std::max(most, own.size());
-        }
-        constexpr std::size_t most_levels = 8;
-        for (std::size_t i = 0; i < std::min(most, most_levels); ++i) {
-            std::vector<int> places;
-            for (std::size_t r = 0; r < ranks_.size(); ++r) {
-                const std::vector<int>& own = nested[r];
-                places.push_back(own.empty() ? ranks_[r] : own[std::min(i, own.size() - 1)]);
-            }
-            criteria_.push_back({i == 0 ? "switch" : fmt::format("switch-{}", i + 1), fabric::pcie, group_by(places)});
-        }
-    }
-
-    // Directly wired GPUs, and all that hang on switches: those connect whatever hangs on any of them.
-    grouping wired(const hardware& h) {
-        const auto n = static_cast<int>(ranks_.size());
-        disjoint_sets sets(n + 1);
-        for (const hardware::wire& w : h.wires) {
-            wire_rate_[at(w.from)] += w.rate;
-            sets.merge(w.from, w.to < 0 ? n : w.to);
-        }
-        return groups_of(sets, n);
-    }
-
-    // Returns the level with the link of its slowest child; the part that the file does not say is assumed.
-    level level_of(const criterion& c, const grouping& below, const grouping& joined) const {
-        const rates fallback = default_rates(c.medium);
-        std::map<int, int> child_place, place;  // smallest parts that hold a child, a domain; by first rank
-        for (std::size_t r = 0; r < ranks_.size(); ++r) {
-            const auto widen = [&](std::map<int, int>& places, int group) {
-                int& whole = places.emplace(group, ranks_[r]).first->second;
-                whole = parts_.common(whole, ranks_[r]);
-            };
-            widen(child_place, below[r]);
-            widen(place, joined[r]);
-        }
-        std::map<int, int> children;  // of each domain
-        for (const auto& [first, child] : child_place) ++children[joined[at(first)]];
-        double slowest = std::numeric_limits<double>::infinity();
-        bool assumed = c.medium == fabric::nvlink && wires_assumed_;
-        for (const auto& [first, child] : child_place) {
-            const int domain = joined[at(first)];
-            if (children[domain] == 1 && child_place.size() > place.size()) continue;  // joins nothing
-            double link = c.medium == fabric::nvlink ? wire_rate_[at(first)] : slowest_between(child, place.at(domain));
-            if (link <= 0) {
-                link = fallback.bandwidth;
-                assumed = true;
-            }
-            slowest = std::min(slowest, link);
-        }
-        if (c.medium == fabric::bus && slowest >= fallback.bandwidth) {  // no file has the links between sockets
-            slowest = fallback.bandwidth;
-            assumed = true;
-        }
-        level l;
-        l.name = c.name;
-        l.medium = c.medium;
-        l.bandwidth = slowest;
-        l.bandwidth_assumed = assumed;
-        l.latency = fallback.latency;
-        l.latency_assumed = true;
-        l.overhead = fallback.overhead;
-        return normalised(std::move(l));
-    }
-
-    // The slowest known PCIe link on the way from `inner` up to `outer` [B/s]; 0 if none is known.
-    double slowest_between(int inner, int outer) const {
-        double slowest = 0;
-        for (int i = inner; i != outer && i != nowhere; i = parts_.above(i)) {
-            const double link = parts_[i].link;
-            if (link > 0) slowest = slowest > 0 ? std::min(slowest, link) : link;
-        }
-        return slowest;
-    }
-
-    // Ranks that stand apart may share a group, so they are first put in the order of the groups they are in.
-    tree tree_from(const std::vector<grouping>& groupings, std::vector<int>& order) const {
-        order = each_alone(static_cast<int>(ranks_.size()));
-        for (const grouping& g : groupings)
-            std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return g[at(a)] < g[at(b)]; });
-        std::vector<std::vector<int>> children;
-        grouping parts = each_alone(static_cast<int>(ranks_.size()));
-        for (const grouping& g : groupings) {
-            std::vector<int>& sizes = children.emplace_back();
-            for (std::size_t i = 0; i < order.size(); ++i) {
-                const int r = order[i];
-                const bool first = i == 0;
-                if (first || g[at(r)] != g[at(order[i - 1])]) sizes.push_back(0);
-                if (first || parts[at(r)] != parts[at(order[i - 1])]) ++sizes.back();
-            }
-            parts = g;
-        }
-        return tree(std::move(children));
-    }
-
-    const part_list& parts_;
-    std::vector<int> ranks_;         // their parts
-    std::vector<double> wire_rate_;  // of all wires of a rank [B/s]
-    bool wires_assumed_;
-    std::vector<criterion> criteria_;
-};
-
-// ---- NICs -----------------------------------------------------------------------------------------------------------
-
-// The NICs that ranks use: those with RDMA, where there are any.
-std::vector<int> network_cards(const part_list& parts) {
-    const std::vector<int> all = parts_of_kind(parts, kind::nic);
-    std::vector<int> rdma;
-    for (const int i : all)
-        if (parts[i].rdma) rdma.push_back(i);
-    return rdma.empty() ? all : rdma;
-}
-
-// Each rank takes a NIC of the smallest part around it that has any. Ranks with the same choice take turns.
-void assign_nics(const part_list& parts, const std::vector<int>& ranks) {
-    const std::vector<int> cards = network_cards(parts);
-    if (cards.empty()) return;
-    const std::vector<int> counts = parts.counts(cards);
-    std::map<int, std::size_t> turn;
-    std::map<int, std::vector<int>> users;  // by card
-    for (const int r : ranks) {
-        int place = r;
-        while (counts[at(place)] == 0) place = parts.above(place);
-        // Preorder: what is in `place` comes right after it.
-        const auto first = std::lower_bound(cards.begin(), cards.end(), place);
-        const std::size_t choice = turn[place]++ % static_cast<std::size_t>(counts[at(place)]);
-        const int number = *(first + static_cast<std::ptrdiff_t>(choice));
-        part& card = parts[number];
-        card.used = true;
-        users[number].push_back(r);
-        parts[r].nearest_nic = card.name;
-        parts[r].nic_within = parts[place].what;
-    }
-    int used = 0;
-    for (const auto& [card, of] : users) {
-        for (const int r : of) parts[r].nic_number = used;
-        ++used;
-    }
-}
-
-// The fastest usual network that a PCIe link carries [B/s].
-double port_rate(double link) {
-    constexpr std::array<double, 7> usual{1.25e8, 1.25e9, 3.125e9, 12.5e9, 25e9, 50e9, 100e9};
-    const auto above = std::upper_bound(usual.begin(), usual.end(), link);
-    return above == usual.begin() ? 0 : *(above - 1);
 }
 
 }  // namespace
@@ -369,7 +46,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
     node result{{}, std::move(parts)};
     assume_gpu_links(result.parts);
     const part_list all(result.parts.machine);
-    std::vector<int> gpus = parts_of_kind(all, kind::gpu);
+    std::vector<int> gpus = all.of_kind(kind::gpu);
     const rank_unit chosen = unit.value_or(gpus.empty() ? rank_unit::cores : rank_unit::gpus);
     std::vector<int> ranks = rank_parts(all, chosen);
     if (ranks.empty())
@@ -378,7 +55,8 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
             fmt::format("holds no {} to place ranks on; choose others of {}", to_string(chosen), rank_unit_names()));
     if (chosen == rank_unit::gpus) {
         // Wires number GPUs as they come in the file; ranks follow the driver.
-        std::vector<int> order = each_alone(static_cast<int>(gpus.size()));
+        std::vector<int> order(gpus.size());
+        std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(),
                          [&](int a, int b) { return all[gpus[at(a)]].order < all[gpus[at(b)]].order; });
         std::vector<int> renumbered(order.size());
@@ -392,7 +70,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
         }
     }
     std::vector<int> order;
-    result.levels = level_finder(all, result.parts, ranks).find(order);
+    result.levels = find_levels(all, result.parts, ranks, order);
     std::vector<int> placed;
     for (const int r : order) {
         all[ranks[at(r)]].rank = static_cast<int>(placed.size());
@@ -405,7 +83,7 @@ node place_ranks(hardware parts, std::optional<rank_unit> unit, const std::strin
 std::optional<hierarchy> levels_between(hardware parts, std::span<const int> threads, std::vector<int>& order) {
     const part_list all(parts.machine);
     std::map<int, int> core_of;
-    for (const int core : parts_of_kind(all, kind::core))
+    for (const int core : all.of_kind(kind::core))
         for (const int thread : all[core].processors) core_of.emplace(thread, core);
     std::vector<int> ranks;
     for (const int thread : threads) {
@@ -413,52 +91,7 @@ std::optional<hierarchy> levels_between(hardware parts, std::span<const int> thr
         if (core == core_of.end()) return {};
         ranks.push_back(core->second);
     }
-    return level_finder(all, parts, std::move(ranks)).find(order);
-}
-
-std::optional<uplink> uplink_of(const part& machine) {
-    part copy = machine;
-    const part_list parts(copy);
-    std::vector<int> cards = network_cards(parts);
-    const auto unused = [&](int i) { return !parts[i].used; };
-    if (!std::ranges::all_of(cards, unused)) std::erase_if(cards, unused);
-    std::optional<uplink> all;
-    struct ports {
-        int number = 0;
-        double rate = 0;  // of all together [B/s]
-    };
-    std::map<int, ports> slots;
-    for (const int i : cards) {
-        const part& card = parts[i];
-        const fabric medium = card.infiniband ? fabric::infiniband : fabric::ethernet;
-        if (!all) all = uplink{medium, 0, false};
-        if (medium == fabric::infiniband) all->medium = medium;
-        const double assumed = card.link > 0 ? port_rate(card.link) : 0;
-        all->assumed |= card.rate <= 0;
-        const double rate = card.rate > 0 ? card.rate : assumed > 0 ? assumed : default_rates(medium).bandwidth;
-        ports& in_slot = slots[parts.within(i, kind::slot)];
-        ++in_slot.number;
-        in_slot.rate += rate;
-        all->nics.push_back(rate);
-    }
-    for (int i = 0; all && i < parts.size(); ++i) {
-        const part& p = parts[i];
-        if (p.nic_number < 0) continue;
-        if (all->of_rank.size() <= at(p.rank)) all->of_rank.resize(at(p.rank) + 1);
-        all->of_rank[at(p.rank)] = p.nic_number;
-    }
-    for (const auto& [slot, ports] : slots) {
-        const double link = parts[slot].link > 0 ? parts[slot].link : std::numeric_limits<double>::infinity();
-        all->bandwidth += std::min(ports.rate, link);
-        all->slots.push_back({ports.number, link});
-    }
-    return all;
-}
-
-double uplink::with_ports(double speed) const noexcept {
-    double all = 0;
-    for (const slot& s : slots) all += std::min(s.ports * speed, s.link);
-    return all;
+    return find_levels(all, parts, std::move(ranks), order);
 }
 
 }  // namespace terrace::detail

@@ -7,7 +7,6 @@
 
 #include "machine/hierarchy.hpp"
 #include "topology/hardware.hpp"
-#include "topology/model.hpp"
 
 namespace terrace::detail {
 
@@ -28,23 +27,5 @@ node place_ranks(hardware parts, std::optional<rank_unit> ranks, const std::stri
 /// Levels among ranks that are bound: each runs on the core of the hardware thread that is given for it.
 /// @param order gets the ranks in the order of the levels   @returns nothing where a thread is on no core of the node
 std::optional<hierarchy> levels_between(hardware parts, std::span<const int> threads, std::vector<int>& order);
-
-/// The link of a node into the network: all NICs that ranks use, or would use where none are placed. Nothing if it has
-/// none.
-struct uplink {
-    fabric medium;
-    double bandwidth;  ///< of all together, per direction, as far as their slots carry it [B/s]
-    bool assumed;      ///< from the PCIe slots, as the file says nothing of the ports
-    struct slot {
-        int ports;
-        double link;  ///< [B/s]; infinite where the file says nothing
-    };
-    std::vector<slot> slots = {};
-    std::vector<double> nics = {};  ///< rates of the ports, in the order of the node's parts [B/s]
-    std::vector<int> of_rank = {};  ///< by rank, which of them it uses; empty where ranks are not placed
-    /// The bandwidth if the ports had this speed [B/s].
-    double with_ports(double speed) const noexcept;
-};
-std::optional<uplink> uplink_of(const part& machine);
 
 }  // namespace terrace::detail

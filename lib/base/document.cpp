@@ -19,8 +19,9 @@
 #include <terrace/version.hpp>
 
 #include "base/edit_distance.hpp"
-#include "base/letters.hpp"
+#include "base/text_check.hpp"
 #include "base/units.hpp"
+#include "base/yaml_advice.hpp"
 
 namespace terrace::detail {
 
@@ -35,32 +36,6 @@ struct place {
 };
 
 place place_of(const YAML::Mark& mark) { return mark.is_null() ? place{} : place{mark.line + 1, mark.column + 1}; }
-
-place place_of(std::string_view text, std::size_t offset) {
-    const std::string_view before = text.substr(0, offset);
-    const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 == 0: the first line
-    return {static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1,
-            static_cast<int>(offset - line_start) + 1};
-}
-
-bool is_control(char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
-}
-
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is none.
-std::size_t utf8_length(std::string_view text) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    if (byte(0) < 0x80) return 1;
-    const std::size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-    if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < length) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((byte(i) & 0xc0) != 0x80) return 0;
-    const bool overlong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-    const bool surrogate = byte(0) == 0xed && byte(1) >= 0xa0;
-    const bool too_large = byte(0) == 0xf4 && byte(1) >= 0x90;
-    return overlong || surrogate || too_large ? 0 : length;
-}
 
 // yaml-cpp holds all tokens of a line at once where the line begins with a flow list, at some 200 bytes each. Tokens
 // are parted by indicators, so that counting these bounds its memory.
@@ -81,62 +56,7 @@ std::string_view name_of(document::kind k) {
     return "";
 }
 
-// True if the line holds a list of hosts as Slurm writes it, without quotes: YAML ends a value in a list or map at '['.
-bool has_bare_host_list(std::string_view text, int line) {
-    for (; line > 0 && !text.empty(); --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    text = text.substr(0, text.find('\n'));
-    for (std::size_t i = 1; i + 1 < text.size(); ++i)
-        if (text[i] == '[' && is_digit(text[i + 1]) &&
-            (is_letter(text[i - 1]) || is_digit(text[i - 1]) || text[i - 1] == '-'))
-            return std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(i), '"') % 2 == 0;
-    return false;
-}
-
-// Returns what to do about an error of yaml-cpp's, which only says what is wrong.
-std::string_view advice_on(std::string_view message) {
-    struct row {
-        std::string_view part, advice;
-    };
-    constexpr row table[] = {
-        {"sequence flow", "close the list with ]"},
-        {"map flow", "close the map with }"},
-        {"flow end", "a ] or } closes what is not open; remove it, or open it before"},
-        {"EOF in scalar", "close the quotes"},
-        {"illegal map value", "put a text that holds \": \" in quotes, and indent keys of one map alike"},
-        {"block entry", "indent with spaces, and items of one list alike"},
-        {"unknown token", "put a text that begins with @ ` or % in quotes"},
-        {"escape character", "write \\\\ for a backslash, or use single quotes"},
-    };
-    for (const row& r : table)
-        if (message.find(r.part) != message.npos) return r.advice;
-    return "this is not YAML; look for missing quotes, brackets and spaces here";
-}
-
 }  // namespace
-
-// yaml-cpp replaces what is not UTF-8 and takes byte 4 for the end of the file, so neither may reach it.
-void check_text(std::string_view text, const std::string& file) {
-    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
-        throw input_error(file, 1, 1, "the text is UTF-16; save the file as plain UTF-8 text");
-    for (const auto& [magic, program] : {std::pair("\x1f\x8b", "gunzip"),
-                                         {"\x28\xb5\x2f\xfd", "unzstd"},
-                                         {"\xfd\x37zXZ", "unxz"},
-                                         {"PK\x03\x04", "unzip"}})
-        if (text.starts_with(magic))
-            throw input_error(file, 0, 0, fmt::format("is compressed; unpack it first: {}", program));
-    for (std::size_t i = 0; i < text.size();) {
-        const std::size_t length = utf8_length(text.substr(i));
-        if (length > 0 && !is_control(text[i])) {
-            i += length;
-            continue;
-        }
-        const place at = place_of(text, i);
-        throw input_error(
-            file, at.line, at.column,
-            fmt::format("byte 0x{:02x} is {}; save the file as plain UTF-8 text", static_cast<unsigned char>(text[i]),
-                        length == 0 ? "not UTF-8" : "a control character"));
-    }
-}
 
 struct document::value {
     struct entry {
@@ -374,34 +294,6 @@ void expect_format(const document& number, int newest, std::string_view advice) 
     if (large || number.integer(1, std::numeric_limits<int>::max()) > newest)
         number.fail(fmt::format("format {} of a newer version; Terrace {} reads formats up to {}: {}", text, version(),
                                 newest, advice));
-}
-
-namespace {
-
-// Whether every YAML reader takes the bare text for this text. Says no too often rather than too seldom.
-bool plain(std::string_view text) {
-    if (text.empty() || text.back() == ' ') return false;
-    // A digit begins a number or a date, unless a space follows somewhere, as in "10 GB/s".
-    if (!is_letter(text.front()) && !(is_digit(text.front()) && text.find(' ') != text.npos)) return false;
-    for (const std::string_view word : {"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-        if (same_word(word, text)) return false;
-    return std::all_of(text.begin(), text.end(),
-                       [](char c) { return is_letter(c) || is_digit(c) || std::strchr("_./+- ", c) != nullptr; });
-}
-
-}  // namespace
-
-std::string yaml_scalar(std::string_view text) {
-    if (plain(text)) return std::string(text);
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        if (c == '\n') quoted += "\\n";
-        else if (c == '\t') quoted += "\\t";
-        else if (c == '\r') quoted += "\\r";
-        else quoted += c;
-    }
-    return quoted + '"';
 }
 
 }  // namespace terrace::detail

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/text_file.hpp"
+#include "base/yaml_scalar.hpp"
 
 namespace terrace::detail {
 
@@ -70,11 +71,5 @@ private:
 /// The version of a file's format must be one this Terrace reads: 1 to `newest`. @throws input_error, which says of a
 /// newer one to do as `advice` says
 void expect_format(const document& number, int newest, std::string_view advice);
-
-/// `text` as a YAML scalar: quoted where it would otherwise read as something else.
-std::string yaml_scalar(std::string_view text);
-
-/// @throws input_error at the first byte of `text` that is not UTF-8 or is a control character
-void check_text(std::string_view text, const std::string& file);
 
 }  // namespace terrace::detail

@@ -12,6 +12,7 @@
 
 #include "base/document.hpp"
 #include "base/hosts.hpp"
+#include "base/text_check.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/words.hpp"
 

@@ -11,6 +11,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/text_check.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
 #include "topology/formats/printed_lines.hpp"

@@ -9,6 +9,7 @@
 
 #include "base/document.hpp"
 #include "base/letters.hpp"
+#include "base/text_check.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/infiniband.hpp"
 #include "topology/formats/printed_lines.hpp"

@@ -9,6 +9,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/text_check.hpp"
 
 namespace terrace::detail {
 

@@ -10,6 +10,7 @@
 
 #include "base/document.hpp"
 #include "base/letters.hpp"
+#include "base/text_check.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "topology/formats.hpp"

@@ -1,0 +1,38 @@
+#include "base/yaml_scalar.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/letters.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// True if every YAML reader reads the bare text as this text. Returns false where that is in doubt.
+bool plain(std::string_view text) {
+    if (text.empty() || text.back() == ' ') return false;
+    // A digit begins a number or a date, unless a space follows somewhere, as in "10 GB/s".
+    if (!is_letter(text.front()) && !(is_digit(text.front()) && text.find(' ') != text.npos)) return false;
+    for (const std::string_view word : {"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+        if (same_word(word, text)) return false;
+    return std::all_of(text.begin(), text.end(),
+                       [](char c) { return is_letter(c) || is_digit(c) || std::strchr("_./+- ", c) != nullptr; });
+}
+
+}  // namespace
+
+std::string yaml_scalar(std::string_view text) {
+    if (plain(text)) return std::string(text);
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') quoted += '\\';
+        if (c == '\n') quoted += "\\n";
+        else if (c == '\t') quoted += "\\t";
+        else if (c == '\r') quoted += "\\r";
+        else quoted += c;
+    }
+    return quoted + '"';
+}
+
+}  // namespace terrace::detail

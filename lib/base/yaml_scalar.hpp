@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace terrace::detail {
+
+/// `text` as a YAML scalar: quoted where it would otherwise read as something else.
+std::string yaml_scalar(std::string_view text);
+
+}  // namespace terrace::detail

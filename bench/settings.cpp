@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 
@@ -18,14 +17,14 @@
 #include "bench/chaos/settings.hpp"
 #include "bench/discover/settings.hpp"
 #include "bench/measure/backend.hpp"
-#include "bench/measure/detect.hpp"
-#include "bench/measure/links.hpp"
+#include "bench/measure/settings.hpp"
 #include "bench/option_words.hpp"
 #include "bench/report/figures.hpp"
+#include "bench/suite/settings.hpp"
 #include "bench/training/settings.hpp"
 #include "tools/common/pages.hpp"
 
-// What command lines say. CLI11 takes seconds to compile, so it is here alone.
+// What the command line of a run says. CLI11 takes seconds to compile, so it is in files of settings alone.
 
 namespace terrace::detail::bench {
 
@@ -159,108 +158,9 @@ void check_together(const settings& s) {
         bad(fmt::format("--reference {}: is not among --algorithms {}", s.reference, fmt::join(s.algorithms, ",")));
 }
 
-// ---- the other modes ------------------------------------------------------------------------------------------------
-
-// Each by itself reads its own command line. The page and the completion of terrace-bench have them as commands, which
-// they are not: their options may come before their names.
-struct links_line {
-    links_settings s;
-    bool links = true, anywhere = false;
-    CLI::App app{
-        "Measures the links of a cluster and what its ranks add up, and writes that into its description.\n"
-        "One rank per place, node by node, and nothing else running.",
-        "--links"};
-
-    links_line() {
-        app.add_flag("--links", links, "measure links, not collectives");
-        app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
-            ->required()
-            ->type_name("FILE");
-        app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")
-            ->type_name("FILE");
-        add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
-            ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
-        app.add_flag("--anywhere", anywhere,
-                     "the ranks need not be on the nodes of the file: to try it on one machine");
-        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
-        app.footer(R"(
-Examples:
-  mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
-  mpirun -np 8 terrace-bench --links --device cuda --topology cluster.yaml -o measured.yaml
-  tools/vcluster run -- build/bench/terrace-bench --links --topology topologies/two-by-four/cluster.yaml
-  terrace plan measured.yaml
-
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    }
-};
-
-struct detect_line {
-    detect_settings s;
-    bool detect = true;
-    CLI::App app{
-        "Describes all nodes of a job as a cluster file: equal nodes alike, unequal ones as they are.\n"
-        "Ranks that are bound to cores of their own are where those are.",
-        "--detect"};
-
-    detect_line() {
-        app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives");
-        app.add_flag("--measure", s.measure,
-                     "measure the rates, as --links does: some seconds a level, nothing else running");
-        app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
-        app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
-        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
-        app.footer(R"(
-Examples:
-  mpirun -np 8 --bind-to core terrace-bench --detect --measure -o cluster.yaml
-  tools/vcluster run -- build/bench/terrace-bench --detect --measure
-  terrace plan cluster.yaml
-
-Exit status: 0 fine, 1 a failure, 2 bad usage or input.)");
-    }
-};
-
-// For the pages alone: tools/bench-suite reads its command line by itself.
-struct suite_line {
-    CLI::App app{
-        "Runs the whole comparison on a cluster, Open MPI in several settings included, and draws it.\n"
-        "It starts its runs by itself, without mpirun.",
-        "--suite"};
-
-    suite_line() {
-        app.add_flag("--suite")->description("the whole comparison, not one run");
-        app.add_option("CLUSTER")->required()->description("cluster file");
-        app.add_flag("--emulate")->description("on this machine, by tools/vcluster");
-        const auto add = [&](const char* names, const char* value, const char* description) {
-            app.add_option(names)->type_name(value)->description(description);
-        };
-        add("--launch", "LINE", "what starts MPI programs; -np and what follows are added");
-        add("-o", "DIR", "the folder of its results");
-        add("--collective", "NAME", "one of them; default: allreduce");
-        add("-b", "BYTES", "smallest size");
-        add("-e", "BYTES", "largest size");
-        add("-f", "N", "from size to size");
-        add("-n", "N", "iterations of a row at least");
-        add("--rounds", "N", "where nodes have several NICs: turns of each run");
-        add("--nics", "SCRIPT", "gives each rank its NIC, from terrace export --nics");
-        add("--bench-options", "LINE", "more options of terrace-bench");
-    }
-};
-
+// The page and the completion of terrace-bench have its other modes as commands, which they are not: their options may
+// come before their names.
 constexpr const char* mode_group = "Also, each with a --help of its own";
-
-template <class Line>
-void add_mode(CLI::App& app) {
-    const auto mode = std::make_shared<Line>();
-    app.add_subcommand(CLI::App_p(mode, &mode->app))->group(mode_group);
-}
-
-// What there is to say to a mode's command line, if anything.
-std::optional<answer> answer_to_mode(CLI::App& app, int argc, const char* const* argv) {
-    app.name("terrace-bench " + app.get_name());
-    return answer_to(app, argc, argv);
-}
 
 }  // namespace
 
@@ -385,29 +285,16 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         check_together(s);
     });
     app.get_formatter()->label("SUBCOMMAND", "MODE");
-    add_mode<detect_line>(app);
+    app.add_subcommand(detect_page())->group(mode_group);
     app.add_subcommand(discover_page())->group(mode_group);
-    add_mode<links_line>(app);
-    add_mode<suite_line>(app);
+    app.add_subcommand(links_page())->group(mode_group);
+    app.add_subcommand(suite_page())->group(mode_group);
     app.add_subcommand(training_page())->group(mode_group);
     app.add_subcommand(chaos_page())->group(mode_group);
 
     if (const auto said = answer_to(app, argc, argv)) return *said;
     if (s.reference.empty()) s.reference = takes_part(s, "hierarchical") ? "hierarchical" : s.algorithms.front();
     return s;
-}
-
-std::variant<links_settings, answer> parse_links_settings(int argc, const char* const* argv) {
-    links_line line;
-    if (const auto said = answer_to_mode(line.app, argc, argv)) return *said;
-    if (line.anywhere) line.s.place = options::placement::anywhere;
-    return line.s;
-}
-
-std::variant<detect_settings, answer> parse_detect_settings(int argc, const char* const* argv) {
-    detect_line line;
-    if (const auto said = answer_to_mode(line.app, argc, argv)) return *said;
-    return line.s;
 }
 
 }  // namespace terrace::detail::bench

@@ -1,0 +1,206 @@
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "schedule/registry.hpp"
+#include "tools/terrace/command_list.hpp"
+#include "tools/terrace/diff_command.hpp"
+#include "tools/terrace/explain_command.hpp"
+#include "tools/terrace/export_command.hpp"
+#include "tools/terrace/plan_command.hpp"
+#include "tools/terrace/report_command.hpp"
+#include "tools/terrace/simulate_command.hpp"
+#include "tools/terrace/verify_command.hpp"
+
+// What the commands about plans are told.
+
+namespace terrace::detail {
+
+namespace {
+
+void add_plan(command_list& commands) {
+    auto [command, a] = commands.add<plan_command>("plan", "Make a plan for a cluster");
+    add_machine_options(command, a.machine);
+    command.add_option(
+        "-o,--output", a.output,
+        "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
+    command.add_option("--wire", a.wire,
+                       "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
+                       "fewer bits, where options::rounds_on_wire asks for it");
+    command.add_option("--profile", a.profile,
+                       "a directory of TERRACE_PROFILE: correct the machine's figures by what calls took");
+    command.add_flag("--sensitivity", a.sensitivity,
+                     "print what half and twice the value of each assumed figure would change");
+    command.add_flag("--reproducible", a.reproducible,
+                     "for programs with options::reproducible: choose what is fastest with it");
+    command
+        .add_option("--burst", a.burst,
+                    "bytes that the shaper of each network link lets pass at once: plans for short vectors are then "
+                    "chosen by simulations that know of it")
+        ->type_name("BYTES");
+    command
+        .add_option("--candidate", a.candidate,
+                    "plan with the candidates in this place by price at every size, 1 for the cheapest: to measure "
+                    "them beside the plan (terrace-bench --beside)")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    add_force(command, a.force);
+    const auto listed = [](std::span<const algorithm> rows) {
+        std::string text;
+        for (const algorithm& each : rows) text += fmt::format("  {:<15}{}\n", each.name, each.summary);
+        return text;
+    };
+    command.footer("Algorithms of a stage:\n" + listed(algorithms()) + "\nProviders that run a stage by themselves:\n" +
+                   listed(provider_collectives()) +
+                   "\nExamples:\n"
+                   "  terrace plan cluster.yaml\n"
+                   "  terrace plan cluster.yaml -o cluster.plan.yaml\n"
+                   "  terrace plan cluster.yaml -o -\n"
+                   "  terrace plan cluster.yaml --wire core=bfloat16\n"
+                   "  terrace plan cluster.yaml --sensitivity\n"
+                   "  terrace plan cluster.yaml --profile profiles\n"
+                   "  terrace plan cluster.yaml --reproducible\n"
+                   "  terrace plan cluster.yaml --candidate 2 -o second.plan.yaml\n"
+                   "  terrace plan node.xml --network topology.conf --hosts 'tux[0-7]'");
+}
+
+void add_explain(command_list& commands) {
+    auto [command, a] =
+        commands.add<explain_command>("explain", "Say why a plan does what it does, for one message size");
+    add_plan_option(command, a.plan_file);
+    add_call_options(command, a.call);
+    CLI::Option* svg = command.add_flag("--svg", a.svg, "print a picture: the machine, its links' loads, the stages");
+    CLI::Option* dot = command.add_flag("--dot", a.dot, "print the same as a graph for Graphviz")->excludes(svg);
+    CLI::Option* rank =
+        command.add_option("--rank", a.rank, "print the program of this rank: its instructions for the first chunk")
+            ->check(CLI::NonNegativeNumber)
+            ->excludes(svg)
+            ->excludes(dot);
+    command.add_flag("--connections", a.connections, "print how many ranks each one exchanges messages with")
+        ->excludes(svg)
+        ->excludes(dot)
+        ->excludes(rank);
+    command.footer(
+        "Examples:\n"
+        "  terrace explain cluster.plan.yaml\n"
+        "  terrace explain cluster.plan.yaml --bytes 8K\n"
+        "  terrace explain cluster.plan.yaml --collective broadcast\n"
+        "  terrace explain cluster.plan.yaml --bytes 4K --rank 0\n"
+        "  terrace explain cluster.plan.yaml --connections\n"
+        "  terrace explain cluster.plan.yaml --svg");
+}
+
+void add_simulate(command_list& commands) {
+    auto [command, a] =
+        commands.add<simulate_command>("simulate", "Run a call of all ranks over the machine's links, in a model");
+    add_plan_option(command, a.plan_file);
+    add_call_options(command, a.call);
+    command
+        .add_option("--algorithm", a.origin,
+                    "run staged or a baseline, as terrace-bench does, instead of what the plan says")
+        ->check(
+            CLI::IsMember({"staged", "flat-ring", "flat-rings", "two-level", "two-level-nics", "central", "direct"}));
+    command.add_option(
+        "--burst", a.burst,
+        "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
+    command.add_flag("--reproducible", a.reproducible,
+                     "reduce by one tree over the ranks, as options::reproducible does");
+    command.add_flag("--json", a.json, "print the result as JSON");
+    command.add_option("--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
+    command.add_option("--svg", a.svg, "draw stages and link loads over time to this file");
+    add_force(command, a.force);
+    command.footer(
+        "Examples:\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
+        "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
+}
+
+void add_verify(command_list& commands) {
+    auto [command, a] =
+        commands.add<verify_command>("verify", "Prove that a plan computes the right result on every rank");
+    add_plan_option(command, a.plan_file);
+    command
+        .add_option(
+            "--count", a.count,
+            "elements (float32) of the message, or of each rank's block; default: 0, 1, P-1, P, 2P+3 and both sides of "
+            "every rule's bound")
+        ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 48));
+    command.add_flag("--whole", a.whole, "prove every program as a whole, however long that takes");
+    command.footer(
+        "Proves: sends and receives match, nothing races, nothing waits for ever, every contribution counts\n"
+        "exactly once, for every collective. Exit code 1 and the first fault if not.\n\n"
+        "Examples:\n"
+        "  terrace verify cluster.plan.yaml\n"
+        "  terrace verify cluster.plan.yaml --count 1000003");
+}
+
+void add_diff(command_list& commands) {
+    auto [command, a] =
+        commands.add<diff_command>("diff", "Print what differs between two plans, at which sizes, and the gain");
+    command.add_option("FIRST", a.before, "plan file")->required();
+    command.add_option("SECOND", a.after, "plan file")->required();
+    command.footer(
+        "Exit code 0 if both plans run everything alike, 1 if they differ.\n\n"
+        "Examples:\n"
+        "  terrace diff before.plan.yaml after.plan.yaml");
+}
+
+void add_export(command_list& commands) {
+    auto [command, a] = commands.add<export_command>("export", "Write a plan for other programs");
+    add_plan_option(command, a.plan_file);
+    command.add_flag("--rankfile", a.rankfile, "Open MPI's rankfile: ranks in the plan's order, one per core");
+    command.add_flag("--hostfile", a.hostfile, "Open MPI's host file, where the plan names its hosts");
+    CLI::Option* nics = command.add_flag("--nics", a.nics,
+                                         "a script that runs a program with its messages through the NIC of its rank");
+    command
+        .add_option("--interfaces", a.interfaces,
+                    "with --nics: a node's interfaces, or devices, in the order of its NICs")
+        ->delimiter(',')
+        ->needs(nics);
+    command.add_flag("--simgrid", a.simgrid, "a platform file of SimGrid, a host per rank");
+    command.add_flag("--json", a.json, "all of the plan as JSON");
+    command.add_option("-o,--output", a.output, "file to write (default: print it)");
+    add_force(command, a.force);
+    command.footer(
+        "Examples:\n"
+        "  terrace export cluster.plan.yaml --json\n"
+        "  terrace export cluster.plan.yaml --rankfile -o ranks.txt\n"
+        "  terrace export nics.plan.yaml --nics --interfaces ib0,ib1 -o nics.sh\n"
+        "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
+}
+
+void add_report(command_list& commands) {
+    auto [command, a] = commands.add<report_command>("report", "Show plans and results of measurements as one page");
+    command.add_option("FILE", a.files, "plans, and results: of terrace-bench --json or --suite, or other JSON")
+        ->required();
+    command.add_option("-o,--output", a.output,
+                       "page to write, HTML that loads nothing; - prints it (default: results are printed as tables)");
+    add_call_options(command, a.call);
+    add_force(command, a.force);
+    command.footer(
+        "The page has the machine as a tree, rules and predicted times by size, and one call with its timeline. With "
+        "a plan and results, what was measured stands beside what the plan predicts.\n\n"
+        "Examples:\n"
+        "  terrace report cluster.plan.yaml -o report.html\n"
+        "  terrace report cluster.plan.yaml results.json -o report.html\n"
+        "  terrace report cluster.plan.yaml --collective allgather --bytes 1M -o report.html\n"
+        "  terrace report results.json");
+}
+
+}  // namespace
+
+void add_plan_commands(command_list& commands) {
+    add_plan(commands);
+    add_explain(commands);
+    add_simulate(commands);
+    add_verify(commands);
+    add_diff(commands);
+    add_export(commands);
+    add_report(commands);
+}
+
+}  // namespace terrace::detail

@@ -13,6 +13,7 @@ namespace terrace::detail::bench {
 
 namespace {
 
+constexpr double most_misfit = 0.3;    // of a tree that explains what is measured
 constexpr std::size_t most_pairs = 5;  // that tell the overhead of a level
 constexpr int most_domains = 4;        // whose links inside nodes are measured
 
@@ -74,10 +75,17 @@ private:
         o_.progress("links of groups");
         measure_uplinks(net, tree);
         leave_out_idle(tree, known);
+        const double off = misfit(tree, seen);
+        if (off > most_misfit)
+            note(
+                "Cannot tell for sure: while all nodes send, rates are {:.0f} % off what these groups explain. Other "
+                "work "
+                "on the network does that.",
+                100 * off);
         for (std::size_t l = 0; l < tree.size(); ++l) {
             found_level& made = network_.emplace_back();
             made.groups = l + 1 < tree.size() ? tree[l + 1].groups.of_things(nodes_.groups) : grouping::one(n_);
-            made.confidence = l + 1 < tree.size() ? tree[l + 1].confidence : 1;
+            made.confidence = off > most_misfit ? 0 : l + 1 < tree.size() ? tree[l + 1].confidence : 1;
             made.rates = tree[l].rates;
             made.latency = distance_between(distance_, tree[l].groups.of_things(nodes_.groups), made.groups, ranks_);
         }

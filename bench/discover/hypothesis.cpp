@@ -11,6 +11,10 @@ namespace {
 
 constexpr double worst_misfit = 0.7;  // that one stream counts for: half or twice the rate
 
+double misfit_of(double seen, double expected) {
+    return std::min(std::abs(std::log(std::max(seen, 1.0) / expected)), worst_misfit);
+}
+
 }  // namespace
 
 links_of::links_of(const groupings& levels) : levels_(levels) {
@@ -50,10 +54,8 @@ hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
         capacity_[l] = capacity_[l + 1] = std::max({capacity_[l], capacity_[l + 1], 1.0});
     for (std::size_t i = 0; i < seen.size(); ++i) {
         expected_.push_back(fair_rates(paths_[i], capacity_));
-        for (std::size_t s = 0; s < seen[i].rates.size(); ++s) {
-            const double off = std::abs(std::log(std::max(seen[i].rates[s], 1.0) / expected_[i][s]));
-            off_.push_back(std::min(off, worst_misfit));
-        }
+        for (std::size_t s = 0; s < seen[i].rates.size(); ++s)
+            off_.push_back(misfit_of(seen[i].rates[s], expected_[i][s]));
     }
 }
 
@@ -66,6 +68,17 @@ std::vector<double> expected(const switch_tree& tree, std::span<const stream> be
         for (int g = 0; g < tree[l].groups.count; ++g)
             capacity[at(links.up(l, g))] = capacity[at(links.up(l, g) + 1)] = tree[l].rates[at(g)];
     return fair_rates(links.paths(between), capacity);
+}
+
+double misfit(const switch_tree& tree, const std::vector<observation>& seen) {
+    double sum = 0;
+    std::size_t streams = 0;
+    for (const observation& o : seen) {
+        const std::vector<double> rates = expected(tree, o.between);
+        for (std::size_t s = 0; s < rates.size(); ++s) sum += misfit_of(o.rates[s], rates[s]);
+        streams += rates.size();
+    }
+    return streams == 0 ? 0 : sum / static_cast<double>(streams);
 }
 
 }  // namespace terrace::detail::bench

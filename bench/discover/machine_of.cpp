@@ -195,7 +195,7 @@ std::string discovery_text(const discovery& d, const hierarchy& machine) {
                                                        : fmt::format("{:.0f} %", 100 * d.levels[l].confidence)});
     std::string text = rows.text();
     if (!machine.nics.empty()) text += fmt::format("NICs: {}\n", nics_text(machine.nics));
-    if (d.flat())
+    if (d.flat() && d.levels.back().confidence >= sure_enough)
         text += d.nodes.size() > 1 ? "The network is flat: no group of nodes changes any measurement by 10 %.\n"
                                    : "All ranks are on one node: there is no network to describe.\n";
     for (const std::string& note : d.notes) text += note + '\n';

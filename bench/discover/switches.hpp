@@ -56,6 +56,9 @@ using switch_tree = std::vector<switch_level>;
 /// What each stream of an observation gets over the links of a tree [B/s].
 std::vector<double> expected(const switch_tree& tree, std::span<const stream> between);
 
+/// How far what was seen is from that, the mean of all streams: 0.1 is a tenth, half or twice the rate is the worst.
+double misfit(const switch_tree& tree, const std::vector<observation>& seen);
+
 /// Finds groups of nodes beyond those that are `known`, from who slows whom down. A level is found only if it changes
 /// the rate of some streams by a tenth, and halves how far these are from what is expected.
 /// @param known groups of nodes, innermost first, nested

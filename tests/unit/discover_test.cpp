@@ -148,6 +148,7 @@ TEST_P(shipped_clusters, are_found_in_shuffled_order) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         simulated_network net(truth, seed);
         const discovery d = discovered(net, seed);
+        EXPECT_TRUE(d.notes.empty()) << d.notes.front();
         const std::string off = difference(truth, GetParam().levels, d, net.places());
         right += off.empty();
         if (!off.empty()) wrong += fmt::format("seed {}: {}\n", seed, off);
@@ -212,6 +213,30 @@ TEST(discover, says_so_where_it_cannot_tell) {
     const bool told = std::any_of(d.notes.begin(), d.notes.end(),
                                   [](const std::string& n) { return n.starts_with("Cannot tell for sure"); });
     EXPECT_TRUE(told);
+}
+
+// Others on the network: what one question shows, the next one does not.
+TEST(discover, does_not_call_a_busy_network_flat) {
+    class busy final : public probes {
+    public:
+        int ranks() const override { return 6; }
+        double latency(int, int) override { return 30e-6; }
+        double overhead(int, int) override { return 10e-6; }
+        std::vector<double> rates(std::span<const stream> all) override {
+            std::vector<double> found;
+            for (std::size_t i = 0; i < all.size(); ++i)
+                found.push_back(all.size() == 1 ? 100e6 : 1e6 * static_cast<double>(10 + dice_.below(90)));
+            return found;
+        }
+
+    private:
+        test::dice dice_{3};
+    };
+    busy net;
+    const discovery d = discover(net, {});
+    const std::string text = discovery_text(d, machine_of(d, {}).machine);
+    EXPECT_NE(text.find("Cannot tell for sure: while all nodes send"), std::string::npos) << text;
+    EXPECT_EQ(text.find("The network is flat"), std::string::npos) << text;
 }
 
 // Ranks that share cores with those of other nodes are as late inside nodes as between them.

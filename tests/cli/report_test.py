@@ -128,6 +128,26 @@ class Report(unittest.TestCase):
         self.assertIn('"numbers":[1,2,3]', self.page("counts.json").replace(" ", ""))
         self.assertNotIn("x </script>", self.page("other.json"))
 
+    def test_the_page_of_the_drop_in_begins_with_a_summary(self):
+        row = {"communicator": "world", "calls": 10, "bytes_from": 1 << 20, "bytes_to": (2 << 20) - 1,
+               "saved_seconds": None, "passed": "", "algorithm": None}
+        (self.folder / "calls.json").write_text(json.dumps({
+            "terrace_report": 1, "terrace": "0.1.0", "mpi": "MPI", "ranks": 8, "of_all_ranks": True, "calls": 20,
+            "terrace_calls": 9, "seconds": 3.5, "trial_seconds": 0.25, "saved_seconds": 1.5, "rows": [
+                {"call": "bcast", "seconds": 0.5, "terrace_calls": 0, **row},
+                {"call": "allreduce", "seconds": 3.0, "terrace_calls": 9, **row}]}))
+        page = self.page("calls.json")
+        part = json.loads(re.search(r'id="parts">(.*?)</script>', page, re.S)[1])[0]
+        self.assertEqual(part["kind"], "drop-in")
+        self.assertIn("ran 9 of 20 calls, which took 3.5 s in all, 250 ms of it in trials. It saved 1.5 s",
+                      part["summary"])
+        self.assertEqual([r[:6] for r in part["rows"]],
+                         [["allreduce", "world", "1 MiB to 2 MiB", "10", "3 s", "9"],
+                          ["bcast", "world", "1 MiB to 2 MiB", "10", "500 ms", "0"]])
+        found = self.opened(page)
+        self.assertEqual(found["rows"]["calls0"], 6)  # two tables of two rows
+        self.assertLessEqual(found["overflow"], 0)
+
     def test_refuses(self):
         plan = ROOT / "tests/golden/uneven.plan.yaml"
         self.assertIn("-o report.html", self.report(plan, status=2))

@@ -47,47 +47,72 @@ function showTimeline(part, made, id) {
       `${timeText(t.time / 1e6)}, ${t.chunks} chunks in ${t.lanes} lanes; ${t.ranks.length}` +
       ` of ${part.machine.ranks} ranks.` + (t.left_out ? ` ${t.left_out} spans are left out.` : ""));
   const lanes = Math.min(t.lanes, 4), lane = 12, gap = 8, left = 150, width = 1000, strip = 34;
-  const rank = lanes * lane + gap, under = rank * t.ranks.length;
+  const rank = lanes * lane + gap, under = rank * t.ranks.length, right = width - 10;
   const height = under + (strip + gap) * t.links.length + 22;
-  const x = (us) => left + (width - left - 10) * (t.time > 0 ? us / t.time : 0);
   const box = picture(made, "Timeline", width, height, "Timeline: the slider below reads it out");
-  t.ranks.forEach((r, i) => {
-    put(box, "rect", {class: "back", x: left, y: i * rank, width: width - left - 10, height: rank - gap});
-    put(box, "text", {x: left - 10, y: i * rank + rank / 2, "text-anchor": "end"}, `rank ${r}`);
-  });
-  for (const [row, l, stage, down, begin, end, chunk] of t.spans) {
-    if (l >= lanes) continue;
-    const span = put(box, "rect", {x: x(begin), y: row * rank + l * lane + 0.5, width: Math.max(0.4, x(end) - x(begin)),
-                                   height: lane - 1, fill: colour(stage), "fill-opacity": down ? 0.5 : 0.95});
-    if (t.spans.length < 2000)
-      put(span, "title", {}, `chunk ${chunk}: ${call.stages[stage].text}${down ? ", down" : ""}, ` +
-          `${timeText(begin / 1e6)} to ${timeText(end / 1e6)}`);
-  }
-  t.links.forEach((l, i) => {
-    const y = under + i * (strip + gap);
-    put(box, "rect", {class: "back", x: left, y, width: width - left - 10, height: strip});
-    put(box, "text", {x: left - 10, y: y + 15, "text-anchor": "end"}, l.name);
-    put(box, "text", {class: "small", x: left - 10, y: y + 29, "text-anchor": "end"}, `${l.rate}, ${l.busy} % busy`);
-    let path = `M${left} ${y + strip}`;
-    l.history.forEach((percent, k) => {
-      const high = (y + strip - strip * percent / 100).toFixed(1);
-      const end = x(Math.min(t.time, (k + 1) * t.interval)).toFixed(1);
-      path += `L${x(k * t.interval).toFixed(1)} ${high}L${end} ${high}`;
-    });
-    put(box, "path", {d: `${path}L${x(t.time)} ${y + strip}Z`, fill: colour(4), "fill-opacity": 0.8});
-  });
-  put(box, "text", {x: left, y: height - 6}, "0");
-  put(box, "text", {x: width - 10, y: height - 6, "text-anchor": "end"}, timeText(t.time / 1e6));
-  const now = put(box, "line", {class: "now", x1: left, x2: left, y1: 0, y2: height - 20});
   key(made, call.stages.map((s) => s.text), (svg, i) => put(svg, "rect", {width: 26, height: 12, fill: colour(i)}));
 
   const controls = put(made, "div", {class: "controls"});
   put(controls, "label", {for: `time${id}`}, "Time");
   const slider = put(controls, "input", {type: "range", id: `time${id}`, min: 0, max: 1000, value: 0});
   const play = put(controls, "button", {type: "button"}, "Play");
+  // Many chunks are drawn a part of the call at a time, some of each lane.
+  const parts = [1, 4, 16, 64].filter((n) => n === 1 || t.chunks >= 4 * n * t.lanes);
+  put(controls, "label", {for: `part${id}`}, "Shown");
+  const choice = put(controls, "select", {id: `part${id}`});
+  for (const n of parts) put(choice, "option", {value: n}, n === 1 ? "the whole call" : `1/${n} of the call`);
+  choice.value = parts[parts.length - 1];
   const said = put(made, "div", {role: "status"});
+
+  let from = 0, to = t.time;  // what is drawn
+  const inside = (us) => Math.min(to, Math.max(from, us));
+  const x = (us) => left + (right - left) * (to > from ? (inside(us) - from) / (to - from) : 0);
+  const drawSpans = () => {
+    t.ranks.forEach((r, i) => {
+      put(box, "rect", {class: "back", x: left, y: i * rank, width: right - left, height: rank - gap});
+      put(box, "text", {x: left - 10, y: i * rank + rank / 2, "text-anchor": "end"}, `rank ${r}`);
+    });
+    const drawn = t.spans.filter((s) => s[1] < lanes && s[5] > from && s[4] < to);
+    for (const [row, l, stage, down, begin, end, chunk] of drawn) {
+      const span = put(box, "rect", {x: x(begin), y: row * rank + l * lane + 0.5,
+                                     width: Math.max(0.4, x(end) - x(begin) - 0.4), height: lane - 1,
+                                     fill: colour(stage), "fill-opacity": down ? 0.5 : 0.95});
+      if (drawn.length < 2000)
+        put(span, "title", {}, `chunk ${chunk}: ${call.stages[stage].text}${down ? ", down" : ""}, ` +
+            `${timeText(begin / 1e6)} to ${timeText(end / 1e6)}`);
+    }
+  };
+  const drawLinks = () => t.links.forEach((l, i) => {
+    const y = under + i * (strip + gap);
+    put(box, "rect", {class: "back", x: left, y, width: right - left, height: strip});
+    put(box, "text", {x: left - 10, y: y + 15, "text-anchor": "end"}, l.name);
+    put(box, "text", {class: "small", x: left - 10, y: y + 29, "text-anchor": "end"}, `${l.rate}, ${l.busy} % busy`);
+    let path = `M${left} ${y + strip}`;
+    l.history.forEach((percent, k) => {
+      const begin = k * t.interval, end = Math.min(t.time, begin + t.interval);
+      if (end <= from || begin >= to) return;
+      const high = (y + strip - strip * percent / 100).toFixed(1);
+      path += `L${x(begin).toFixed(1)} ${high}L${x(end).toFixed(1)} ${high}`;
+    });
+    put(box, "path", {d: `${path}L${right} ${y + strip}Z`, fill: colour(4), "fill-opacity": 0.8});
+  });
+  let now = null;
+  const draw = () => {
+    box.replaceChildren();
+    drawSpans();
+    drawLinks();
+    put(box, "text", {x: left, y: height - 6}, timeText(from / 1e6));
+    put(box, "text", {x: right, y: height - 6, "text-anchor": "end"}, timeText(to / 1e6));
+    now = put(box, "line", {class: "now", y1: 0, y2: height - 20});
+  };
   const show = () => {
-    const us = t.time * slider.value / 1000;
+    const us = t.time * slider.value / 1000, length = t.time / choice.value;
+    const begin = length * Math.min(choice.value - 1, Math.floor(us / length));
+    if (!now || begin !== from || begin + length !== to) {
+      from = begin;
+      to = begin + length;
+      draw();
+    }
     slider.setAttribute("aria-valuetext", timeText(us / 1e6));
     now.setAttribute("x1", x(us));
     now.setAttribute("x2", x(us));
@@ -102,13 +127,15 @@ function showTimeline(part, made, id) {
     facts(said, [...doing, ...loads]);
   };
   slider.addEventListener("input", show);
+  choice.addEventListener("change", show);
+  slider.step = 1 / parts[parts.length - 1];
   let timer = null;
   play.addEventListener("click", () => {
     if (timer) { clearInterval(timer); timer = null; play.textContent = "Play"; return; }
     if (+slider.value >= 1000) slider.value = 0;
     play.textContent = "Pause";
     timer = setInterval(() => {
-      slider.value = +slider.value + 4;
+      slider.value = +slider.value + 4 / choice.value;
       show();
       if (+slider.value >= 1000) play.click();
     }, 40);
@@ -131,6 +158,8 @@ parts.forEach((part, id) => {
     showCall(part, id);
   } else if (part.kind === "bench") {
     showBench(part, id);
+  } else if (part.kind === "drop-in") {
+    showDropIn(part, id);
   } else {
     showTables(part, id);
   }

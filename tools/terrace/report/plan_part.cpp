@@ -30,7 +30,7 @@ using json = nlohmann::ordered_json;
 constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
 constexpr int ranks_on_page = 8;
 constexpr std::size_t spans_on_page = 5000;
-constexpr std::int64_t steps_on_page = 4'000'000;  // of the simulation: some seconds
+constexpr std::int64_t steps_on_page = 1'000'000;  // of the simulation: a second or two
 constexpr int priced_ranks = 4096;                 // of a machine whose assumptions are priced, too
 
 json level_json(const hierarchy& machine, int l) {
@@ -194,7 +194,8 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
             {"left_out", left_out},         {"links", links}};
 }
 
-// Of the largest call up to so many bytes that a short simulation takes; its size comes back in `bytes`.
+// Of the largest call up to so many bytes that a short simulation takes; its size comes back in `bytes`. The price
+// counts messages before any program is made, which takes long on large machines; the simulation counts all steps.
 std::optional<simulation> simulation_up_to(const plan_data& plan, collective what, std::int64_t& bytes) {
     const simulation_options how{.slot_bytes = slot_bytes(plan), .most_steps = steps_on_page};
     pricer prices(plan.machine);

@@ -100,11 +100,27 @@ function showBench(part, id) {
   });
 }
 
+function showFigures(parent, tables) {
+  for (const t of tables) {
+    put(parent, "h3", {}, t.name.replaceAll("_", " "));
+    table(parent, t.name, t.columns.map((c) => c.replaceAll("_", " ")), t.rows, t.numbers);
+  }
+}
+
 function showTables(part, id) {
   const made = section(`tables${id}`, part.name);
   facts(made, part.facts);
-  for (const t of part.tables) {
-    put(made, "h3", {}, t.name.replaceAll("_", " "));
-    table(made, t.name, t.columns.map((c) => c.replaceAll("_", " ")), t.rows, t.numbers);
-  }
+  showFigures(made, part.tables);
+}
+
+// Of a program under the drop-in.
+function showDropIn(part, id) {
+  const made = section(`calls${id}`, `Calls of a program: ${part.name}`);
+  put(made, "p", {}, part.summary);
+  facts(made, part.facts);
+  put(made, "h3", {}, "Calls, those that took longest first");
+  table(made, "Calls", part.columns, part.rows, part.numbers);
+  const all = put(made, "details");
+  put(all, "summary", {}, "All figures");
+  showFigures(all, part.tables);
 }

@@ -1,6 +1,8 @@
 #include "tools/terrace/report/results_part.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -167,6 +169,55 @@ json table_part(const std::string& file, const json& results) {
     return {{"kind", "tables"}, {"name", file}, {"facts", facts}, {"tables", tables}};
 }
 
+// ---- of the drop-in ------------------------------------------------------------------------------------------------
+
+double number_of(const json& object, const char* key) {
+    const auto found = object.find(key);
+    return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// From "bytes_from" to the first size that is in it no more.
+std::string size_class_text(const json& row) {
+    const std::string from = text_of(row, "bytes_from"), to = text_of(row, "bytes_to");
+    if (from == to || !row["bytes_to"].is_number_integer()) return from;
+    const std::int64_t last = row["bytes_to"];
+    const bool is_largest = last == std::numeric_limits<std::int64_t>::max();
+    return fmt::format("{} to {}", from, format_bytes(is_largest ? last : last + 1));
+}
+
+json drop_in_part(const std::string& file, const json& results) {
+    json part = table_part(file, results);
+    part["kind"] = "drop-in";
+    part["facts"] = json::array();  // sums stand in the summary
+    for (const char* key : {"terrace", "mpi", "ranks", "of_all_ranks"})
+        part["facts"].push_back({key, text_of(results, key)});
+    std::vector<json> rows = results["rows"].get<std::vector<json>>();
+    std::stable_sort(rows.begin(), rows.end(), [](const json& a, const json& b) {
+        return number_of(a, "seconds") > number_of(b, "seconds");
+    });
+    rows.resize(std::min(rows.size(), most_rows));
+    json shown = json::array();
+    for (const json& r : rows)
+        shown.push_back({text_of(r, "call"), text_of(r, "communicator"), size_class_text(r), text_of(r, "calls"),
+                         text_of(r, "seconds"), text_of(r, "terrace_calls"), text_of(r, "tried_mpi_seconds"),
+                         text_of(r, "tried_terrace_seconds"), text_of(r, "saved_seconds"), text_of(r, "passed"),
+                         text_of(r, "algorithm")});
+    part["columns"] = {"call",          "ranks",           "size",  "calls",         "time",     "by Terrace",
+                       "MPI, in trial", "Terrace, in trial", "saved", "passed to MPI", "Terrace ran"};
+    part["numbers"] = {3, 4, 5, 6, 7, 8};
+    part["rows"] = shown;
+    part["summary"] = fmt::format(
+        "Terrace ran {} of {} calls, which took {} in all, {} of it in trials. It saved {}, by what the trials found.",
+        text_of(results, "terrace_calls"), text_of(results, "calls"), text_of(results, "seconds"),
+        text_of(results, "trial_seconds"), text_of(results, "saved_seconds"));
+    return part;
+}
+
+bool is_of_drop_in(const json& results) {
+    return results.is_object() && results.contains("terrace_report") && results.contains("rows") &&
+           is_table(results["rows"]);
+}
+
 bool is_of_bench(const json& results) {
     return results.is_object() && (results.contains("terrace_bench") || results.contains("terrace_suite"));
 }
@@ -183,7 +234,8 @@ std::string lines_of(const json& columns, const json& rows, const json& numbers 
 }  // namespace
 
 json results_part(const std::string& file, const json& results) {
-    return is_of_bench(results) ? bench_part(file, results) : table_part(file, results);
+    if (is_of_bench(results)) return bench_part(file, results);
+    return is_of_drop_in(results) ? drop_in_part(file, results) : table_part(file, results);
 }
 
 std::string results_text(const std::string& file, const json& results) {

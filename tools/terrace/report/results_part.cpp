@@ -192,9 +192,8 @@ json drop_in_part(const std::string& file, const json& results) {
     for (const char* key : {"terrace", "mpi", "ranks", "of_all_ranks"})
         part["facts"].push_back({key, text_of(results, key)});
     std::vector<json> rows = results["rows"].get<std::vector<json>>();
-    std::stable_sort(rows.begin(), rows.end(), [](const json& a, const json& b) {
-        return number_of(a, "seconds") > number_of(b, "seconds");
-    });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const json& a, const json& b) { return number_of(a, "seconds") > number_of(b, "seconds"); });
     rows.resize(std::min(rows.size(), most_rows));
     json shown = json::array();
     for (const json& r : rows)
@@ -202,8 +201,9 @@ json drop_in_part(const std::string& file, const json& results) {
                          text_of(r, "seconds"), text_of(r, "terrace_calls"), text_of(r, "tried_mpi_seconds"),
                          text_of(r, "tried_terrace_seconds"), text_of(r, "saved_seconds"), text_of(r, "passed"),
                          text_of(r, "algorithm")});
-    part["columns"] = {"call",          "ranks",           "size",  "calls",         "time",     "by Terrace",
-                       "MPI, in trial", "Terrace, in trial", "saved", "passed to MPI", "Terrace ran"};
+    part["columns"] = {"call",  "ranks",         "size",          "calls",
+                       "time",  "by Terrace",    "MPI, in trial", "Terrace, in trial",
+                       "saved", "passed to MPI", "Terrace ran"};
     part["numbers"] = {3, 4, 5, 6, 7, 8};
     part["rows"] = shown;
     part["summary"] = fmt::format(

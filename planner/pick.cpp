@@ -20,7 +20,7 @@ bool is_ring_over_all(const screen& s, std::size_t i) { return s.is_floor(i) && 
 // over all ranks only if they are not alike.
 void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
     double best = infinity, floor = infinity;
-    for (const auto& [i, how] : tried) {
+    for (const auto& [i, how, messages] : tried) {
         best = std::min(best, how.simulated);
         if (s.is_floor(i) && how == s.how(i))
             floor = std::min(floor, how.simulated * (is_ring_over_all(s, i) ? policy.alike : 1));
@@ -68,11 +68,9 @@ choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wa
     });
 }
 
-choice fewest_messages(const screen& s, std::vector<choice> tried, std::int64_t bytes, double alike) {
+choice fewest_messages(const screen& s, std::vector<choice> tried, double alike) {
     drop_slower(s, tried, alike);
-    return least(tried, [&](const choice& c) {
-        return std::pair(s[c.candidate].cost.messages(static_cast<double>(bytes), c.how.chunk), c.how.simulated);
-    });
+    return least(tried, [&](const choice& c) { return std::pair(c.messages, c.how.simulated); });
 }
 
 }  // namespace terrace::detail

@@ -12,6 +12,7 @@ namespace terrace::detail {
 struct choice {
     std::size_t candidate = 0;
     tuning how;
+    double messages = 0;  ///< of its simulation
 };
 
 inline constexpr std::size_t no_candidate = std::numeric_limits<std::size_t>::max();
@@ -33,6 +34,6 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
 choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes, double alike);
 
 /// Returns the one with the fewest messages of those that are about equally fast and not slower than the floor.
-choice fewest_messages(const screen& s, std::vector<choice> tried, std::int64_t bytes, double alike);
+choice fewest_messages(const screen& s, std::vector<choice> tried, double alike);
 
 }  // namespace terrace::detail

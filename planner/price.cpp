@@ -106,14 +106,14 @@ double price::effort(double bytes, std::int64_t chunk) const {
     return c * (busiest_processor_time(bytes / c) + average);
 }
 
-double price::steps(double bytes, std::int64_t chunk, double least) const {
+double price::messages(double bytes, std::int64_t chunk) const {
     const double c = chunks_of(bytes, chunk);
     double of_chunk = 0;
     for (const phase_load* p : phases_)
         for (std::size_t load = 0; load < p->loads.size(); ++load) {
             double sent = 0;
             for (const message_load& m : p->loads[load].sent) sent += m.count * m.segments(bytes / c);
-            of_chunk += p->ranks[load] * std::max(sent, least);
+            of_chunk += p->ranks[load] * std::max(sent, 1.0);
         }
     return c * of_chunk;
 }

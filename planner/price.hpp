@@ -37,11 +37,8 @@ public:
     /// Processor time of the busiest rank and of the average one together [s]: tells equally fast candidates apart.
     /// Ranks may share cores, so that work of the others counts too.
     double effort(double bytes, std::int64_t chunk) const;
-    /// Messages of all ranks together, in segments.
-    double messages(double bytes, std::int64_t chunk) const { return steps(bytes, chunk, 0); }
-    /// The same, with `least` where a rank sends fewer in a phase: stages in shared memory are steps of a simulation,
-    /// too.
-    double steps(double bytes, std::int64_t chunk, double least = 1) const;
+    /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
+    double messages(double bytes, std::int64_t chunk) const;
     /// Bytes of a vector per byte of its largest message between nodes (of its largest message, within one node).
     double shrink() const noexcept { return shrink_; }
     bool crosses_network() const noexcept { return crosses_network_; }

@@ -16,11 +16,12 @@ namespace {
 // Buckets are full as a simulation begins. Short calls come one after the other and empty them, so that such a call
 // takes at least what the rates of links allow.
 bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
-    const auto time = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
-    if (!time) return false;
+    const auto found = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
+    if (!found) return false;
+    c.messages = found->messages;
     const auto size = static_cast<double>(bytes);
     const bool in_a_row = size <= s.burst() * policy.in_a_row_of_burst;
-    c.how.simulated = in_a_row ? std::max(*time, s[c.candidate].cost.at_least(size)) : *time;
+    c.how.simulated = in_a_row ? std::max(found->time, s[c.candidate].cost.at_least(size)) : found->time;
     return true;
 }
 
@@ -166,7 +167,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         tried.push_back(c);
     }
     if (bursts && s.machine().shared_cores() > 0 && bytes <= s.burst())
-        return fewest_messages(s, std::move(tried), high, policy.alike_on_shared_cores);
+        return fewest_messages(s, std::move(tried), policy.alike_on_shared_cores);
     const bool is_short = bursts && bytes <= s.burst() * policy.short_of_burst;
     return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high,
                           is_short ? policy.alike_in_bursts : policy.alike);

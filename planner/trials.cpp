@@ -23,16 +23,20 @@ trials::trials(const hierarchy& machine, bool reproducible, double burst)
       burst_(burst),
       left_(moves_by_links(machine) ? policy.simulated_shares * (reproducible ? policy.reproducible_trials : 1) : 0) {}
 
-std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
+std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
     const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = policy.simulated_rounds * lanes;
     if (chunks <= some) {
-        const auto times = run(c, lanes, chunk, std::span(&bytes, 1));
-        return times.empty() ? std::nullopt : std::optional(times.front());
+        const auto found = run(c, lanes, chunk, std::span(&bytes, 1));
+        return found.empty() ? std::nullopt : std::optional(found.front());
     }
     const std::array sizes{some * chunk, some / 2 * chunk};
-    const auto times = run(c, lanes, chunk, sizes);
-    if (times.empty()) return {};
-    return times[0] + static_cast<double>(chunks - some) * (times[0] - times[1]) / static_cast<double>(some - some / 2);
+    const auto found = run(c, lanes, chunk, sizes);
+    if (found.empty()) return {};
+    const double later = static_cast<double>(chunks - some) / static_cast<double>(some - some / 2);
+    const auto extended = [&](double trial::*value) {
+        return found[0].*value + later * (found[0].*value - found[1].*value);
+    };
+    return trial{extended(&trial::time), extended(&trial::messages)};
 }
 
 // Returns how many lanes a call has chunks for: more of them change nothing.
@@ -43,14 +47,14 @@ int trials::lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk,
     return static_cast<int>(std::min<std::int64_t>(lanes, slices.chunks));
 }
 
-std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
-                                std::span<const std::int64_t> sizes) {
+std::vector<trial> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
+                               std::span<const std::int64_t> sizes) {
     const std::int64_t largest = sizes.front();
     lanes = lanes_used(c, lanes, chunk, largest);
     const auto [known, is_new] =
         known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, largest));
     if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;
-    if (left_ <= 0 || c.cost.steps(static_cast<double>(largest), chunk) > policy.most_messages) return {};
+    if (left_ <= 0 || c.cost.messages(static_cast<double>(largest), chunk) > policy.most_messages) return {};
     const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
     known->second.clear();
@@ -58,7 +62,7 @@ std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64
          simulate(machine_, how, c.cost.what(), sizes,
                   {.slot_bytes = slot, .burst = burst_, .reproducible = reproducible_, .counts_loads = false})) {
         left_ -= made.shares + policy.shares_of_message * made.messages;
-        known->second.push_back(made.time);
+        known->second.push_back({made.time, static_cast<double>(made.messages)});
     }
     return known->second;
 }

@@ -15,6 +15,12 @@ namespace terrace::detail {
 /// has rates of NCCL or MPI for buffers of devices.
 bool moves_by_links(const hierarchy& machine) noexcept;
 
+/// What one simulated call came to.
+struct trial {
+    double time = 0;      ///< [s]
+    double messages = 0;  ///< of all ranks, in segments
+};
+
 /// Simulated calls of one collective's candidates. Simulations see what no closed form does: stages of different chunks
 /// that meet on one link and from then on keep step, and ranks that wait for unequal siblings. Only small machines are
 /// simulated, in which that costs next to nothing (planner_policy::most_messages, simulated_shares).
@@ -24,22 +30,22 @@ public:
     /// @param burst as in make_plan()
     explicit trials(const hierarchy& machine, bool reproducible = false, double burst = 0);
 
-    /// Returns the time of a call [s], or nothing where a simulation would be too long. Of many chunks the first ones
-    /// are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later of
-    /// these.
-    std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
+    /// Returns a call's time and messages, or nothing where a simulation would be too long. Of many chunks the first
+    /// ones are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later
+    /// of these.
+    std::optional<trial> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
 private:
     int lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const;
     // Times of calls of these sizes, the largest first; none where that one would be too long.
-    std::vector<double> run(const priced_candidate& c, int lanes, std::int64_t chunk,
-                            std::span<const std::int64_t> sizes);
+    std::vector<trial> run(const priced_candidate& c, int lanes, std::int64_t chunk,
+                           std::span<const std::int64_t> sizes);
 
     const hierarchy& machine_;
     bool reproducible_;
     double burst_;
-    std::int64_t left_;                                 // of planner_policy::simulated_shares
-    std::map<std::string, std::vector<double>> known_;  // by candidate, lanes, chunk and largest size
+    std::int64_t left_;                                // of planner_policy::simulated_shares
+    std::map<std::string, std::vector<trial>> known_;  // by candidate, lanes, chunk and largest size
 };
 
 }  // namespace terrace::detail

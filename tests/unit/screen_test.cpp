@@ -131,16 +131,16 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
 
 TEST(pick_simulated, takes_the_fewest_messages) {
     const screened of(two_racks());
-    std::vector<choice> tried;
-    for (std::size_t i = 0; i < of.list.size(); ++i)
-        if (!of.s.is_floor(i)) tried.push_back(simulated(i, {1, 0}, 1.0));
-    const auto messages = [&](const choice& c) { return of.list[c.candidate].cost.messages(mib, 0); };
-    double least = 1e9, most = 0;
-    for (const choice& c : tried) least = std::min(least, messages(c)), most = std::max(most, messages(c));
-    ASSERT_LT(least, most);
-    EXPECT_EQ(messages(fewest_messages(of.s, tried, mib, policy.alike_on_shared_cores)), least);
-    for (choice& c : tried) c.how.simulated = messages(c) == most ? 1 : 2;  // now others are too slow
-    EXPECT_EQ(messages(fewest_messages(of.s, tried, mib, policy.alike_on_shared_cores)), most);
+    const auto picked = [&](double of_last) {
+        std::vector<choice> tried;
+        for (const double messages : {30.0, 20.0, 10.0}) {
+            tried.push_back(simulated(of.list.size() - tried.size() - 1, {1, 0}, messages > 10 ? 1.0 : of_last));
+            tried.back().messages = messages;
+        }
+        return fewest_messages(of.s, tried, policy.alike_on_shared_cores).messages;
+    };
+    EXPECT_EQ(picked(1.2), 10);
+    EXPECT_EQ(picked(1.3), 20) << "the last is too slow";
 }
 
 // Where prices say little, processors alone count.

@@ -203,7 +203,7 @@ std::optional<simulation> simulation_up_to(const plan_data& plan, collective wha
          size = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size - 1)))) {
         const rule& r = plan.choose(what, size);
         const price cost = prices.price_stages(r.stages, what);
-        if (cost.steps(static_cast<double>(size), r.chunk) > steps_on_page) continue;
+        if (cost.messages(static_cast<double>(size), r.chunk) > steps_on_page) continue;
         try {
             simulation made = simulate(plan.machine, r, what, size, how);
             bytes = size;

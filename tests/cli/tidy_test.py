@@ -52,6 +52,15 @@ class Tidy(unittest.TestCase):
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout
 
+    def test_headers_that_a_build_writes_are_there(self):
+        self.write("meson.build", "project('small', 'cpp', default_options: ['cpp_std=c++20'])\n"
+                                  "made = custom_target('made.hpp', output: 'made.hpp',\n"
+                                  "  command: ['sh', '-c', 'echo \"int made();\" > $0', '@OUTPUT@'])\n"
+                                  "static_library('small', 'lib/old.cpp', 'lib/new.cpp', made)\n")
+        self.write("lib/new.cpp", '#include "made.hpp"\n#include "new.hpp"\n' + CLEAN)
+        self.commit()
+        self.assertIn("0 findings in 1 files", self.tidy(status=0))
+
     def test_finds_what_was_changed_and_nothing_else(self):
         self.write("lib/new.cpp", '#include "new.hpp"\n' + CLEAN + "// changed\n")
         self.commit()

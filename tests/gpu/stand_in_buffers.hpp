@@ -165,4 +165,14 @@ inline hierarchy uneven() {
     return m;
 }
 
+/// Runs one allreduce of `count` elements on this rank and expects the right sums.
+inline void allreduce_once(gpu_stand_in& gpus, communicator& comm, std::size_t count) {
+    device_buffer data(gpus, count);
+    const gpu_stream stream = gpus.make_stream(comm.rank());
+    fill(data.data(), comm.rank(), count);
+    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+    nccl::synchronize(comm);
+    EXPECT_EQ(wrong(data.data(), comm.size(), count), 0);
+}
+
 }  // namespace terrace::detail::test

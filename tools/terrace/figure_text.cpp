@@ -1,5 +1,6 @@
 #include "tools/terrace/figure_text.hpp"
 
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -8,6 +9,17 @@
 #include "base/units.hpp"
 
 namespace terrace::detail {
+
+namespace {
+
+// To four digits.
+double rounded(double value) {
+    if (!(value > 0)) return value;
+    const double digit = std::pow(10, std::floor(std::log10(value)) - 3);
+    return std::round(value / digit) * digit;
+}
+
+}  // namespace
 
 std::string name_of(const hierarchy& machine, const figure& f) {
     using enum figure::fact;
@@ -18,7 +30,8 @@ std::string name_of(const hierarchy& machine, const figure& f) {
 
 std::string value_text(const figure& f, double factor) {
     const bool is_rate = f.what == figure::fact::bandwidth || f.what == figure::fact::reduction;
-    return is_rate ? format_bandwidth(f.value * factor) : format_duration(f.value * factor);
+    const double value = factor == 1 ? f.value : rounded(f.value * factor);
+    return is_rate ? format_bandwidth(value) : format_duration(value);
 }
 
 }  // namespace terrace::detail

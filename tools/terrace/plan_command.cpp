@@ -174,9 +174,10 @@ std::string corrections_text(const hierarchy& before, const corrected_machine& c
     if (c.others > 0) text += fmt::format(" ({} profiles of machines of other shapes left out)", c.others);
     if (c.corrections.empty()) return text + "; no figure is corrected\n";
     text += fmt::format("; {:.2f} to {:.2f} times with these figures\n", c.least, c.most);
-    table rows("<>>");
+    table rows("<>>>");
     for (const correction& each : c.corrections)
-        rows.add({name_of(before, each.of), value_text(each.of), "-> " + value_text(each.of, each.factor)});
+        rows.add({name_of(before, each.of), value_text(each.of), "-> " + value_text(each.of, each.factor),
+                  fmt::format("{:.3g} times", each.factor)});
     return text + rows.text();
 }
 

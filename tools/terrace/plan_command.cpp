@@ -74,8 +74,8 @@ std::optional<std::string> verify(plan_data& plan) {
         group_proof groups;
         return first_fault(plan, by_groups, [&](const claim& c) { return prove_by_groups(plan, c, groups); });
     });
-    if (const auto fault = first_fault(plan, whole, [&](const claim& c) { return prove(plan, c); })) return fault;
-    if (const auto fault = fault_by_groups.get()) return fault;
+    if (auto fault = first_fault(plan, whole, [&](const claim& c) { return prove(plan, c); })) return fault;
+    if (auto fault = fault_by_groups.get()) return fault;
     const std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
     if (whole.size() == claims.size()) plan.verified = counts;
     else if (whole.size() + by_groups.size() == claims.size())

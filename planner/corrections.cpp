@@ -8,17 +8,21 @@
 
 #include "base/index.hpp"
 #include "planner/planner.hpp"
+#include "planner/policy.hpp"
 #include "planner/pricer.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-constexpr double largest = 8;          // factor
-constexpr double weight = 0.002;       // of a figure's factor beside a size's time
-constexpr double worth_saying = 0.03;  // ln of a factor
-constexpr double usual = 0.2;          // ln(price / time); what is farther off counts in proportion, not squared
+constexpr double largest = 8;            // factor
+constexpr double weight = 0.002;         // of a figure's factor beside a size's time
+constexpr double weight_of_kind = 0.02;  // of the ratio of two factors of one kind of figure, on levels of one fabric
+constexpr double worth_saying = 0.03;    // ln of a factor
+constexpr double usual = 0.2;            // ln(price / time); what is farther off counts in proportion, not squared
 constexpr int most_steps = 20;
+
+using matrix = std::vector<std::vector<double>>;
 
 struct timed_rule {
     const rule* by;
@@ -36,7 +40,7 @@ hierarchy known(hierarchy machine, const figure& f) {
 }
 
 // The solution of equations, each with its right side in the end, whose matrix is positive definite.
-std::vector<double> solved(std::vector<std::vector<double>> equations) {
+std::vector<double> solved(matrix equations) {
     const std::size_t n = equations.size();
     for (std::size_t pivot = 0; pivot < n; ++pivot)
         for (std::size_t row = 0; row < n; ++row) {
@@ -50,10 +54,34 @@ std::vector<double> solved(std::vector<std::vector<double>> equations) {
     return solution;
 }
 
+// The weights of products of two factors' logarithms: figures stay as they are, or change with those of their kind.
+matrix weights(const hierarchy& machine, const std::vector<figure>& figures) {
+    matrix made(figures.size(), std::vector<double>(figures.size()));
+    for (std::size_t f = 0; f < figures.size(); ++f) {
+        made[f][f] += weight;
+        for (std::size_t g = 0; g < f; ++g) {
+            const figure &a = figures[f], &b = figures[g];
+            if (a.what != b.what || machine.levels[at(a.level)].medium != machine.levels[at(b.level)].medium) continue;
+            made[f][f] += weight_of_kind, made[g][g] += weight_of_kind;
+            made[f][g] -= weight_of_kind, made[g][f] -= weight_of_kind;
+        }
+    }
+    return made;
+}
+
+// Whether shapers let a good part of a vector pass at once, of which prices know nothing.
+bool passes_free(double bytes, double burst) {
+    return bytes > burst * policy.in_a_row_of_burst && bytes <= burst * policy.short_of_burst;
+}
+
 class fitting {
 public:
     fitting(const hierarchy& machine, std::vector<timed_rule> rules)
-        : machine_(machine), rules_(std::move(rules)), figures_(figures_of(machine)), logs_(figures_.size()) {}
+        : machine_(machine),
+          rules_(std::move(rules)),
+          figures_(figures_of(machine)),
+          weights_(weights(machine, figures_)),
+          logs_(figures_.size()) {}
 
     // Levenberg and Marquardt's method, in logarithms: prices are nearly straight lines there.
     void run() {
@@ -100,8 +128,13 @@ private:
     double misfit() const {
         double sum = 0;
         for (const double e : errors()) sum += std::abs(e) < usual ? e * e : usual * (2 * std::abs(e) - usual);
-        for (const double l : logs_) sum += weight * l * l;
+        for (std::size_t f = 0; f < logs_.size(); ++f) sum += logs_[f] * pull(f, logs_);
         return sum;
+    }
+
+    // How the weights pull at a factor's logarithm.
+    double pull(std::size_t f, const std::vector<double>& logs) const {
+        return std::inner_product(logs.begin(), logs.end(), weights_[f].begin(), 0.0);
     }
 
     // Returns false where no step makes the misfit smaller.
@@ -109,7 +142,7 @@ private:
         constexpr double small = 0.01, longest = 1, enough = 1e-4;
         const std::vector<double> now = errors(), before = logs_;
         const std::size_t n = logs_.size();
-        std::vector<std::vector<double>> slopes;
+        matrix slopes;
         for (std::size_t f = 0; f < n; ++f) {
             logs_[f] += small;
             slopes.push_back(errors());
@@ -118,16 +151,16 @@ private:
         }
         std::vector<double> counted(now);  // by the slope of what misfit() adds up
         for (double& e : counted) e = std::clamp(e, -usual, usual);
-        std::vector<std::vector<double>> normal(n, std::vector<double>(n + 1));
+        matrix normal(n, std::vector<double>(n + 1));
         for (std::size_t f = 0; f < n; ++f) {
             for (std::size_t g = 0; g < n; ++g)
-                normal[f][g] = std::inner_product(slopes[f].begin(), slopes[f].end(), slopes[g].begin(), 0.0);
-            normal[f][f] += weight;
-            normal[f][n] = -std::inner_product(slopes[f].begin(), slopes[f].end(), counted.begin(), weight * before[f]);
+                normal[f][g] =
+                    std::inner_product(slopes[f].begin(), slopes[f].end(), slopes[g].begin(), weights_[f][g]);
+            normal[f][n] = -std::inner_product(slopes[f].begin(), slopes[f].end(), counted.begin(), pull(f, before));
         }
         const double misfit_before = misfit();
         for (double damping = 0; damping < 1e4; damping = damping == 0 ? 0.1 : 10 * damping) {
-            std::vector<std::vector<double>> damped = normal;
+            matrix damped = normal;
             for (std::size_t f = 0; f < n; ++f) damped[f][f] += damping * std::max(normal[f][f], 1.0);
             const std::vector<double> way = solved(std::move(damped));
             double length = 0;
@@ -145,13 +178,14 @@ private:
     const hierarchy& machine_;
     std::vector<timed_rule> rules_;
     std::vector<figure> figures_;
+    matrix weights_;
     std::vector<double> logs_;  // of factors
     std::shared_ptr<pattern_book> patterns_ = std::make_shared<pattern_book>();
 };
 
 }  // namespace
 
-corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles) {
+corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst) {
     corrected_machine result{.machine = machine};
     std::vector<timed_rule> rules;
     for (const profile& p : profiles) {
@@ -160,7 +194,8 @@ corrected_machine correct(const hierarchy& machine, const std::vector<profile>& 
             continue;
         }
         for (const profiled_call& c : p.calls)
-            rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
+            if (passes_free(static_cast<double>(c.bytes), burst)) ++result.in_bursts;
+            else rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
     }
     result.sizes = static_cast<int>(rules.size());
     if (rules.empty()) return result;

@@ -106,6 +106,36 @@ TEST(corrections, find_the_machine_that_ran) {
     EXPECT_FALSE(found.corrections.empty());
 }
 
+// Times of one size do not tell two levels apart: both are corrected.
+TEST(corrections, are_alike_on_levels_of_one_fabric) {
+    const hierarchy written = test::two_racks();
+    const plan_data plan = make_plan("m", written);
+    hierarchy real = written;
+    for (const int l : {1, 2}) real.levels[static_cast<std::size_t>(l)].bandwidth *= 0.5;
+    std::vector<profiled_call> calls = calls_on(real, plan);
+    std::erase_if(calls, [](const profiled_call& c) { return c.what != collective::allreduce || c.bytes < (4 << 20); });
+    ASSERT_FALSE(calls.empty());
+    calls.resize(1);
+    const corrected_machine found = correct(written, {{plan, calls}});
+    for (const std::size_t l : {1, 2})
+        EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.1) << l;
+}
+
+// Shapers let 32 and 256 KiB pass faster than any rate predicts.
+TEST(corrections, leave_out_what_passes_in_bursts) {
+    const hierarchy machine = test::two_racks();
+    const plan_data plan = make_plan("m", machine);
+    std::vector<profiled_call> calls = calls_on(machine, plan);
+    int fast = 0;
+    for (profiled_call& c : calls)
+        if (c.bytes > (16 << 10) && c.bytes <= (1 << 20)) c.time /= 4, ++fast;
+    ASSERT_GT(fast, 0);
+    const corrected_machine found = correct(machine, {{plan, calls}}, 128 << 10);
+    EXPECT_EQ(found.in_bursts, fast);
+    EXPECT_TRUE(found.corrections.empty());
+    EXPECT_FALSE(correct(machine, {{plan, calls}}).corrections.empty());
+}
+
 TEST(corrections, change_nothing_where_times_are_as_predicted) {
     const hierarchy machine = test::two_racks();
     const plan_data plan = make_plan("m", machine);

@@ -172,8 +172,10 @@ std::string corrections_text(const hierarchy& before, const corrected_machine& c
     std::string text = fmt::format("profile: {} sizes took {:.2f} to {:.2f} times as long as predicted", c.sizes,
                                    c.least_before, c.most_before);
     if (c.others > 0) text += fmt::format(" ({} profiles of machines of other shapes left out)", c.others);
-    if (c.corrections.empty()) return text + "; no figure is corrected\n";
-    text += fmt::format("; {:.2f} to {:.2f} times with these figures\n", c.least, c.most);
+    const std::string bursts =
+        c.in_bursts > 0 ? fmt::format("profile: {} sizes that pass in bursts are left out\n", c.in_bursts) : "";
+    if (c.corrections.empty()) return text + "; no figure is corrected\n" + bursts;
+    text += fmt::format("; {:.2f} to {:.2f} times with these figures\n", c.least, c.most) + bursts;
     table rows("<>>>");
     for (const correction& each : c.corrections)
         rows.add({name_of(before, each.of), value_text(each.of), "-> " + value_text(each.of, each.factor),
@@ -190,7 +192,10 @@ int plan_command::run() const {
     set_wire_types(t.machine, wire);
     std::string corrections;
     if (!profile.empty()) {
-        const corrected_machine c = correct(t.machine, read_profiles(profile));
+        const corrected_machine c = correct(t.machine, read_profiles(profile), burst_bytes);
+        if (c.sizes == 0 && c.in_bursts > 0)
+            throw usage_error(
+                fmt::format("--profile {}: all {} sizes pass in bursts of {}", profile, c.in_bursts, burst));
         if (c.sizes == 0)
             throw usage_error(fmt::format("--profile {}: no profile is of a machine of {} ({} of other shapes)",
                                           profile, shape_text(t.machine.shape), c.others));

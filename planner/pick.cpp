@@ -14,7 +14,10 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Such a ring waits in each step for whichever rank is late, which no simulation knows.
-bool is_ring_over_all(const screen& s, std::size_t i) { return s.is_floor(i) && s[i].what.stages.size() == 1; }
+bool is_ring_over_all(const screen& s, std::size_t i) {
+    const std::vector<stage>& stages = s[i].what.stages;
+    return s.is_floor(i) && stages.size() == 1 && stages.front().algorithm == "ring";
+}
 
 // Drops what is simulated slower than the fastest one by more than the factor, or slower than the floor: than a ring
 // over all ranks only if they are not alike.

@@ -89,6 +89,7 @@ TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
         }
 }
 
+// By more than what is alike, where that is a ring.
 TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
     int decided = 0;
     for (const hierarchy& h : {three_racks(), machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))})
@@ -98,9 +99,11 @@ TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
                 ++decided;
                 const auto time = [&, what = what](const rule& how) { return simulate(h, how, what, r.at).time; };
                 EXPECT_NEAR(r.simulated, time(r), 0.02 * time(r)) << to_string(what) << " of " << r.at;
-                for (const char* name : floor_of(what))
-                    EXPECT_LE(r.simulated, time(rule_for(rules_for(h, name, what), r.at)) * 1.02)
+                for (const std::string_view name : floor_of(what)) {
+                    const double slower = name == "flat-ring" ? 1.02 * policy.alike : 1.02;
+                    EXPECT_LE(r.simulated, time(rule_for(rules_for(h, name, what), r.at)) * slower)
                         << to_string(what) << " of " << r.at << ", " << name;
+                }
             }
     EXPECT_GE(decided, 2);
 }
@@ -161,8 +164,10 @@ TEST(make_plan, tries_what_shapers_let_pass_at_once) {
     for (const collective what : {collective::reduce_scatter, collective::allgather}) {
         const rule &usual = without.choose(what, 64 * kib), &in_bursts = with.choose(what, 64 * kib);
         EXPECT_GT(in_bursts.simulated, 0);
-        const auto time = [&](const rule& r) { return simulate(h, r, what, 64 * kib, {.burst = burst}).time; };
-        EXPECT_LT(time(in_bursts), 0.8 * time(usual)) << describe(h, in_bursts.stages);
+        const auto time = [&](const plan_data& p, const rule& r) {
+            return simulate(h, r, what, 64 * kib, {.slot_bytes = slot_bytes(p), .burst = burst}).time;
+        };
+        EXPECT_LT(time(with, in_bursts), 0.8 * time(without, usual)) << describe(h, in_bursts.stages);
         EXPECT_EQ(with.choose(what, 256 * mib).stages, without.choose(what, 256 * mib).stages);
     }
 }

@@ -10,6 +10,7 @@
 
 #include <terrace/version.hpp>
 
+#include "base/quiet_task.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/choose.hpp"
 #include "planner/tuning.hpp"
@@ -33,7 +34,8 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     std::map<collective, std::vector<priced_candidate>> found;
     for (const collective what : all_collectives) found[what] = search(prices, what);
     std::map<collective, std::future<std::vector<rule>>> made;
-    for (const auto& [what, list] : found) made[what] = std::async([&rules, &list, what] { return rules(list, what); });
+    for (const auto& [what, list] : found)
+        made[what] = start_quiet_task([&rules, &list, what] { return rules(list, what); });
     for (auto& [what, of] : made) r.rules[what] = of.get();
     return finished(std::move(r));
 }

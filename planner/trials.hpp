@@ -37,7 +37,7 @@ public:
 
 private:
     int lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const;
-    // Times of calls of these sizes, the largest first; none where that one would be too long.
+    // Calls of these sizes, the largest first; none where that one would be too long.
     std::vector<trial> run(const priced_candidate& c, int lanes, std::int64_t chunk,
                            std::span<const std::int64_t> sizes);
 

@@ -4,7 +4,7 @@
 
 #include "base/sized_modes.hpp"
 
-namespace terrace::detail::test {
+namespace terrace::detail::test::sized_modes_test {
 
 namespace {
 
@@ -52,4 +52,4 @@ TEST(sized_modes, other_words_are_refused) {
         EXPECT_EQ(runs(text, 1), "refused") << text;
 }
 
-}  // namespace terrace::detail::test
+}  // namespace terrace::detail::test::sized_modes_test

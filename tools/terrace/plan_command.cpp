@@ -13,6 +13,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "base/quiet_task.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/profile.hpp"
@@ -70,7 +71,7 @@ std::optional<std::string> verify(plan_data& plan) {
         if (fits) spent += work;
         (fits ? whole : by_groups).push_back(c);
     }
-    auto fault_by_groups = std::async([&] {
+    auto fault_by_groups = start_quiet_task([&] {
         group_proof groups;
         return first_fault(plan, by_groups, [&](const claim& c) { return prove_by_groups(plan, c, groups); });
     });

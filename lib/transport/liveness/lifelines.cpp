@@ -3,7 +3,6 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/index.hpp"
+#include "base/quiet_task.hpp"
 
 namespace terrace::detail {
 
@@ -31,17 +31,12 @@ std::uint64_t acknowledged_on(int socket) noexcept {
 // Starts a thread that gets no signals: they are the program's.
 template <class Action>
 std::thread start_quiet_thread(Action action) {
-    sigset_t all, before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread started;
+    const blocked_signals none;
     try {
-        started = std::thread(std::move(action));
+        return std::thread(std::move(action));
     } catch (const std::system_error&) {
-        // Too many threads: nobody answers, and nobody expects that.
+        return {};  // too many threads: nobody answers, and nobody expects that
     }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return started;
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ matrix weights(const hierarchy& machine, const std::vector<figure>& figures) {
 
 // Whether shapers let a good part of a vector pass at once, of which prices know nothing.
 bool passes_free(double bytes, double burst) {
-    return bytes > burst * policy.in_a_row_of_burst && bytes <= burst * policy.short_of_burst;
+    return !policy.in_a_row(bytes, burst) && policy.short_in_bursts(bytes, burst);
 }
 
 class fitting {

@@ -23,10 +23,10 @@ bool is_ring_over_all(const screen& s, std::size_t i) {
 // over all ranks only if they are not alike.
 void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
     double best = infinity, floor = infinity;
-    for (const auto& [i, how, messages] : tried) {
-        best = std::min(best, how.simulated);
-        if (s.is_floor(i) && how == s.how(i))
-            floor = std::min(floor, how.simulated * (is_ring_over_all(s, i) ? policy.alike : 1));
+    for (const choice& c : tried) {
+        best = std::min(best, c.how.simulated);
+        if (s.is_floor(c.candidate) && c.how == s.how(c.candidate))
+            floor = std::min(floor, c.how.simulated * (is_ring_over_all(s, c.candidate) ? policy.alike : 1));
     }
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > std::min(best * alike, floor); });
 }

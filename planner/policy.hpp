@@ -132,6 +132,10 @@ struct planner_policy {
     /// Up to this part of a bucket, calls one after the other are taken to empty it: of 8 and 16 KiB by one leader with
     /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
     double in_a_row_of_burst = 1.0 / 8;
+    constexpr bool in_a_row(double bytes, double burst) const noexcept { return bytes <= burst * in_a_row_of_burst; }
+    constexpr bool short_in_bursts(double bytes, double burst) const noexcept {
+        return bytes <= burst * short_of_burst;
+    }
     /// Where nothing can be simulated, something that hinders lanes less may cost processors so many times as much.
     double untried_effort = 2;
     /// Messages of one simulation, and the work of all simulations for one collective, counted in shares of links, of

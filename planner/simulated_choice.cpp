@@ -20,7 +20,7 @@ bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
     if (!found) return false;
     c.messages = found->messages;
     const auto size = static_cast<double>(bytes);
-    const bool in_a_row = size <= s.burst() * policy.in_a_row_of_burst;
+    const bool in_a_row = policy.in_a_row(size, s.burst());
     c.how.simulated = in_a_row ? std::max(found->time, s[c.candidate].cost.at_least(size)) : found->time;
     return true;
 }
@@ -168,7 +168,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     }
     if (bursts && s.machine().shared_cores() > 0 && bytes <= s.burst())
         return fewest_messages(s, std::move(tried), policy.alike_on_shared_cores);
-    const bool is_short = bursts && bytes <= s.burst() * policy.short_of_burst;
+    const bool is_short = bursts && policy.short_in_bursts(bytes, s.burst());
     return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high,
                           is_short ? policy.alike_in_bursts : policy.alike);
 }

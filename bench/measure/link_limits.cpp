@@ -40,8 +40,7 @@ std::optional<double> link_limits::percent_of_goodput(collective what, std::int6
 }
 
 double link_limits::refill_time(std::int64_t bytes) const {
-    if (!has_goodput() || static_cast<double>(bytes) <= static_cast<double>(burst_) * policy.in_a_row_of_burst)
-        return 0;
+    if (!has_goodput() || policy.in_a_row(static_cast<double>(bytes), static_cast<double>(burst_))) return 0;
     double slowest = std::numeric_limits<double>::infinity();
     for (int l = 0; l < machine_.depth(); ++l) {
         const level& of = machine_.levels[static_cast<std::size_t>(l)];

@@ -26,7 +26,7 @@ public:
 
     /// How long links must be idle before a call, so that all of the burst is free again, as percent_of_goodput and
     /// simulations take it [s]. 0 for calls so short that the planner takes them to follow one another
-    /// (planner_policy::in_a_row_of_burst).
+    /// (planner_policy::in_a_row).
     double refill_time(std::int64_t bytes) const;
 
     /// The same at the rates at which the bus takes buffers from the device and back. Nothing where they stay there.

@@ -97,6 +97,15 @@ std::shared_ptr<CLI::App> page_of() {
     return {line, &line->app};
 }
 
+/// --force, of a mode that writes one file.
+inline void add_force(CLI::App& app, bool& force) {
+    app.add_flag("--force", force, "replace an existing file even if Terrace did not write it");
+}
+
+inline void add_progress(CLI::App& app, bool& progress) {
+    app.add_flag("--progress", progress, "show progress on stderr though it is no terminal, as under mpirun");
+}
+
 /// --placement: where ranks run.
 inline void add_placement(CLI::App& app, options::placement& place) {
     using placement = options::placement;

@@ -275,7 +275,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--svg", s.svg_file, "also draw times by size to this file")->type_name("FILE");
     app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");
     app.add_flag("--wide", s.wide, "print all columns: counts, percentiles, algbw, the middle half of ratios, shapes");
-    app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+    add_progress(app, s.progress);
 
     app.callback([&] {
         s.all_that_suit = listed->empty();

@@ -12,6 +12,7 @@
 #include "base/hosts.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
+#include "bench/discover/nearness.hpp"
 
 namespace terrace::detail::bench {
 
@@ -67,16 +68,10 @@ struct nesting {
     std::map<members, double> rates;            // of a domain's link, the slowest where several levels have it [B/s]
 };
 
-std::vector<int> in_order(int n) {
-    std::vector<int> all;
-    for (int i = 0; i < n; ++i) all.push_back(i);
-    return all;
-}
-
 class comparison {
 public:
     comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said)
-        : found_(found, places), said_(said, in_order(said.ranks())), nodes_(said.node_levels() - 1) {}
+        : found_(found, places), said_(said, grouping::each(said.ranks()).of), nodes_(said.node_levels() - 1) {}
 
     std::vector<std::string> all() {
         for (int l = 0; l < said_.machine.depth(); ++l) compare_links(l);

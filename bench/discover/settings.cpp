@@ -27,8 +27,8 @@ struct discover_line {
         app.add_flag("--trust-hosts", s.trust_hosts, "nodes are the hosts; measure only what is between them");
         app.add_option("--seed", s.seed, "which pairs are measured")->type_name("N")->capture_default_str();
         add_transport(app, s.ucx);
-        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        add_force(app, s.force);
+        add_progress(app, s.progress);
         app.footer(R"(
 Examples:
   mpirun -np 12 terrace-bench --discover -o cluster.yaml

@@ -30,8 +30,8 @@ struct links_line {
         app.add_flag_callback(
             "--anywhere", [this] { s.place = options::placement::anywhere; },
             "the ranks need not be on the nodes of the file: to try it on one machine");
-        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        add_force(app, s.force);
+        add_progress(app, s.progress);
         app.footer(R"(
 Examples:
   mpirun -np 8 terrace-bench --links --topology cluster.yaml -o measured.yaml
@@ -59,8 +59,8 @@ struct detect_line {
                      "measure the rates, as --links does: some seconds a level, nothing else running");
         app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
         app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
-        app.add_flag("--force", s.force, "replace an existing file even if Terrace did not write it");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        add_force(app, s.force);
+        add_progress(app, s.progress);
         app.footer(R"(
 Examples:
   mpirun -np 8 --bind-to core terrace-bench --detect --measure -o cluster.yaml

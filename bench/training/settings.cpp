@@ -199,7 +199,7 @@ private:
         app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
         app.add_option("--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
         app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");
-        app.add_flag("--progress", s.progress, "show progress on stderr though it is no terminal, as under mpirun");
+        add_progress(app, s.progress);
     }
 };
 

@@ -7,7 +7,8 @@
 
 namespace terrace::detail {
 
-/// Blocks all signals in this thread for its lifetime. Threads that start meanwhile get none: signals are the program's.
+/// Blocks all signals in this thread for its lifetime. Threads that start meanwhile get none, since signals are the
+/// program's.
 class [[nodiscard]] blocked_signals {
 public:
     blocked_signals() {

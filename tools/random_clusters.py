@@ -1,8 +1,8 @@
 """tools/predictions --random: is the plan the fastest, and its time as predicted, on clusters that nobody chose?
 
-Each cluster is drawn by its number and the seed alone: 2 to 6 nodes of 1 to 4 ranks, 3 to 12 ranks in all, alone or in 2 or
-3 racks of different sizes, links of 500 to 1000 Mbit/s, those of racks half to twice as fast as a node's, every third
-cluster with unequal ones at the top. A cluster that the folder has results of is not measured again.
+Each cluster is drawn by its number and the seed alone: 2 to 6 nodes of 1 to 4 ranks, 3 to 12 ranks in all, alone or in
+2 or 3 racks of different sizes, links of 500 to 1000 Mbit/s, those of racks half to twice as fast as a node's, every
+third cluster with unequal ones at the top. A cluster that the folder has results of is not measured again.
 """
 import json
 import random
@@ -87,9 +87,9 @@ def measure(args, name, cluster):
             run(log, [TERRACE, "plan", links, "--candidate", str(place), "-o", other])
         for size in args.sizes:
             run(log, [*launch, BENCH, "--plan", plan, "--algorithms", ",".join(["hierarchical", *BASELINES]),
-                      "--beside", ",".join(map(str, others)), "--collective", ",".join(COLLECTIVES), "-b", size, "-e", size,
-                      "-n", str(ITERATIONS[size]), "-w", "1", *burst, *anywhere.get("bench", []), "--force", "--json",
-                      out / f"{name}.{size}.json"])
+                      "--beside", ",".join(map(str, others)), "--collective", ",".join(COLLECTIVES), "-b", size,
+                      "-e", size, "-n", str(ITERATIONS[size]), "-w", "1", *burst, *anywhere.get("bench", []),
+                      "--force", "--json", out / f"{name}.{size}.json"])
 
 
 # ---- what it comes to ----------------------------------------------------------------------------------------------
@@ -193,7 +193,9 @@ def compare(args):
     cases = [case for name in clusters for size in SIZES if (args.output / f"{name}.{size}.json").exists()
              for case in cases_of(args, name, size)]
     told = verdicts(cases)
-    header = ["cluster", "collective", "size", "ms", "/ best", "best", "predicted /", "simulated /", "plan", "fastest", ""]
+    header = ["cluster", "collective", "size", "ms", "/ best", "best", "predicted /", "simulated /", "plan",
+              "fastest", ""]
     say("\n" + aligned([header, *map(case_row, cases)]) + "\n".join(told))
-    (args.output / "random.json").write_text(json.dumps({"terrace_random_predictions": 1, "cases": cases}, indent=1) + "\n")
+    found = {"terrace_random_predictions": 1, "cases": cases}
+    (args.output / "random.json").write_text(json.dumps(found, indent=1) + "\n")
     return 1 if any(run["wrong"] for case in cases for run in case["runs"]) else 0

@@ -45,8 +45,8 @@ class Doctor(Command):
         self.assertIn("rank 0 on n0, process 100: waits for rank 2\n  call 12: stage 1 up", text)
         self.assertIn("rank 1 on n1, process 101: waits for nobody", text)
         self.dump(3, [])
-        self.assertIn("wait for rank 3 in the end (n3, process 103), which waits for nobody; last it began send of call 12",
-                      self.verdict())
+        self.assertIn("wait for rank 3 in the end (n3, process 103), which waits for nobody; "
+                      "last it began send of call 12", self.verdict())
         self.dump(3, ["call 12: stage 1 up, step 4, chunk 7: send to rank 2"])
         self.assertIn("in a circle", self.verdict())
         (pathlib.Path(self.directory) / "bad.9.json").write_text("{")
@@ -55,7 +55,8 @@ class Doctor(Command):
     def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
         done = self.doctor()
         lines = done.stdout.splitlines()
-        for what in ["shared memory", "open files", "network", "host name", "MPI", "ranks without MPI", "GPU driver", "variables"]:
+        for what in ["shared memory", "open files", "network", "host name", "MPI", "ranks without MPI", "GPU driver",
+                     "variables"]:
             self.assertTrue(any(re.match(f"(ok  |note|FIX ) {what}: .", line) for line in lines), done.stdout)
         for line, after in zip(lines, [*lines[1:], ""]):
             if line.startswith(("note", "FIX")):
@@ -108,7 +109,8 @@ class Nics(NicPlan):
                 rank.wait()
 
     def test_the_doctor_sees_ranks_without_their_nics(self):
-        self.assertEqual(self.doctor({}), "note NICs of ranks: no job of 14 ranks by mpirun, srun or torchrun runs here")
+        self.assertEqual(self.doctor({}),
+                         "note NICs of ranks: no job of 14 ranks by mpirun, srun or torchrun runs here")
         self.assertEqual(self.doctor({0: "eth0", 1: "eth0", 6: "eth1"}), "ok   NICs of ranks: 3, as the plan has it")
         self.assertEqual(self.doctor({0: "eth0", 6: "eth0"}),
                          "FIX  NICs of ranks: ranks 0 and 6 both use eth0; the plan gives them NICs 0 and 1")

@@ -50,7 +50,8 @@ reduction: 1000000 GB/s
 
     def test_explains_every_collective(self):
         self.terrace("plan", "cluster.yaml")
-        for name, baseline, limit in [("reduce_scatter", "flat-ring", "134.2 ms"), ("allgather", "two-level", "134.2 ms"),
+        for name, baseline, limit in [("reduce_scatter", "flat-ring", "134.2 ms"),
+                                      ("allgather", "two-level", "134.2 ms"),
                                       ("broadcast", "flat-chain", "268.4 ms"), ("reduce", "central", "268.4 ms")]:
             text = self.terrace("explain", "cluster.plan.yaml", "--bytes", "32MiB", "--collective", name)
             for part in [f"cluster: {name} of 32 MiB", "->", baseline, f"limit {limit}"]:

@@ -65,7 +65,8 @@ class Export(Command):
 
     def test_simgrid_links_the_nodes_of_a_torus(self):
         torus = ("terrace_topology: 1\nname: t\ntorus: [4, 2]\n"
-                 "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, {fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
+                 "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, "
+                 "{fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
                  "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
         platform = xml.etree.ElementTree.fromstring(self.export(torus, "--simgrid"))
         links = {l.get("id"): (l.get("bandwidth"), l.get("latency")) for l in platform.iter("link")}

@@ -17,18 +17,24 @@ from command import TERRACE, Command
 class Info(Command):
     def test_says_what_there_is_and_why_not(self):
         text = self.terrace("info")
-        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +(yes +\S.* \d+\.\d+|no +.*libopenmpi-dev)", r"^  shm +yes ", r"^  ucx +(yes|no) +\S", r"^  pmix +(yes|no) +\S",
+        for pattern in [r"^terrace \d+\.\d+\.\d+$", r"^  mpi +(yes +\S.* \d+\.\d+|no +.*libopenmpi-dev)",
+                        r"^  shm +yes ", r"^  ucx +(yes|no) +\S", r"^  pmix +(yes|no) +\S",
                         r"^  loopback +yes ",
-                        r"^  cuda +(yes|no) +\S", r"^  nccl +(yes|no) +\S", r"^  hwloc +\d+\.\d+", r"^  yaml-cpp +\d+\.\d+",
+                        r"^  cuda +(yes|no) +\S", r"^  nccl +(yes|no) +\S", r"^  hwloc +\d+\.\d+",
+                        r"^  yaml-cpp +\d+\.\d+",
                         r"^  TERRACE_PLAN +- +default ", r"^  TERRACE_CHECK +first +default "]:
             self.assertRegex(text, re.compile(pattern, re.M))
 
     def test_says_what_of_gpus_is_missing_and_what_to_do(self):
         alone = self.directory / "terrace"
         shutil.copy(TERRACE, alone)
-        gpus = lambda: {b["name"]: b for b in json.loads(subprocess.run([alone, "info", "--json"], text=True,
-                                                                         capture_output=True, check=True).stdout)["backends"]}
-        self.assertRegex(gpus()["cuda"]["detail"], r"terrace-nccl\.so")  # of no build, and perhaps one that is installed
+
+        def gpus():
+            said = subprocess.run([alone, "info", "--json"], text=True, capture_output=True, check=True).stdout
+            return {b["name"]: b for b in json.loads(said)["backends"]}
+
+        # Of no build, and perhaps one that is installed.
+        self.assertRegex(gpus()["cuda"]["detail"], r"terrace-nccl\.so")
         self.write("terrace-nccl.so", "no library")
         for back_end in ["cuda", "nccl"]:
             self.assertFalse(gpus()[back_end]["available"])

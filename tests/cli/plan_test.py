@@ -18,8 +18,8 @@ class Plan(Command):
                               capture_output=True, timeout=120)
         self.terrace("plan", "cluster.yaml")
         self.assertEqual((done.returncode, done.stdout), (0, self.read("cluster.plan.yaml")))
-        done = subprocess.run([TERRACE, "plan", "-"], input=self.CLUSTER.replace("fabric", "fabirc"), cwd=self.directory,
-                              text=True, capture_output=True, timeout=120)
+        done = subprocess.run([TERRACE, "plan", "-"], input=self.CLUSTER.replace("fabric", "fabirc"),
+                              cwd=self.directory, text=True, capture_output=True, timeout=120)
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r'^standard input:\d+:\d+: unknown key "fabirc"; did you mean fabric\?')
 
@@ -156,7 +156,8 @@ class Verify(Command):
 
     def test_proves(self):
         self.terrace("plan", "cluster.yaml")
-        self.assertRegex(self.terrace("verify", "cluster.plan.yaml"), r"proved all rules \(\d+ of allreduce, .*for all 8 ranks")
+        self.assertRegex(self.terrace("verify", "cluster.plan.yaml"),
+                         r"proved all rules \(\d+ of allreduce, .*for all 8 ranks")
         self.assertIn("1000003", self.terrace("verify", "cluster.plan.yaml", "--count", "1000003"))
         self.terrace("verify", "cluster.plan.yaml", "--count", "0")
         self.terrace("verify", "cluster.plan.yaml", "--count", "-1", status=2)
@@ -164,7 +165,8 @@ class Verify(Command):
     def test_a_corrupted_plan_is_refused(self):
         self.refused("size: 4", "size: 5", r"^bad\.yaml:5:\d+: .*changed by hand.*plan again")
         self.refused("terrace_plan: 2", "terrace_plan: 7", r"^bad\.yaml:1:\d+: .*7.*2")
-        self.refused("terrace_plan: 2", "terrace_plan: 1", r"^bad\.yaml:1:\d+: .*plan again: terrace plan CLUSTER -o bad\.yaml")
+        self.refused("terrace_plan: 2", "terrace_plan: 1",
+                     r"^bad\.yaml:1:\d+: .*plan again: terrace plan CLUSTER -o bad\.yaml")
         self.refused("algorithm: direct", "provider: tcp", r"^bad\.yaml:\d+:\d+: .*messages, shared_memory, nccl, mpi")
         self.refused("algorithm: direct", "algorithm: magic",
                      r'^bad\.yaml:\d+:\d+: allreduce\.rules\[\d\]\.stages\[\d\]: .*"magic".*direct')

@@ -21,8 +21,8 @@ class Simulate(Command):
 
     def test_shows_times_and_loads(self):
         text = self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M")
-        for part in ["allreduce of 4 MiB over 8 ranks", "simulated", "closed form", "limit        33.55 ms", "busy: most",
-                     "processors", "bottleneck: links into core, busy 100 %"]:
+        for part in ["allreduce of 4 MiB over 8 ranks", "simulated", "closed form", "limit        33.55 ms",
+                     "busy: most", "processors", "bottleneck: links into core, busy 100 %"]:
             self.assertIn(part, text)
 
     def test_prints_json(self):
@@ -44,7 +44,8 @@ class Simulate(Command):
 
     def test_lets_bursts_pass(self):
         def time(*asked):
-            return json.loads(self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked))["simulated_s"]
+            said = self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked)
+            return json.loads(said)["simulated_s"]
         self.assertEqual(time(), time("--burst", "0"))
         self.assertTrue(0.9 * time() < time("--burst", "128K") < time())
         asked = ["simulate", "cluster.plan.yaml", "--bytes", "4M", "--burst", "128K"]
@@ -53,7 +54,8 @@ class Simulate(Command):
         self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--burst", "much", status=2))
 
     def test_runs_baselines_and_other_collectives(self):
-        self.assertIn("node:4 scatter", self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "staged"))
+        self.assertIn("node:4 scatter",
+                      self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "staged"))
         self.assertIn("node+core:8 scatter ring",
                       self.terrace("simulate", "cluster.plan.yaml", "--bytes", "1M", "--algorithm", "flat-ring"))
         for name in ["reduce_scatter", "allgather", "broadcast", "reduce"]:
@@ -78,7 +80,8 @@ class Simulate(Command):
         self.write("uneven.yaml", UNEVEN)
         self.terrace("plan", "uneven.yaml", "-o", "uneven.plan.yaml")
         for collective in ["allreduce", "reduce_scatter", "broadcast"]:
-            self.terrace("simulate", "uneven.plan.yaml", "--bytes", "4M", "--collective", collective, "--trace", "t.json")
+            self.terrace("simulate", "uneven.plan.yaml", "--bytes", "4M", "--collective", collective,
+                         "--trace", "t.json")
             self.nests([e for e in json.loads(self.read("t.json"))["traceEvents"] if e["ph"] == "X"])
             if shutil.which("trace_processor_shell"):  # Perfetto's own reader
                 done = subprocess.run(["trace_processor_shell", "--query-string",

@@ -19,7 +19,8 @@ class Topo(Command):
 
     def test_yaml_reads_back(self):
         for machine in [["cluster.yaml"], [self.SAMPLES / "xgmi.xml"], [self.SAMPLES / "topology.conf"],
-                        [self.SAMPLES / "nvswitch.xml", "--slurm", self.SAMPLES / "topology.conf", "--hosts", "n[001-006]"],
+                        [self.SAMPLES / "nvswitch.xml", "--slurm", self.SAMPLES / "topology.conf",
+                         "--hosts", "n[001-006]"],
                         ["package:2 core:4"]]:
             text = self.terrace("topo", *machine, "--yaml")
             self.write("again.yaml", text)

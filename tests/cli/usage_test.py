@@ -33,7 +33,8 @@ class Usage(Command):
     def test_what_is_mistyped_is_named_with_the_nearest(self):
         for line, said in [("plna cluster.yaml", 'terrace: there is no command "plna"; did you mean plan?'),
                            ("fly", 'terrace: there is no command "fly"'),
-                           ("plan cluster.yaml --host x", "terrace plan: there is no option --host; did you mean --hosts?"),
+                           ("plan cluster.yaml --host x",
+                            "terrace plan: there is no option --host; did you mean --hosts?"),
                            ("plan --ouptut=x", "terrace plan: there is no option --ouptut; did you mean --output?"),
                            ("plan cluster.yaml --fast", "terrace plan: there is no option --fast"),
                            ("plan a b", "terrace plan: The following argument was not expected: b"),
@@ -44,10 +45,12 @@ class Usage(Command):
     def test_a_plan_and_a_cluster_are_not_each_other(self):
         self.terrace("plan", "cluster.yaml")
         for command in [["explain"], ["simulate"], ["verify"], ["export", "--json"], ["diff", "cluster.plan.yaml"]]:
-            self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: terrace plan cluster.yaml\n",
+            self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: "
+                          "terrace plan cluster.yaml\n",
                           self.terrace(*command, "cluster.yaml", status=2))
         for command in ["plan", "topo"]:
-            self.assertIn("cluster.plan.yaml is a plan already; to see what it does: terrace explain cluster.plan.yaml\n",
+            self.assertIn("cluster.plan.yaml is a plan already; to see what it does: "
+                          "terrace explain cluster.plan.yaml\n",
                           self.terrace(command, "cluster.plan.yaml", status=2))
 
     def test_a_picture_is_no_plan(self):
@@ -68,9 +71,10 @@ class Usage(Command):
 
     def test_only_force_replaces_what_terrace_did_not_write(self):
         self.terrace("plan", "cluster.yaml")
-        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --json -o", "export cluster.plan.yaml --rankfile -o",
-                   "export cluster.plan.yaml --simgrid -o", "detect -o", "detect --node-file",
-                   "simulate cluster.plan.yaml --bytes 1M --trace", "simulate cluster.plan.yaml --bytes 1M --svg"]
+        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --json -o",
+                   "export cluster.plan.yaml --rankfile -o", "export cluster.plan.yaml --simgrid -o", "detect -o",
+                   "detect --node-file", "simulate cluster.plan.yaml --bytes 1M --trace",
+                   "simulate cluster.plan.yaml --bytes 1M --svg"]
         for line in outputs:
             self.write("mine", "notes of my own\n")
             self.assertIn("was not written by Terrace", self.terrace(*line.split(), "mine", status=2), line)
@@ -118,11 +122,13 @@ class Usage(Command):
         self.write("one.yaml", ONE_RANK)
         self.assertRegex(self.terrace("plan", "one.yaml"), r"^one: 1 rank \(1\)\n")
         for command in ["explain", "simulate"]:
-            self.assertRegex(self.terrace(command, "one.plan.yaml", "--bytes", "1M"), "^one: allreduce of 1 MiB over 1 rank ")
+            self.assertRegex(self.terrace(command, "one.plan.yaml", "--bytes", "1M"),
+                             "^one: allreduce of 1 MiB over 1 rank ")
 
     def test_hosts_at_the_wrong_place(self):
         self.write("hosts.yaml", self.CLUSTER + "hosts: n[0-1]\n")
-        self.assertIn("hosts are named at the level whose domains are nodes", self.terrace("topo", "hosts.yaml", status=2))
+        self.assertIn("hosts are named at the level whose domains are nodes",
+                      self.terrace("topo", "hosts.yaml", status=2))
 
     def test_sizes(self):
         self.terrace("plan", "cluster.yaml")
@@ -132,7 +138,8 @@ class Usage(Command):
     def test_completion(self):
         for shell, words in [("bash", ["--link-unit", "reduce_scatter", "compgen"]),
                              ("zsh", ["#compdef terrace", "(allreduce reduce_scatter", "_arguments"]),
-                             ("fish", ["complete -c terrace", "__fish_seen_subcommand_from plan", "-l collective -x -a"])]:
+                             ("fish", ["complete -c terrace", "__fish_seen_subcommand_from plan",
+                                       "-l collective -x -a"])]:
             script = self.terrace("--generate", shell)
             for word in words:
                 self.assertIn(word, script, shell)

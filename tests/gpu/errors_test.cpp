@@ -92,7 +92,7 @@ TEST(gpu_errors, a_failure_of_one_rank_ends_the_calls_of_all) {
     }
 }
 
-// The call returns all the same: who waits is the stream. Then the watcher ends it.
+// The call returns at once, since the stream waits and not the rank. After the timeout the watcher ends the stream.
 TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
     for (const char* algorithm : {"nccl", "ring"}) {
         gpu_stand_in gpus({.remote_errors = false});

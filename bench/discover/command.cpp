@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <terrace/error.hpp>
@@ -29,7 +30,8 @@ namespace terrace::detail::bench {
 
 namespace {
 
-constexpr int contradicted = 1;
+constexpr int contradicted = 1, cannot_tell = 3;
+constexpr double time_of_any = 45, time_of_rank = 1;  // [s], the usual time limit
 
 std::string host_name() {
     char name[256] = {};
@@ -91,33 +93,55 @@ std::string commented(const std::string& text) {
     return lines;
 }
 
-struct result {
-    std::string text, file;
-    std::vector<std::string> contradictions;
-};
-
-std::string sentences(const std::vector<std::string>& all) {
+std::string sentences(const std::vector<std::string>& all, std::string_view indent) {
     std::string text;
-    for (const std::string& each : all) text += fmt::format("  {}\n", each);
+    for (const std::string& each : all) text += fmt::format("{}{}\n", indent, each);
     return text;
 }
 
+// The found machine beside the file's, as far as it is sure.
+std::string comparison_text(const discovery& d, const hierarchy& found, const std::vector<std::string>& differences,
+                            const std::string& file) {
+    std::vector<std::string> unsure;
+    for (std::size_t l = at(d.sure_levels()); l < found.levels.size(); ++l)
+        unsure.push_back(fmt::format("level \"{}\"", found.levels[l].name));
+    std::string text;
+    if (!differences.empty()) text += fmt::format("Contradictions to {}:\n{}", file, sentences(differences, "  "));
+    if (!unsure.empty())
+        text += fmt::format("Cannot tell whether {} is right about {}.\n", file, fmt::join(unsure, ", "));
+    return text.empty() ? fmt::format("Nothing contradicts {}.\n", file) : text;
+}
+
+struct result {
+    int status = fine;
+    std::string text, file;  ///< no file where there was no time to find all of the machine
+};
+
 result describe(const world& w, const discover_settings& s, const discovery& d, const std::vector<std::string>& hosts,
                 const processors& computing, const std::optional<topology>& said, double seconds) {
-    discovered_machine found = machine_of(d, hosts);
-    found.machine.processors = computing;
-    const std::string origin = fmt::format("# Found by terrace-bench {} --discover, {}, {}, ranks: {}.\n", version(),
-                                           now_text(), over_ucx(w, s) ? "UCX" : w.library(), w.size());
-    result r;
-    r.text = discovery_text(d, found.machine) +
-             fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds);
-    r.file = origin + write_cluster({s.name.empty() ? "discovered" : s.name, found.machine});
-    if (said) {
-        r.contradictions = contradictions(found.machine, places_in(said->machine, found.ranks, hosts), said->machine);
-        r.text += r.contradictions.empty()
-                      ? fmt::format("Nothing contradicts {}.\n", s.compare_file.string())
-                      : fmt::format("Contradictions to {}:\n{}", s.compare_file.string(), sentences(r.contradictions));
+    const std::string probed = fmt::format("{} probes of {} ranks in {:.1f} s\n", d.questions, w.size(), seconds),
+                      compared = s.compare_file.string();
+    result r{d.sure() ? fine : cannot_tell, {}, {}};
+    if (d.complete) {
+        discovered_machine found = machine_of(d, hosts);
+        found.machine.processors = computing;
+        r.file = fmt::format("# Found by terrace-bench {} --discover, {}, {}, ranks: {}.\n", version(), now_text(),
+                             over_ucx(w, s) ? "UCX" : w.library(), w.size()) +
+                 write_cluster({s.name.empty() ? "discovered" : s.name, found.machine});
+        r.text = discovery_text(d, found.machine) + probed;
+        if (said) {
+            const std::vector<std::string> differences = contradictions(
+                found.machine, places_in(said->machine, found.ranks, hosts), said->machine, d.sure_levels());
+            if (!differences.empty()) r.status = contradicted;
+            r.text += comparison_text(d, found.machine, differences, compared);
+        }
+    } else {
+        r.text = sentences(d.notes, "") + probed;
+        if (said) r.text += fmt::format("Cannot tell whether {} is right.\n", compared);
     }
+    if (!d.sure())
+        r.text += fmt::format("Measure again when nothing else runs on these machines and their network{}.\n",
+                              d.complete ? "" : ", or with a longer --time-limit");
     return r;
 }
 
@@ -139,7 +163,13 @@ int discover_machine(const world& w, const discover_settings& s) {
             return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         };
         discover_options o{.hosts = hosts, .trust_hosts = s.trust_hosts, .seed = s.seed};
-        o.progress = [&](const std::string& what) { shown.now(fmt::format("{:.0f} s: {}", seconds(), what)); };
+        const double limit = s.time_limit > 0 ? s.time_limit : time_of_any + time_of_rank * w.size();
+        o.may_ask = [&](const std::string& step, int asked) {
+            shown.show([&] {
+                return fmt::format("{:.0f} of at most {:.0f} s: {}, {} probes", seconds(), limit, step, asked);
+            });
+            return seconds() < limit;
+        };
         const discovery d = discover(net, o);
         shown.clear();
         r = describe(w, s, d, hosts, computing, said, seconds());
@@ -147,15 +177,14 @@ int discover_machine(const world& w, const discover_settings& s) {
     } else {
         net.answer();
     }
-    const bool differs = w.from_first(r.contradictions.empty() ? "" : "differs") == "differs";
     w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, r.file);
+        if (w.first() && !s.output_file.empty() && !r.file.empty()) write_atomically(s.output_file, r.file);
         return true;
     });
     // What is printed as a file stays one: the rest becomes comments.
-    if (!s.output_file.empty()) say(w, r.text + fmt::format("written: {}\n", s.output_file.string()));
-    else say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);
-    return differs ? contradicted : fine;
+    if (s.output_file.empty()) say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);
+    else say(w, r.text + fmt::format("{}: {}\n", r.file.empty() ? "not written" : "written", s.output_file.string()));
+    return std::stoi(w.from_first(fmt::to_string(r.status)));
 }
 
 }  // namespace terrace::detail::bench

@@ -40,11 +40,11 @@ bool cross(const members& a, const members& b) { return !common(a, b).empty() &&
 
 // A machine as domains of ranks of the file.
 struct nesting {
-    // @param places by rank of the machine, the rank of the file
-    nesting(const hierarchy& h, const std::vector<int>& places) : machine(h) {
+    // @param places by rank of the machine, the rank of the file   @param levels those that are looked at
+    nesting(const hierarchy& h, const std::vector<int>& places, int levels) : machine(h) {
         std::vector<members> below;
         for (const int place : places) below.push_back({place});
-        for (int l = 0; l < h.depth(); ++l) {
+        for (int l = 0; l < levels; ++l) {
             std::vector<members>& of_level = domains.emplace_back(at(h.shape.domains(l)));
             for (int c = 0; c < h.shape.members(l); ++c) {
                 const members& child = below[at(c)];
@@ -60,6 +60,7 @@ struct nesting {
         const auto known = rates.find(m);
         return known == rates.end() ? std::nullopt : std::optional(known->second);
     }
+    int depth() const noexcept { return static_cast<int>(domains.size()); }
     bool is_trivial(const members& m) const { return m.size() == 1 || static_cast<int>(m.size()) == machine.ranks(); }
     bool has(const members& m) const { return is_trivial(m) || rates.contains(m); }
 
@@ -70,13 +71,16 @@ struct nesting {
 
 class comparison {
 public:
-    comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said)
-        : found_(found, places), said_(said, grouping::each(said.ranks()).of), nodes_(said.node_levels() - 1) {}
+    comparison(const hierarchy& found, const std::vector<int>& places, const hierarchy& said, int sure)
+        : found_(found, places, sure),
+          said_(said, grouping::each(said.ranks()).of, said.depth()),
+          nodes_(said.node_levels() - 1) {}
 
     std::vector<std::string> all() {
         for (int l = 0; l < said_.machine.depth(); ++l) compare_links(l);
-        for (int l = 0; l < found_.machine.depth(); ++l) compare_groups(l);
-        for (int l = std::max(nodes_, 0); l + 1 < said_.machine.depth(); ++l) find_missing(l);
+        for (int l = 0; l < found_.depth(); ++l) compare_groups(l);
+        const bool all_sure = found_.depth() == found_.machine.depth();
+        for (int l = std::max(nodes_, 0); all_sure && l + 1 < said_.machine.depth(); ++l) find_missing(l);
         if (sentences_.size() > most_sentences) {
             const std::size_t more = sentences_.size() - most_sentences;
             sentences_.resize(most_sentences);
@@ -188,7 +192,7 @@ private:
     // What one group's link leaves of a domain goes through that link, so that it looks like a group.
     bool is_the_rest(int l, int domain) const {
         const tree& shape = found_.machine.shape;
-        if (l + 1 >= shape.depth()) return false;
+        if (l + 1 >= found_.depth()) return false;
         const int parent = shape.domain_of(l + 1, shape.first_rank(l, domain)),
                   first = shape.first_child(l + 1, parent);
         return shape.children(l + 1, parent) == 2 &&
@@ -238,8 +242,9 @@ private:
 
 }  // namespace
 
-std::vector<std::string> contradictions(const hierarchy& found, const std::vector<int>& ranks, const hierarchy& said) {
-    return comparison(found, ranks, said).all();
+std::vector<std::string> contradictions(const hierarchy& found, const std::vector<int>& ranks, const hierarchy& said,
+                                        int sure) {
+    return comparison(found, ranks, said, sure).all();
 }
 
 }  // namespace terrace::detail::bench

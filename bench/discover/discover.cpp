@@ -5,8 +5,10 @@
 #include <numeric>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/index.hpp"
+#include "base/units.hpp"
 #include "bench/discover/nodes.hpp"
 
 namespace terrace::detail::bench {
@@ -20,22 +22,26 @@ constexpr int most_domains = 4;        // whose links inside nodes are measured
 class discoverer {
 public:
     discoverer(probes& network, const discover_options& o)
-        : net_(network), o_(o), n_(network.ranks()), ranks_(grouping::each(n_).of), distance_([this](int a, int b) {
-              return net_.latency(a, b);
-          }) {}
+        : net_(network, o.may_ask),
+          o_(o),
+          n_(network.ranks()),
+          ranks_(grouping::each(n_).of),
+          distance_([this](int a, int b) { return net_.latency(a, b); }) {}
 
     discovery find() {
-        nodes_ = find_nodes(net_, distance_, o_);
-        all_.nodes = nodes_.groups.members();
-        all_.notes = nodes_.notes;
-        if (all_.nodes.size() > 1) find_network();
-        measure_inside();
-        measure_overheads();
+        try {
+            search();
+        } catch (const out_of_time&) {
+            all_.complete = false;
+            tell_what_is_known();
+        }
         all_.questions = net_.asked();
         all_.unstable = net_.unstable();
-        if (all_.unstable * 10 > all_.questions)
+        if (all_.unstable * 10 > all_.questions) {
             note("Cannot tell for sure: {} of {} measurements never agreed with themselves.", all_.unstable,
                  all_.questions);
+            for (found_level& l : all_.levels) l.confidence = 0;
+        }
         return std::move(all_);
     }
 
@@ -45,10 +51,34 @@ private:
         all_.notes.push_back(fmt::format(text, std::forward<Args>(args)...));
     }
 
+    void search() {
+        nodes_ = find_nodes(net_, distance_, o_);
+        all_.nodes = nodes_.groups.members();
+        all_.notes = nodes_.notes;
+        if (all_.nodes.size() > 1) find_network();
+        measure_inside();
+        measure_overheads();
+    }
+
+    void tell_what_is_known() {
+        note("Cannot tell: there was no time for all questions. The last ones were about {}.", net_.step());
+        std::vector<std::string> known;
+        if (!all_.nodes.empty()) known.push_back(fmt::format("there are {} nodes", all_.nodes.size()));
+        if (!network_.empty() && network_.front().groups.count > 1)
+            known.push_back(fmt::format("these are in {} groups", network_.front().groups.count));
+        if (const auto& all = distance_.known(); !all.empty()) {
+            const auto [least, most] = std::minmax_element(
+                all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+            known.push_back(fmt::format("half a round trip takes {} to {}", format_duration(least->second),
+                                        format_duration(most->second)));
+        }
+        if (!known.empty()) note("What is known: {}.", fmt::join(known, ", "));
+    }
+
     // ---- between nodes ----
 
     void find_network() {
-        o_.progress("what nodes send by one rank and by all");
+        net_.begin("what nodes send by one rank and by all");
         all_.nics = find_nics(net_, all_.nodes);
         std::vector<std::vector<int>> ranks = all_.nodes;  // those of one NIC number at the same place
         for (std::size_t n = 0; n < all_.nics.of_rank.size(); ++n) {
@@ -57,9 +87,9 @@ private:
             std::stable_sort(ranks[n].begin(), ranks[n].end(), [&](int a, int b) { return nic[a] < nic[b]; });
         }
         node_network net(net_, ranks, all_.nics.lanes);
-        o_.progress(fmt::format("contention of {} nodes", net.nodes()));
+        net_.begin(fmt::format("contention of {} nodes", net.nodes()));
         const std::vector<observation> seen = observe(net, o_.seed);
-        o_.progress("groups of nodes");
+        net_.begin("groups of nodes");
         std::vector<grouping> known;
         std::map<std::vector<int>, double> sure;
         for (const near_level& l : nodes_.beyond) {
@@ -72,16 +102,13 @@ private:
         for (switch_level& l : tree)
             if (const auto by_latency = sure.find(l.groups.of); by_latency != sure.end())
                 l.confidence = by_latency->second;
-        o_.progress("links of groups");
+        net_.begin("links of groups");
         measure_uplinks(net, tree);
         leave_out_idle(tree, known);
         const double off = misfit(tree, seen);
         if (off > most_misfit)
-            note(
-                "Cannot tell for sure: while all nodes send, rates are {:.0f} % off what these groups explain. Other "
-                "work "
-                "on the network does that.",
-                100 * off);
+            note("Cannot tell for sure: while all nodes send, rates are {:.0f} % off what these groups explain.",
+                 100 * off);
         for (std::size_t l = 0; l < tree.size(); ++l) {
             found_level& made = network_.emplace_back();
             made.groups = l + 1 < tree.size() ? tree[l + 1].groups.of_things(nodes_.groups) : grouping::one(n_);
@@ -94,7 +121,7 @@ private:
     // ---- inside nodes ----
 
     void measure_inside() {
-        o_.progress("inside nodes");
+        net_.begin("inside nodes");
         std::vector<grouping> inside;
         for (const near_level& l : nodes_.inside) inside.push_back(l.groups);
         const bool shared =
@@ -136,7 +163,7 @@ private:
 
     // Of some pairs that meet at each level.
     void measure_overheads() {
-        o_.progress("overheads of messages");
+        net_.begin("overheads of messages");
         grouping inner = grouping::each(n_);
         for (found_level& l : all_.levels) {
             std::vector<double> found;
@@ -172,6 +199,15 @@ private:
 };
 
 }  // namespace
+
+bool found_level::sure() const { return confidence >= 0.7; }
+
+int discovery::sure_levels() const {
+    return static_cast<int>(
+        std::find_if_not(levels.begin(), levels.end(), [](const found_level& l) { return l.sure(); }) - levels.begin());
+}
+
+bool discovery::sure() const { return complete && at(sure_levels()) == levels.size(); }
 
 bool discovery::flat() const {
     return std::count_if(levels.begin(), levels.end(), [](const found_level& l) { return !l.in_nodes; }) <= 1;

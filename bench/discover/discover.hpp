@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,7 +16,7 @@ struct discover_options {
     std::vector<std::string> hosts = {};  ///< by rank, as operating systems say; empty: not known
     bool trust_hosts = false;             ///< nodes are the hosts, without measuring
     std::uint64_t seed = 1;               ///< which pairs are measured
-    std::function<void(const std::string&)> progress = [](const std::string&) {};
+    permission may_ask = [](const std::string&, int) { return true; };
 };
 
 /// A level between ranks inside nodes, or between nodes.
@@ -28,6 +27,8 @@ struct found_level {
     double overhead = 0;        ///< of a short message at each end [s]
     double confidence = 1;      ///< of the groups
     bool in_nodes = false;
+
+    bool sure() const;
 };
 
 /// What probes say of a machine.
@@ -37,7 +38,11 @@ struct discovery {
     found_nics nics;
     std::vector<std::string> notes;  ///< what a person should know, a sentence each
     int questions = 0, unstable = 0;
+    bool complete = true;  ///< false: there was no time for all questions, and `levels` are not all
 
+    /// How many levels are sure, up to the first one that is not.
+    int sure_levels() const;
+    bool sure() const;
     /// True where no group of nodes stands out.
     bool flat() const;
 };

@@ -17,7 +17,6 @@ namespace {
 constexpr double alike = 0.08;          // rates of links that are taken to be equal
 constexpr double fast_network = 2e9;    // [B/s], of InfiniBand rather than Ethernet where messages are
 constexpr double quick_network = 8e-6;  // at most so late [s]
-constexpr double sure_enough = 0.7;
 
 // Rates that are within noise of one another made equal: the median of each lot.
 std::vector<double> evened(const std::vector<double>& rates) {
@@ -191,13 +190,11 @@ std::string discovery_text(const discovery& d, const hierarchy& machine) {
                   rates_text(machine.levels[l]), format_duration(d.levels[l].latency),
                   format_duration(d.levels[l].overhead),
                   d.levels[l].in_nodes ? "-" : oversubscription(machine, static_cast<int>(l)),
-                  d.levels[l].confidence < sure_enough ? "cannot tell"
-                                                       : fmt::format("{:.0f} %", 100 * d.levels[l].confidence)});
+                  d.levels[l].sure() ? fmt::format("{:.0f} %", 100 * d.levels[l].confidence) : "cannot tell"});
     std::string text = rows.text();
     if (!machine.nics.empty()) text += fmt::format("NICs: {}\n", nics_text(machine.nics));
-    if (d.flat() && d.levels.back().confidence >= sure_enough)
-        text += d.nodes.size() > 1 ? "The network is flat: no group of nodes changes any measurement by 10 %.\n"
-                                   : "All ranks are on one node: there is no network to describe.\n";
+    if (d.nodes.size() == 1) text += "All ranks are on one node: there is no network to describe.\n";
+    else if (d.flat() && d.sure()) text += "The network is flat: no group of nodes changes any measurement by 10 %.\n";
     for (const std::string& note : d.notes) text += note + '\n';
     return text;
 }

@@ -40,7 +40,7 @@ private:
     }
 
     void search() {
-        o_.progress("latencies of pairs");
+        net_.begin("latencies of pairs");
         const grouping hosts = o_.hosts.empty() ? grouping{} : groups_of_hosts(o_.hosts);
         std::vector<near_level> levels;
         if (!o_.trust_hosts || o_.hosts.empty()) levels = near_levels(latency_, ranks_, o_.seed);
@@ -75,7 +75,7 @@ private:
     // What is inside or around nodes is left to others: only the level that stands out most is kept, as the `node`th.
     std::vector<near_level> nodes_by_rate(std::vector<near_level> by_latency, double jump, const grouping& hosts,
                                           std::size_t& node) {
-        o_.progress("rates of pairs");
+        net_.begin("rates of pairs");
         near_level found{hosts, 0, 1};
         if (!rates_show(hosts)) {
             distances bytes([this](int a, int b) { return 1 / net_.rough_rate({a, b}); });

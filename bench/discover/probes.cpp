@@ -18,12 +18,17 @@ bool agree(const std::vector<double>& answers) {
 
 }  // namespace
 
+void careful_probes::count() {
+    if (!may_ask_(step_, count_)) throw out_of_time();
+    ++count_;
+}
+
 template <class Ask, class Better>
 double careful_probes::best_of(std::size_t fewest, Ask ask, Better better) {
     std::vector<double> answers;
     while (answers.size() < most_answers && (answers.size() < fewest || !agree(answers))) {
+        count();
         answers.push_back(ask());
-        ++count_;
         std::sort(answers.begin(), answers.end(), better);
     }
     if (!agree(answers)) ++unstable_;
@@ -52,7 +57,7 @@ double careful_probes::rough_rate(stream self) {
 
 std::vector<double> careful_probes::rates_once(std::span<const stream> all) {
     if (all.empty()) return {};
-    ++count_;
+    count();
     return asked_.rates(all);
 }
 

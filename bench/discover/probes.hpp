@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace terrace::detail::bench {
@@ -28,11 +30,21 @@ public:
     virtual double rough_rate(const stream& self) { return rates(std::span(&self, 1)).front(); }
 };
 
+/// Called before each question with what it is for and how many were asked before. False: there is no time for it.
+using permission = std::function<bool(const std::string& step, int asked)>;
+
+/// Thrown in place of a question that there is no time for.
+struct out_of_time {};
+
 /// Asks again until answers agree. Other work on a machine makes messages slower and never faster, so the best answer
-/// counts.
+/// counts. All questions throw out_of_time.
 class careful_probes {
 public:
-    explicit careful_probes(probes& asked) : asked_(asked) {}
+    careful_probes(probes& asked, permission may_ask) : asked_(asked), may_ask_(std::move(may_ask)) {}
+
+    /// What the next questions are for.
+    void begin(std::string step) { step_ = std::move(step); }
+    const std::string& step() const noexcept { return step_; }
 
     int ranks() const { return asked_.ranks(); }
     /// The least of three answers or more, of which two agree.
@@ -52,11 +64,14 @@ public:
     int unstable() const noexcept { return unstable_; }
 
 private:
+    void count();
     // Asks so often at least, and until the best two agree. better(a, b): a is better than b.
     template <class Ask, class Better>
     double best_of(std::size_t fewest, Ask ask, Better better);
 
     probes& asked_;
+    permission may_ask_;
+    std::string step_;
     int count_ = 0, unstable_ = 0;
 };
 

@@ -26,6 +26,9 @@ struct discover_line {
         app.add_option("--name", s.name, "what the machine is called (default: discovered)")->type_name("NAME");
         app.add_flag("--trust-hosts", s.trust_hosts, "nodes are the hosts; measure only what is between them");
         app.add_option("--seed", s.seed, "which pairs are measured")->type_name("N")->capture_default_str();
+        app.add_option("--time-limit", s.time_limit, "measure for so long at most (default: 45 and one for each rank)")
+            ->type_name("SECONDS")
+            ->check(number_of(1));
         add_transport(app, s.ucx);
         add_force(app, s.force);
         add_progress(app, s.progress);
@@ -36,7 +39,7 @@ Examples:
   tools/vcluster run -- build/bench/terrace-bench --discover --progress
   terrace plan cluster.yaml
 
-Exit status: 0 fine, 1 a contradiction or a failure, 2 bad usage or input.)");
+Exit status: 0 fine, 1 a contradiction or a failure, 2 bad usage or input, 3 measurements cannot tell.)");
     }
     discover_line(const discover_line&) = delete;
     discover_line& operator=(const discover_line&) = delete;

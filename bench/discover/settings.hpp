@@ -16,6 +16,7 @@ struct discover_settings {
     std::filesystem::path compare_file;  ///< cluster file that says how it should be; empty: none
     std::string name;
     std::uint64_t seed = 1;  ///< which pairs are measured
+    int time_limit = 0;      ///< [s]; 0: the usual one
     bool trust_hosts = false;
     bool ucx = false;
     bool force = false;

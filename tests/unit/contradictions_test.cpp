@@ -1,5 +1,6 @@
 // terrace-bench --discover --compare: what is said of a machine that differs from its file.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ protected:
         h.levels[1] = with_rates(h.levels[1], rates);
         return h;
     }
-    // What is said of `is` by one who believes in `said`; node `a` is where `b` should be.
-    static std::vector<std::string> told(const hierarchy& is, const hierarchy& said, int a = 0, int b = 0) {
+    // What is said of `is` by one who believes in `said`; node `a` is where `b` should be. `sure` levels at most are.
+    static std::vector<std::string> told(const hierarchy& is, const hierarchy& said, int a = 0, int b = 0,
+                                         int sure = 9) {
         simulated_network net(is, 6);
         const discovery d = discover(net, {.seed = 6});
         const discovered_machine found = machine_of(d, {});
@@ -51,7 +53,7 @@ protected:
             else if (place / 2 == b) place += 2 * (a - b);
             places.push_back(place);
         }
-        return contradictions(found.machine, places, said);
+        return contradictions(found.machine, places, said, std::min(sure, d.sure_levels()));
     }
     static std::vector<std::string> none() { return {}; }
 };
@@ -85,6 +87,14 @@ TEST_F(contradictions_to_a_file, names_racks_that_share_no_link) {
     const std::vector<std::string> all = told(racks_of(3, 4000), machine());
     EXPECT_EQ(all, std::vector<std::string>{"share a link by the file, level \"rack\": node[0-2] and node[3-5] and "
                                             "node[6-8]; measurements do not show it"});
+}
+
+TEST_F(contradictions_to_a_file, there_is_none_in_levels_that_are_not_sure) {
+    for (int sure = 0; sure < 3; ++sure) {
+        EXPECT_EQ(told(racks_of(3, 4000), machine(), 0, 0, std::min(sure, 1)), none());
+        EXPECT_EQ(told(machine(), machine(), 1, 5, std::min(sure, 1)), none());
+        EXPECT_EQ(told(with_a_slow_node(machine(), 4), machine(), 0, 0, sure).size(), sure > 1 ? 1u : 0u);
+    }
 }
 
 TEST_F(contradictions_to_a_file, names_groups_that_the_file_lacks) {

@@ -213,6 +213,26 @@ TEST(discover, says_so_where_it_cannot_tell) {
     const bool told = std::any_of(d.notes.begin(), d.notes.end(),
                                   [](const std::string& n) { return n.starts_with("Cannot tell for sure"); });
     EXPECT_TRUE(told);
+    EXPECT_FALSE(d.sure());
+    EXPECT_EQ(d.sure_levels(), 0);
+}
+
+TEST(discover, says_what_it_knows_when_time_is_up) {
+    const hierarchy truth = random_machine(2);
+    simulated_network whole(truth, 2);
+    const int enough = discovered(whole, 2).questions;
+    for (const int time : {0, enough / 2, enough - 1}) {
+        simulated_network net(truth, 2);
+        discover_options o{.seed = 2};
+        o.may_ask = [&](const std::string&, int asked) { return asked < time; };
+        const discovery d = discover(net, o);
+        EXPECT_EQ(d.questions, time);
+        EXPECT_FALSE(d.complete);
+        EXPECT_FALSE(d.sure());
+        ASSERT_FALSE(d.notes.empty());
+        EXPECT_TRUE(d.notes.front().starts_with("Cannot tell: there was no time")) << d.notes.front();
+        EXPECT_EQ(d.notes.back().starts_with("What is known: "), time > 0) << d.notes.back();
+    }
 }
 
 // Others on the network: what one question shows, the next one does not.

@@ -112,6 +112,7 @@ std::string format_bandwidth(double exact) {
 
 std::string format_duration(double seconds) {
     if (seconds == 0) return "0 s";
+    if (seconds < 0) return "-" + format_duration(-seconds);
     if (seconds < 0.9995e-6) return fmt::format("{:.4g} ns", seconds * 1e9);
     if (seconds < 0.9995e-3) return fmt::format("{:.4g} us", seconds * 1e6);
     if (seconds < 0.9995) return fmt::format("{:.4g} ms", seconds * 1e3);

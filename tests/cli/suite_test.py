@@ -58,6 +58,7 @@ class Suite(Tool):
         told = "".join(merged["left_out"])
         for peer in ("btl_tcp_flags 1", "its ring", "HAN + adapt"):
             self.assertTrue(peer in names or peer in told, peer)
+        self.assertIn("measured / predicted", (out / "suite.html").read_text())
         table = (out / "suite.txt").read_text()
         self.assertIn(table, text)
         self.assertIn("Wrong elements in all results: 0.", table)

@@ -74,6 +74,7 @@ TEST(units, what_is_printed_parses_to_the_same) {
     for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1023}, std::int64_t{1} << 10,
                                      std::int64_t{3} << 20, (std::int64_t{1} << 40) + 1})
         EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+    EXPECT_EQ(format_duration(-0.0515), "-51.5 ms");
 }
 
 TEST(partition, covers_in_order_and_is_balanced_within_a_quantum) {

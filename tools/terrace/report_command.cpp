@@ -1,5 +1,7 @@
 #include "tools/terrace/report_command.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -39,23 +41,23 @@ bool is_json(const std::string& text) {
 }  // namespace
 
 int report_command::run() const {
-    for (const std::filesystem::path& file : files) expect_replaceable(output, {file}, force);
-    json parts = json::array();
-    std::string tables;
+    std::vector<plan_data> plans;
+    std::vector<std::optional<json>> results;  // by file; of a plan nothing
     for (const std::filesystem::path& file : files) {
+        expect_replaceable(output, {file}, force);
         const std::string text = read_text(file, most_results);
-        if (is_json(text)) {
-            const json results = parsed(file, text);
-            tables += results_text(file.filename().string(), results);
-            parts.push_back(results_part(file.filename().string(), results));
-        } else {
-            if (output.empty())
-                throw usage_error(fmt::format("{} is a plan, which is shown as a page: -o report.html", file.string()));
-            parts.push_back(plan_part(read_runnable_plan(file), call.what(), call.size()));
-        }
+        results.push_back(is_json(text) ? std::optional(parsed(file, text)) : std::nullopt);
+        if (results.back()) continue;
+        if (output.empty())
+            throw usage_error(fmt::format("{} is a plan, which is shown as a page: -o report.html", file.string()));
+        plans.push_back(read_runnable_plan(file));
     }
+    json parts = json::array();
+    for (std::size_t i = 0, plan = 0; i < files.size(); ++i)
+        parts.push_back(results[i] ? results_part(files[i].filename().string(), *results[i], plans)
+                                   : plan_part(plans[plan++], call.what(), call.size()));
     if (output.empty()) {
-        say_text(tables);
+        for (const json& part : parts) say_text(results_text(part));
         return 0;
     }
     write_atomically(output, page_of_parts(parts));

@@ -45,6 +45,8 @@ std::string bandwidth_text(const level& l) {
                        format_bandwidth(l.bandwidth));
 }
 
+std::string fabric_text(const level& l) { return std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""); }
+
 std::string rates_text(const hierarchy& machine) {
     table rows("<<<<<");
     rows.add({"level", "fabric", "bandwidth", "latency", "overhead"});
@@ -54,8 +56,8 @@ std::string rates_text(const hierarchy& machine) {
         return assumed ? text + " *" : text;
     };
     for (const level& l : machine.levels)
-        rows.add({l.name, std::string(to_string(l.medium)) + (l.ring ? ", ring" : ""),
-                  marked(bandwidth_text(l), l.bandwidth_assumed), marked(format_duration(l.latency), l.latency_assumed),
+        rows.add({l.name, fabric_text(l), marked(bandwidth_text(l), l.bandwidth_assumed),
+                  marked(format_duration(l.latency), l.latency_assumed),
                   marked(format_duration(l.overhead), l.overhead_assumed)});
     std::string devices;
     for (const level& l : machine.levels)

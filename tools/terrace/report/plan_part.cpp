@@ -1,5 +1,4 @@
 #include "tools/terrace/report/plan_part.hpp"
-#include "tools/terrace/figure_text.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,12 +12,14 @@
 
 #include "base/index.hpp"
 #include "base/units.hpp"
+#include "machine/level_yaml.hpp"
 #include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/pricer.hpp"
 #include "planner/sensitivity.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "schedule/slice.hpp"
+#include "tools/terrace/figure_text.hpp"
 #include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {
@@ -29,7 +30,7 @@ using json = nlohmann::ordered_json;
 
 constexpr std::int64_t smallest = 1 << 10, largest = 256 << 20;  // [bytes]
 constexpr int ranks_on_page = 8;
-constexpr std::size_t spans_on_page = 5000;
+constexpr std::size_t spans_on_page = 20'000;
 constexpr std::int64_t steps_on_page = 1'000'000;  // of the simulation: a second or two
 constexpr int priced_ranks = 4096;                 // of a machine whose assumptions are priced, too
 
@@ -40,7 +41,7 @@ json level_json(const hierarchy& machine, int l) {
     if (of.latency_assumed) assumed.push_back("latency");
     if (of.overhead_assumed) assumed.push_back("overhead");
     json entry{{"name", of.name},
-               {"fabric", to_string(of.medium)},
+               {"fabric", fabric_text(of)},
                {"bandwidth", bandwidth_text(of)},
                {"latency", format_duration(of.latency)},
                {"overhead", format_duration(of.overhead)},
@@ -53,6 +54,7 @@ json level_json(const hierarchy& machine, int l) {
         for (const double rate : of.rates) entry["rates"].push_back(format_bandwidth(rate));
     }
     if (!of.names.empty()) entry["names"] = of.names;
+    if (const std::string devices = device_rates_text(of); !devices.empty()) entry["devices"] = devices;
     return entry;
 }
 
@@ -69,32 +71,27 @@ json machine_json(const hierarchy& machine) {
     return all;
 }
 
+bool is_large(const hierarchy& machine) { return machine.ranks() > priced_ranks; }
+
+// A row each, those that matter most first: of large machines the figure and its value alone.
 json assumptions_json(const plan_data& plan) {
     json all = json::array();
-    const auto add = [&](const figure& f, const json& change) {
-        const char* const names[] = {"bandwidth", "latency", "overhead", "reduction"};
-        all.push_back({{"what", names[static_cast<int>(f.what)]},
-                       {"level", f.what == figure::fact::reduction ? std::string("ranks")
-                                                                   : plan.machine.levels[at(f.level)].name},
-                       {"value", value_text(f)},
-                       {"change", change}});
-    };
-    if (plan.machine.ranks() > priced_ranks) {
-        for (const figure& f : assumed_figures(plan.machine)) add(f, nullptr);
+    if (is_large(plan.machine)) {
+        for (const figure& f : assumed_figures(plan.machine)) all.push_back({name_of(plan.machine, f), value_text(f)});
         return all;
     }
     std::vector<collective> what;
     for (const auto& [c, rules] : plan.rules) what.push_back(c);
     for (const sensitivity& s : time_sensitivities(plan, what))
-        add(s.of, fmt::format("{} of {} takes {:.2f} times as long at {} times the value", to_string(s.time_of),
-                              format_bytes(s.time_at), s.time, s.factor));
+        all.push_back({name_of(plan.machine, s.of), value_text(s.of), value_text(s.of, s.factor), ratio_text(s.time, 1),
+                       s.change() > 1 ? fmt::format("{} of {}", to_string(s.time_of), format_bytes(s.time_at)) : "-"});
     return all;
 }
 
 // Sizes that are plotted: powers of two, twice as far apart on large machines.
 std::vector<std::int64_t> plotted(const hierarchy& machine) {
     std::vector<std::int64_t> all;
-    for (std::int64_t b = smallest; b <= largest; b *= machine.ranks() > priced_ranks ? 16 : 4) all.push_back(b);
+    for (std::int64_t b = smallest; b <= largest; b *= is_large(machine) ? 16 : 4) all.push_back(b);
     return all;
 }
 
@@ -116,22 +113,20 @@ json collective_json(const plan_data& plan, collective what, const std::vector<r
                           {"predicted", predicted_text(r)},
                           {"of_limit", percent_of_limit(r.limit, r.predicted)}});
     const std::vector<std::int64_t> sizes = plotted(plan.machine);
-    json series = json::array(), ours = json::array(), limits = json::array();
+    json ours = json::array(), limits = json::array();
     for (const std::int64_t bytes : sizes) {
-        const rule& r = plan.choose(what, bytes);
-        ours.push_back(predict(plan.machine, r.stages, bytes, r.lanes, r.chunk, what).time);
+        ours.push_back(modelled_time(plan, what, bytes));
         limits.push_back(limit(plan.machine, bytes, what));
     }
-    series.push_back({{"name", "the plan"}, {"times", ours}});
-    const bool large = plan.machine.ranks() > priced_ranks;  // tuning lanes of a ring over so many takes a minute
-    for (const std::string& name : large ? std::vector<std::string>{} : baselines_of(plan.machine, what)) {
-        json times = json::array();
-        for (const rule& r : tuned(plan.machine, baseline(plan.machine, name, what), sizes, what))
-            times.push_back(r.predicted);
-        series.push_back({{"name", name}, {"times", times}});
-    }
-    series.push_back({{"name", "limit"}, {"times", limits}});
-    return {{"name", to_string(what)}, {"rules", listed}, {"sizes", sizes}, {"series", series}};
+    json series{{{"name", "the plan"}, {"role", "plan"}, {"times", ours}}};
+    if (!is_large(plan.machine))  // tuning lanes of a ring over so many takes a minute
+        for (const std::string& name : baselines_of(plan.machine, what)) {
+            json times = json::array();
+            for (const rule& r : tuned(plan.machine, baseline(plan.machine, name, what), sizes, what))
+                times.push_back(r.predicted);
+            series.push_back({{"name", name}, {"role", "other"}, {"times", times}});
+        }
+    return {{"name", to_string(what)}, {"rules", listed}, {"sizes", sizes}, {"series", series}, {"limits", limits}};
 }
 
 // ---- one call -------------------------------------------------------------------------------------------------------
@@ -214,8 +209,24 @@ std::optional<simulation> simulation_up_to(const plan_data& plan, collective wha
     return {};
 }
 
-json call_json(const plan_data& plan, collective what, std::int64_t bytes) {
+// Why the timeline is not that of the call that was asked for.
+std::string timeline_note(const hierarchy& machine, std::int64_t asked, std::int64_t shown, bool simulated) {
+    if (machine.ranks() == 1) return "There is no timeline: one rank sends nothing, and a call takes no time.";
+    const std::string limit =
+        fmt::format("takes more than {} million steps to simulate, the most for a page", steps_on_page / 1'000'000);
+    if (!simulated)
+        return fmt::format(
+            "There is no timeline: even {} {}. All figures above are of closed forms, which take no "
+            "steps.",
+            format_bytes(smallest), limit);
+    return shown == asked
+               ? ""
+               : fmt::format("{} {}; this is the largest power of two that takes fewer.", format_bytes(asked), limit);
+}
+
+json call_json(const plan_data& plan, collective what, const std::int64_t asked) {
     const hierarchy& machine = plan.machine;
+    std::int64_t bytes = asked;
     const std::optional<simulation> simulated = simulation_up_to(plan, what, bytes);
     const rule& chosen = plan.choose(what, bytes);
     const prediction p = predict(machine, chosen.stages, bytes, chosen.lanes, chosen.chunk, what);
@@ -238,12 +249,18 @@ json call_json(const plan_data& plan, collective what, std::int64_t bytes) {
               {"limit", format_duration(limit(machine, bytes, what))},
               {"of_limit", percent_of_limit(limit(machine, bytes, what), p.time)},
               {"stages", stages},
-              {"links", links}};
-    if (simulated) call["timeline"] = timeline_json(machine, *simulated);
+              {"links", links},
+              {"note", timeline_note(machine, asked, bytes, simulated.has_value())}};
+    if (simulated && machine.ranks() > 1) call["timeline"] = timeline_json(machine, *simulated);
     return call;
 }
 
 }  // namespace
+
+double modelled_time(const plan_data& plan, collective what, std::int64_t bytes) {
+    const rule& r = plan.choose(what, bytes);
+    return predict(plan.machine, r.stages, bytes, r.lanes, r.chunk, what).time;
+}
 
 json plan_part(const plan_data& plan, collective what, std::int64_t bytes) {
     json collectives = json::array();

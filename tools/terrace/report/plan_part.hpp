@@ -14,4 +14,7 @@ namespace terrace::detail {
 /// where so much cannot be simulated
 nlohmann::ordered_json plan_part(const plan_data& plan, collective what, std::int64_t bytes);
 
+/// The time of a call by the plan's rule for it, as the cost model has it at that size [s].
+double modelled_time(const plan_data& plan, collective what, std::int64_t bytes);
+
 }  // namespace terrace::detail

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "base/units.hpp"
 #include "tools/common/table.hpp"
+#include "tools/terrace/report/plan_part.hpp"
+#include "tools/terrace/summary.hpp"
 
 namespace terrace::detail {
 
@@ -18,7 +21,8 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::size_t most_rows = 5000;  // of one table
-constexpr int deepest = 6;               // objects inside objects
+constexpr std::size_t shares_on_page = 12;
+constexpr int deepest = 6;  // objects inside objects
 
 std::string cell_text(const json& value) {
     if (value.is_string()) return value.get<std::string>();
@@ -47,87 +51,183 @@ bool is_table(const json& value) {
 
 // ---- of terrace-bench -----------------------------------------------------------------------------------------------
 
-std::string text_of(const json& object, const char* key) {
+constexpr std::string_view ours = "hierarchical";  // what the plan says
+
+json entry_of(const json& object, const char* key) {
+    if (!object.is_object()) return nullptr;
     const auto found = object.find(key);
-    return found == object.end() ? "-" : cell_text(key, *found);
+    return found == object.end() ? json(nullptr) : *found;
+}
+
+std::string text_of(const json& object, const char* key) { return cell_text(key, entry_of(object, key)); }
+
+double number_of(const json& object, const char* key) {
+    const json found = entry_of(object, key);
+    return found.is_number() ? found.get<double>() : 0;
 }
 
 struct measured_row {
     std::string collective, algorithm;
     std::int64_t bytes = 0;
-    double time = 0;  // [us]
+    double time = 0;  // [s]
     json from;
 };
 
-// The results of one run, or of all runs of a suite: the plan's own are those of the first one.
-std::vector<measured_row> rows_of(const json& results) {
+// All runs of a suite, or the one of which these are the results.
+std::vector<json> runs_of(const json& results) {
+    if (!results.contains("runs")) return {{{"name", ""}, {"found", results}}};
+    std::vector<json> all;
+    for (const json& run : results["runs"])
+        if (entry_of(run, "found").is_object()) all.push_back(run);
+    return all;
+}
+
+// What a line is called. Nothing where the first run, which has the plan beside its baselines, has it already: the
+// others have MPI in other settings.
+std::string line_name(const std::string& algorithm, const std::string& run, bool is_first) {
+    if (is_first) return algorithm;
+    return algorithm != "mpi" ? "" : run == "mpi" ? run : fmt::format("mpi, {}", run);
+}
+
+std::vector<measured_row> rows_of(const std::vector<json>& runs) {
     std::vector<measured_row> all;
-    const auto add = [&](const json& run, const std::string& name, bool first) {
-        if (!run.is_object() || !run.contains("results") || !run["results"].is_array()) return;
-        for (const json& r : run["results"]) {
-            if (!r.is_object() || !r.contains("time_us") || !r["time_us"].is_number() || !r.contains("bytes") ||
-                !r["bytes"].is_number_integer())
-                continue;
-            std::string algorithm = text_of(r, "algorithm");
-            if (!first && algorithm != "mpi") continue;
-            if (!first) algorithm = fmt::format("mpi, {}", name);
-            all.push_back({text_of(r, "collective"), algorithm, r["bytes"], r["time_us"], r});
-        }
-    };
-    if (!results.contains("runs")) add(results, "", true);
-    else if (results["runs"].is_array())
-        for (std::size_t i = 0; i < results["runs"].size(); ++i) {
-            const json& run = results["runs"][i];
-            if (run.is_object() && run.contains("found")) add(run["found"], text_of(run, "name"), i == 0);
+    for (const json& run : runs)
+        for (const json& r : entry_of(run["found"], "results")) {
+            const std::string name = line_name(text_of(r, "algorithm"), text_of(run, "name"), &run == &runs.front());
+            if (!name.empty() && entry_of(r, "time_us").is_number() && entry_of(r, "bytes").is_number_integer())
+                all.push_back({text_of(r, "collective"), name, r["bytes"], number_of(r, "time_us") * 1e-6, r});
         }
     return all;
 }
 
-json bench_part(const std::string& file, const json& results) {
-    const std::vector<measured_row> rows = rows_of(results);
-    json facts = json::array();
-    const json& head = results.contains("runs") && results["runs"].is_array() && !results["runs"].empty() &&
-                               results["runs"][0].is_object() && results["runs"][0].contains("found")
-                           ? results["runs"][0]["found"]
-                           : results;
-    for (const char* key : {"date", "mpi_version", "plan_name", "plan_id", "ranks", "hosts", "transport", "placement"})
-        if (head.is_object() && head.contains(key)) facts.push_back({key, cell_text(head[key])});
-    json collectives = json::array();
-    std::vector<std::string> names;
-    for (const measured_row& r : rows)
-        if (std::find(names.begin(), names.end(), r.collective) == names.end()) names.push_back(r.collective);
-    for (const std::string& name : names) {
-        std::vector<std::int64_t> sizes;
-        std::vector<std::string> algorithms;
-        std::map<std::pair<std::string, std::int64_t>, double> times;
-        json table = json::array();
-        for (const measured_row& r : rows) {
-            if (r.collective != name) continue;
-            sizes.push_back(r.bytes);
-            if (std::find(algorithms.begin(), algorithms.end(), r.algorithm) == algorithms.end())
-                algorithms.push_back(r.algorithm);
-            times[{r.algorithm, r.bytes}] = r.time * 1e-6;
-            table.push_back({format_bytes(r.bytes), r.algorithm, format_duration(r.time * 1e-6),
-                             text_of(r.from, "ratio"), text_of(r.from, "percent_of_limit"), text_of(r.from, "wrong")});
-        }
-        std::sort(sizes.begin(), sizes.end());
-        sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-        json series = json::array();
-        for (const std::string& algorithm : algorithms) {
-            json line = json::array();
-            for (const std::int64_t bytes : sizes) {
-                const auto known = times.find({algorithm, bytes});
-                line.push_back(known == times.end() ? json(nullptr) : json(known->second));
-            }
-            series.push_back({{"name", algorithm}, {"times", line}});
-        }
-        collectives.push_back({{"name", name}, {"sizes", sizes}, {"series", series}, {"rows", table}});
+// The rows of one collective by algorithm and size.
+struct measured {
+    std::string collective;
+    std::vector<std::int64_t> sizes;      // ascending
+    std::vector<std::string> algorithms;  // as they come
+    std::map<std::pair<std::string, std::int64_t>, const measured_row*> rows;
+
+    const measured_row* at(std::string_view algorithm, std::int64_t bytes) const {
+        const auto known = rows.find({std::string(algorithm), bytes});
+        return known == rows.end() ? nullptr : known->second;
     }
+};
+
+std::vector<measured> by_collective(const std::vector<measured_row>& rows) {
+    std::vector<measured> all;
+    const auto add_once = [](auto& list, const auto& value) {
+        if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+    };
+    for (const measured_row& r : rows) {
+        auto of = std::find_if(all.begin(), all.end(), [&](const measured& m) { return m.collective == r.collective; });
+        if (of == all.end()) of = all.insert(all.end(), {r.collective, {}, {}, {}});
+        add_once(of->sizes, r.bytes);
+        add_once(of->algorithms, r.algorithm);
+        of->rows[{r.algorithm, r.bytes}] = &r;
+    }
+    for (measured& m : all) std::sort(m.sizes.begin(), m.sizes.end());
+    return all;
+}
+
+// By size what the plan predicts; empty without the plan, or of a collective that it does not have.
+std::vector<double> predictions(const measured& m, const plan_data* plan) {
+    const std::optional<collective> what = parse_collective(m.collective);
+    std::vector<double> times;
+    if (plan != nullptr && what && plan->rules.contains(*what))
+        for (const std::int64_t bytes : m.sizes) times.push_back(modelled_time(*plan, *what, bytes));
+    return times;
+}
+
+// By size; 0 where the results have none.
+std::vector<double> limits(const measured& m) {
+    std::vector<double> all;
+    for (const std::int64_t bytes : m.sizes) {
+        double found = 0;
+        for (const std::string& algorithm : m.algorithms)
+            if (const measured_row* r = m.at(algorithm, bytes); r != nullptr && found == 0)
+                found = r->time * number_of(r->from, "percent_of_limit") / 100;
+        all.push_back(found);
+    }
+    return all;
+}
+
+// The plan's times, beside what it predicts and the limit, and how many times as long the others took in the same run.
+json comparison(const measured& m, const std::vector<double>& predicted, const std::vector<double>& limit) {
+    json columns{"size", "measured", "half of all"}, rows = json::array();
+    if (!predicted.empty()) columns.insert(columns.end(), {"predicted", "measured / predicted"});
+    columns.insert(columns.end(), {"limit", "of limit"});
+    for (const std::string& algorithm : m.algorithms)
+        if (algorithm != ours) columns.push_back(algorithm);
+    for (std::size_t i = 0; i < m.sizes.size(); ++i) {
+        const measured_row* own = m.at(ours, m.sizes[i]);
+        if (own == nullptr) continue;
+        const auto quartile = [&](const char* key) { return format_duration(number_of(own->from, key) * 1e-6); };
+        json row{format_bytes(m.sizes[i]), format_duration(own->time),
+                 fmt::format("{} to {}", quartile("time_us_p25"), quartile("time_us_p75"))};
+        if (!predicted.empty())
+            row.insert(row.end(), {format_duration(predicted[i]), ratio_text(own->time, predicted[i])});
+        row.insert(row.end(), {limit[i] > 0 ? format_duration(limit[i]) : "-", percent_of_limit(limit[i], own->time)});
+        for (const std::string& algorithm : m.algorithms)
+            if (algorithm != ours) {
+                const measured_row* other = m.at(algorithm, m.sizes[i]);
+                const double ratio = other == nullptr ? 0 : number_of(other->from, "ratio");
+                row.push_back(ratio > 0 ? ratio_text(ratio, 1) : "-");
+            }
+        rows.push_back(row);
+    }
+    return {{"columns", columns}, {"rows", rows}};
+}
+
+json measured_json(const measured& m, const plan_data* plan) {
+    const std::vector<double> predicted = predictions(m, plan), limit = limits(m);
+    json series = json::array(), rows = json::array();
+    for (const std::string& algorithm : m.algorithms) {
+        json times = json::array();
+        for (const std::int64_t bytes : m.sizes) {
+            const measured_row* r = m.at(algorithm, bytes);
+            times.push_back(r == nullptr ? json(nullptr) : json(r->time));
+            if (r != nullptr)
+                rows.push_back({format_bytes(bytes), algorithm, format_duration(r->time), text_of(r->from, "ratio"),
+                                text_of(r->from, "percent_of_limit"), text_of(r->from, "wrong")});
+        }
+        series.push_back({{"name", algorithm}, {"role", algorithm == ours ? "plan" : "other"}, {"times", times}});
+        if (algorithm == ours && !predicted.empty())
+            series.push_back({{"name", "predicted"}, {"role", "predicted"}, {"times", predicted}});
+    }
+    return {{"name", m.collective},
+            {"sizes", m.sizes},
+            {"series", series},
+            {"limits", limit},
+            {"comparison", comparison(m, predicted, limit)},
+            {"rows", rows}};
+}
+
+json bench_part(const std::string& file, const json& results, std::span<const plan_data> plans) {
+    const std::vector<json> runs = runs_of(results);
+    const json head = runs.empty() ? json::object() : runs.front()["found"];
+    json facts = json::array(), collectives = json::array();
+    for (const char* key : {"date", "mpi_version", "plan_name", "plan_id", "ranks", "hosts", "transport", "placement"})
+        if (head.contains(key)) facts.push_back({key, text_of(head, key)});
+    const auto plan =
+        std::find_if(plans.begin(), plans.end(), [&](const plan_data& p) { return p.id == text_of(head, "plan_id"); });
+    const std::vector<measured_row> rows = rows_of(runs);
+    for (const measured& m : by_collective(rows))
+        collectives.push_back(measured_json(m, plan == plans.end() ? nullptr : &*plan));
+    json notes = json::array();
+    if (plan == plans.end())
+        notes.push_back("What the plan predicts is not here: no plan on this page is the one that these ranks ran.");
+    if (const double burst = number_of(head, "burst"); burst > 0)
+        notes.push_back(
+            fmt::format("Links let bursts of {} pass at more than their rate, so that short calls may be "
+                        "faster than the limit and the prediction, which know no bursts.",
+                        format_bytes(static_cast<std::int64_t>(burst))));
+    for (const json& line : entry_of(results, "left_out")) notes.push_back("Without " + cell_text(line));
     return {{"kind", "bench"},
             {"name", file},
-            {"plan_id", head.is_object() ? text_of(head, "plan_id") : "-"},
             {"facts", facts},
+            {"notes", notes},
             {"columns", {"size", "algorithm", "time", "ratio", "% of limit", "wrong"}},
+            {"numbers", {2, 3, 4, 5}},
             {"collectives", collectives}};
 }
 
@@ -171,11 +271,6 @@ json table_part(const std::string& file, const json& results) {
 
 // ---- of the drop-in ------------------------------------------------------------------------------------------------
 
-double number_of(const json& object, const char* key) {
-    const auto found = object.find(key);
-    return found != object.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 // From "bytes_from" to the first size that is in it no more.
 std::string size_class_text(const json& row) {
     const std::string from = text_of(row, "bytes_from"), to = text_of(row, "bytes_to");
@@ -183,6 +278,14 @@ std::string size_class_text(const json& row) {
     const std::int64_t last = row["bytes_to"];
     const bool is_largest = last == std::numeric_limits<std::int64_t>::max();
     return fmt::format("{} to {}", from, format_bytes(is_largest ? last : last + 1));
+}
+
+// Its name, and the seconds by Terrace and by MPI.
+json share_of(const json& row) {
+    const std::string size = size_class_text(row);
+    return {
+        fmt::format("{}{}, {}", text_of(row, "call"), size == "-" ? "" : " of " + size, text_of(row, "communicator")),
+        number_of(row, "terrace_seconds"), number_of(row, "mpi_seconds")};
 }
 
 json drop_in_part(const std::string& file, const json& results) {
@@ -195,12 +298,17 @@ json drop_in_part(const std::string& file, const json& results) {
     std::stable_sort(rows.begin(), rows.end(),
                      [](const json& a, const json& b) { return number_of(a, "seconds") > number_of(b, "seconds"); });
     rows.resize(std::min(rows.size(), most_rows));
-    json shown = json::array();
-    for (const json& r : rows)
+    json shown = json::array(), shares = json::array();
+    for (const json& r : rows) {
+        std::string passed = text_of(r, "passed");
+        std::replace(passed.begin(), passed.end(), '_', ' ');
+        if (shares.size() < shares_on_page) shares.push_back(share_of(r));
         shown.push_back({text_of(r, "call"), text_of(r, "communicator"), size_class_text(r), text_of(r, "calls"),
                          text_of(r, "seconds"), text_of(r, "terrace_calls"), text_of(r, "tried_mpi_seconds"),
-                         text_of(r, "tried_terrace_seconds"), text_of(r, "saved_seconds"), text_of(r, "passed"),
+                         text_of(r, "tried_terrace_seconds"), text_of(r, "saved_seconds"), passed,
                          text_of(r, "algorithm")});
+    }
+    part["shares"] = shares;
     part["columns"] = {"call",  "ranks",         "size",          "calls",
                        "time",  "by Terrace",    "MPI, in trial", "Terrace, in trial",
                        "saved", "passed to MPI", "Terrace ran"};
@@ -222,7 +330,7 @@ bool is_of_bench(const json& results) {
     return results.is_object() && (results.contains("terrace_bench") || results.contains("terrace_suite"));
 }
 
-std::string lines_of(const json& columns, const json& rows, const json& numbers = json::array()) {
+std::string lines_of(const json& columns, const json& rows, const json& numbers) {
     std::string sides(columns.size(), '<');
     for (const json& c : numbers) sides[c.get<std::size_t>()] = '>';
     table t(sides);
@@ -233,23 +341,22 @@ std::string lines_of(const json& columns, const json& rows, const json& numbers 
 
 }  // namespace
 
-json results_part(const std::string& file, const json& results) {
-    if (is_of_bench(results)) return bench_part(file, results);
+json results_part(const std::string& file, const json& results, std::span<const plan_data> plans) {
+    if (is_of_bench(results)) return bench_part(file, results, plans);
     return is_of_drop_in(results) ? drop_in_part(file, results) : table_part(file, results);
 }
 
-std::string results_text(const std::string& file, const json& results) {
-    const json part = results_part(file, results);
-    std::string text = file + "\n";
+std::string results_text(const json& part) {
+    std::string text = part["name"].get<std::string>() + "\n";
     for (const json& fact : part["facts"])
         text += fmt::format("  {}: {}\n", fact[0].get<std::string>(), fact[1].get<std::string>());
+    const auto add = [&](const json& of, const json& columns, const json& rows, const json& numbers) {
+        text += fmt::format("\n{}\n{}", of["name"].get<std::string>(), lines_of(columns, rows, numbers));
+    };
     if (part["kind"] == "bench")
-        for (const json& c : part["collectives"])
-            text += fmt::format("\n{}\n{}", c["name"].get<std::string>(), lines_of(part["columns"], c["rows"]));
+        for (const json& c : part["collectives"]) add(c, part["columns"], c["rows"], part["numbers"]);
     else
-        for (const json& t : part["tables"])
-            text +=
-                fmt::format("\n{}\n{}", t["name"].get<std::string>(), lines_of(t["columns"], t["rows"], t["numbers"]));
+        for (const json& t : part["tables"]) add(t, t["columns"], t["rows"], t["numbers"]);
     return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/log_line.hpp"
 #include "api/transport_setup.hpp"
+#include "base/keep_for_ever.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/predicted_time.hpp"
 #include "plan/wire_limit.hpp"
@@ -83,14 +84,20 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     if (options_.log && rank_ == 0) options_.log(log_level::info, log_line(data_of(plan_), transports()));
 }
 
-// After a failure, or where a request was dropped, the network may still write to the programs' memory.
+// After a failure, or where a request was dropped, the network may still read and write the memory of calls.
 communicator_core::~communicator_core() {
     if (driver_) driver_->stop();  // the thread uses driver_ until then
     drop_callbacks();
     device_calls_.reset();
     deliver_copies();
     const bool is_quiet = quiet() && !chain_->is_open() && !check_->is_open();
-    if ((failure_.failed() || !is_quiet) && !net_->abandon()) programs_.keep_for_ever();
+    if ((failure_.failed() || !is_quiet) && !net_->abandon()) {
+        programs_.keep_for_ever();
+        // Lengths and slots of alltoallv and its like, and copies of messages.
+        keep_for_ever(std::move(starts_));
+        keep_for_ever(std::move(ends_));
+        keep_for_ever(std::move(messages_));
+    }
     try {
         if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
         if (times_ && !failure_.failed()) write_times();

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <iterator>
 #include <list>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "api/signature.hpp"
+#include "base/keep_for_ever.hpp"
 
 namespace terrace::detail {
 
@@ -63,14 +63,8 @@ public:
         return entries_.front();
     }
 
-    /// Moves all programs to a place where they stay for the rest of the process, since a network may still read or
-    /// write their memory. This leaks memory on purpose: what one broken communicator had in use.
-    void keep_for_ever() {
-        static std::mutex guard;
-        static auto& kept = *new std::list<entry>;
-        const std::lock_guard lock(guard);
-        kept.splice(kept.end(), entries_);
-    }
+    /// Keeps all programs for the rest of the process, which have then left the cache.
+    void keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
     std::size_t size() const noexcept { return entries_.size(); }
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <utility>
+
+namespace terrace::detail {
+
+/// Moves a value to a place where it stays for the rest of the process, since a network may still read or write memory
+/// that it owns. This leaks memory on purpose: what one broken communicator had in use.
+template <class T>
+void keep_for_ever(T value) {
+    static std::mutex guard;
+    static auto& kept = *new std::list<T>;
+    const std::lock_guard lock(guard);
+    kept.push_back(std::move(value));
+}
+
+}  // namespace terrace::detail

@@ -47,6 +47,15 @@ uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
 
 // What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
 // scatter what program there is for the longest one.
+call_shape uneven_call::lengths_of(const uneven_blocks& b) {
+    return {.what = b.what,
+            .count = b.what == collective::gather ? 1 : 2,
+            .counts = {},
+            .type = element_type::int64,
+            .root = b.root,
+            .part_of = name_of(b)};
+}
+
 uneven_call::part uneven_call::first() {
     if (way_ != way::lengths_first) {
         pack();
@@ -58,14 +67,8 @@ uneven_call::part uneven_call::first() {
                 out_.get(),
                 in_.get()};
     }
-    const bool gathers = blocks_.what == collective::gather;
-    const call_shape call{.what = blocks_.what,
-                          .count = gathers ? 1 : 2,
-                          .counts = {},
-                          .type = element_type::int64,
-                          .root = blocks_.root,
-                          .part_of = name_of(blocks_)};
-    if (gathers) return {call, send_counts_.data(), blocks_.recv_counts.data()};
+    const call_shape call = lengths_of(blocks_);
+    if (blocks_.what == collective::gather) return {call, send_counts_.data(), blocks_.recv_counts.data()};
     const bool scatters = blocks_.what == collective::scatter;
     const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
     for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});

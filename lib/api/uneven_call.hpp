@@ -43,6 +43,8 @@ public:
 
     /// Returns the elements of a block, as bytes, that holds the longest one behind its length.
     static std::int64_t slot_of(const uneven_blocks& b) noexcept;
+    /// Returns the call by which ranks learn lengths where these go first.
+    static call_shape lengths_of(const uneven_blocks& b);
 
     /// @param b right in itself; send_counts are read here, the buffers and recv_counts belong to the call
     /// @param w the same on all ranks; lengths_first where there is a root

@@ -108,12 +108,11 @@ request communicator_core::start(const uneven_blocks& b) {
     const auto held = hold();
     expect_unbroken(name_of(b));
     // What ranks that make it see, where one refuses it.
-    call_shape named{.what = b.what,
-                     .count = has_root(b.what) ? 1 : b.most,
-                     .counts = {},
-                     .type = has_root(b.what) ? element_type::int64 : b.type,
-                     .root = b.root,
-                     .part_of = name_of(b)};
+    call_shape named = uneven_call::lengths_of(b);
+    if (!has_root(b.what)) {
+        named.count = b.most;
+        named.type = b.type;
+    }
     open_group* group = own_group();
     const auto refuse = [&](std::string why) {
         if (group != nullptr && group->number) refuse_alone(named, why);

@@ -9,24 +9,19 @@
 #include <terrace/mpi.hpp>
 #include <terrace/nccl.hpp>
 
-#include "support/plans.hpp"
+#include "mpi/plans.hpp"
+#include "support/mpi_ranks.hpp"
 #include "support/refusal.hpp"
-#include "support/shapes.hpp"
 #include "transport/nccl/module.hpp"
 
 namespace terrace::detail::test {
 
 namespace {
 
-plan flat_plan() {
-    int ranks = 0;
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return plan_of(machine_of(tree::uniform(std::vector{ranks})), {{{0}, ranks, mode::scatter, "ring"}});
-}
+plan flat_plan() { return flat(machine_of(tree::uniform(std::vector{ranks()}))); }
 
 std::string refusal(const std::string& module) {
-    options o;
-    o.place = options::placement::anywhere;
+    options o = anywhere();
     o.gpu_module = module;
     return refusal_of<transport_error>([&] { nccl::create(MPI_COMM_WORLD, flat_plan(), nccl::device_by_rank, o); });
 }
@@ -40,19 +35,15 @@ TEST(nccl_create, says_that_there_is_no_module) {
 }
 
 TEST(nccl_create, a_rank_without_the_module_does_not_leave_the_others_waiting) {
-    int rank = 0, ranks = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    options o;
-    o.place = options::placement::anywhere;
-    if (ranks == 1) GTEST_SKIP() << "takes two ranks";
+    if (ranks() == 1) GTEST_SKIP() << "takes two ranks";
+    options o = anywhere();
     o.gpu_module = "/nowhere/terrace-nccl.so";
     try {
-        if (rank == 0) nccl::create(MPI_COMM_WORLD, flat_plan(), 0, o);
+        if (rank() == 0) nccl::create(MPI_COMM_WORLD, flat_plan(), 0, o);
         else mpi::create(MPI_COMM_WORLD, flat_plan(), o);
         ADD_FAILURE() << "created";
     } catch (const transport_error& e) {
-        EXPECT_EQ(rank, 0) << e.what();
+        EXPECT_EQ(rank(), 0) << e.what();
     } catch (const plan_error& e) {
         EXPECT_NE(std::string(e.what()).find("rank 0 has no GPU ("), std::string::npos) << e.what();
     }
@@ -67,9 +58,7 @@ TEST(nccl_create, says_that_there_is_no_gpu) {
     EXPECT_NE(why.find("rank 0: "), std::string::npos) << why;
     EXPECT_NE(why.find("nvidia-smi"), std::string::npos) << why;
     // Host buffers are none the worse for it.
-    options o;
-    o.place = options::placement::anywhere;
-    communicator comm = mpi::create(MPI_COMM_WORLD, flat_plan(), o);
+    communicator comm = mpi::create(MPI_COMM_WORLD, flat_plan(), anywhere());
     EXPECT_EQ(wrong_elements<float>(comm, 1234, 3), 0);
 }
 #endif

@@ -28,6 +28,13 @@ hierarchy network(int ranks) {
     return {{link("net", fabric::ethernet, 1e9, 10e-6, 2e-6)}, tree::uniform(std::vector{ranks})};
 }
 
+hierarchy free_network(tree shape, double overhead) {
+    hierarchy h{{}, std::move(shape), {1e18}};
+    for (int l = 0; l < h.shape.depth(); ++l)
+        h.levels.push_back(link(fmt::format("l{}", l), fabric::ethernet, 1e9 / (1 + l), 10e-6 * (1 + l), overhead));
+    return h;
+}
+
 hierarchy pairs_of_pairs(int levels) {
     hierarchy h{{}, tree::uniform(std::vector(static_cast<std::size_t>(levels), 2)), {1e18}};
     for (int l = 0; l < levels; ++l)
@@ -55,6 +62,10 @@ hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<d
     h.levels[1].nccl = nccl;
     h.levels[1].mpi = mpi;
     return h;
+}
+
+rule rule_of(std::vector<stage> stages, int lanes, std::int64_t chunk) {
+    return {.up_to = rule::no_bound, .lanes = lanes, .chunk = chunk, .stages = std::move(stages)};
 }
 
 hierarchy with_nics(hierarchy h, const std::string& nics) {

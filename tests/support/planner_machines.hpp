@@ -24,6 +24,9 @@ hierarchy uneven();     ///< two racks of two and three nodes, of 4, 2, 3, 3 and
 /// Returns ranks on one network: 1 GB/s, alpha 10 us, o 2 us.
 hierarchy network(int ranks);
 
+/// Returns levels of 1, 1/2, 1/3 GB/s and so on, alpha 10, 20, 30 us, and processors that cost nothing but `overhead`.
+hierarchy free_network(tree shape, double overhead = 0);
+
 /// Returns so many levels of two, all alike.
 hierarchy pairs_of_pairs(int levels);
 
@@ -40,6 +43,9 @@ hierarchy gpu_nodes(int nodes, std::optional<device_rates> nccl, std::optional<d
 /// Returns the machine with NICs between its nodes, which share the level's rate unless they say theirs.
 /// @param nics as in a cluster file: "{count: 4}"
 hierarchy with_nics(hierarchy h, const std::string& nics);
+
+/// Returns a rule that runs these stages for every size.
+rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0);
 
 /// Returns machines of one to three levels, even and uneven, some with levels that join nothing.
 std::vector<hierarchy> machines();

@@ -1,29 +1,19 @@
-// terrace-bench without timing: what it counts, what data it checks with, what it says of its command line.
+// terrace-bench without timing: what it counts, and what it says of its command line.
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "base/element_types.hpp"
-#include "bench/device/device_links.hpp"
-#include "bench/measure/bus.hpp"
-#include "bench/measure/exact.hpp"
-#include "bench/measure/flow.hpp"
-#include "bench/measure/link_limits.hpp"
-#include "bench/measure/links.hpp"
-#include "bench/measure/partners.hpp"
 #include "bench/measure/steal_time.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/settings.hpp"
-#include "kernels/reduce.hpp"
-#include "machine/hierarchy_yaml.hpp"
 
 namespace terrace::detail::bench::bench_test {
 
@@ -207,138 +197,6 @@ TEST(bench_settings, mistakes_name_the_option_and_what_is_allowed) {
     }
 }
 
-// ---- the bus --------------------------------------------------------------------------------------------------------
-
-TEST(bench_bus, the_limit_is_of_the_rank_that_copies_most) {
-    const bus_rates bus{.in = 50e9, .out = 40e9, .both = 60e9};
-    constexpr std::int64_t bytes = 1'200'000'000;
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allreduce, bytes, 4), 2.4 / 60);  // in and out at once
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce, bytes, 4), 2.4 / 60);
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::broadcast, bytes, 4), 1.2 / 40);  // no rank does both
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 4), 1.5 / 60);
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::reduce_scatter, bytes, 100), 1.2 / 50);
-    EXPECT_DOUBLE_EQ(bus_limit(bus, collective::allgather, bytes, 100), 1.2 / 40);
-}
-
-// ---- links ----------------------------------------------------------------------------------------------------------
-
-// Of the slowest link.
-TEST(bench_links, idle_links_let_bursts_pass_again) {
-    const hierarchy h = read_hierarchy(document::parse(
-        "levels:\n  - {name: node, size: 2, fabric: shm}\n  - {name: cluster, size: 2, fabric: ethernet, bandwidth: "
-        "[1 GB/s, 0.5 GB/s], latency: 1 us}\n",
-        "two nodes"));
-    const std::vector<std::optional<double>> measured{{}, 1e9};
-    EXPECT_DOUBLE_EQ(link_limits(h, measured, 1'000'000).refill_time(2 << 20), 0.002);
-    EXPECT_DOUBLE_EQ(link_limits(h, measured, 1'000'000).refill_time(125'001), 0.002);
-    EXPECT_EQ(link_limits(h, measured, 1'000'000).refill_time(125'000), 0) << "short calls follow one another";
-    EXPECT_EQ(link_limits(h, measured, 0).refill_time(2 << 20), 0);
-    EXPECT_EQ(link_limits(h, {}, 1'000'000).refill_time(2 << 20), 0) << "no goodput";
-}
-
-// Nodes of 4 and 2 NICs. The smaller node sets the limit of an allreduce: N over its NICs, and two bursts are free.
-TEST(bench_links, each_nic_lets_a_burst_pass) {
-    const hierarchy h = read_hierarchy(document::parse(
-        "levels:\n  - {name: node, fabric: shm}\n  - {name: cluster, fabric: ethernet, nics: {count: [4, 2], "
-        "bandwidth: 100 MB/s}, latency: 1 us}\ntree: [4, 2]\n",
-        "uneven nics"));
-    const std::vector<std::optional<double>> measured{{}, 400e6};  // of the faster node, as the file says it
-    const link_limits limits(h, measured, 1'000'000);
-    EXPECT_DOUBLE_EQ(limits.refill_time(2 << 20), 0.01);
-    constexpr std::int64_t bytes = 10'000'000;
-    EXPECT_NEAR(*limits.percent_of_goodput(collective::allreduce, bytes, 0.04), 100, 1e-9);
-    EXPECT_NEAR(*limits.percent_of_goodput(collective::broadcast, bytes, 0.04), 100, 1e-9);
-}
-
-TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
-    const hierarchy before =
-        read_hierarchy(document::parse("levels:\n"
-                                       "  - {name: node, size: 2, fabric: shm}\n"
-                                       "  - {name: shelf, size: 1, fabric: ethernet, latency: 7 us}\n"
-                                       "  - {name: core, size: 3, fabric: ethernet, bandwidth: 1 Gbit/s}\n",
-                                       "f"));
-    const measured_level node{{1e-6, 9e9, 0.4e-6}, {0, 3e9, 0.9e-6}};
-    const measured_level core{{30e-6, 119e6, 34e-6}, {0, 118e6, 60e-6}};  // less than its own overhead
-    const hierarchy after = calibrated(before, {{node, {}, core}, 4e9, 9e9});
-    EXPECT_EQ(after.shape, before.shape);
-    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, 3e9);   // of all pairs at once
-    EXPECT_DOUBLE_EQ(after.levels[0].latency, 0.6e-6);  // of one pair, without its overhead
-    EXPECT_DOUBLE_EQ(after.levels[0].overhead, 0.9e-6);
-    EXPECT_FALSE(after.levels[0].bandwidth_assumed || after.levels[0].latency_assumed);
-    EXPECT_FALSE(after.levels[0].overhead_assumed);
-    EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // joins nothing
-    EXPECT_TRUE(after.levels[1].bandwidth_assumed);
-    EXPECT_EQ(after.levels[2].latency, 0);
-    EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
-
-    EXPECT_EQ(after.processors.cores, 0);
-    // Where all ranks share cores they are charged together, each for what it takes alone.
-    const hierarchy shared = calibrated(before, {{node, {}, core}, 4e9, 9e9, 2});
-    EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 0.4e-6);
-    EXPECT_DOUBLE_EQ(shared.levels[2].overhead, 34e-6);
-    EXPECT_EQ(shared.processors.cores, 2);
-
-    const std::string text = links_text(before, {{node, {}, core}, 4e9, 9e9}, after);
-    EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;
-    EXPECT_NE(text.find("3 GB/s"), text.npos) << text;
-    EXPECT_NE(text.find("reduction"), text.npos) << text;
-}
-
-// Two nodes of three and one rank in a rack, one of two in another; the world has them backwards.
-TEST(bench_links, partners_are_in_neighbouring_children) {
-    const tree shape({{3, 1, 2}, {2, 1}, {2}});
-    const std::vector<int> ranks{5, 4, 3, 2, 1, 0};
-    using all = std::vector<std::vector<int>>;
-    EXPECT_EQ(fellows(shape, 0, ranks), (all{{5, 4, 3}, {1, 0}}));
-    EXPECT_EQ(fellows(shape, 1, ranks), (all{{5, 2}}));
-    EXPECT_EQ(fellows(shape, 2, ranks), (all{{5, 1}, {4, 0}}));
-    constexpr int none = nobody;
-    EXPECT_EQ(all_pairs(shape, 0, ranks).to, (std::vector<int>{1, 0, none, 5, 3, 4}));
-    EXPECT_EQ(all_pairs(shape, 1, ranks).to, (std::vector<int>{none, none, 5, none, none, 2}));
-    EXPECT_EQ(all_pairs(shape, 2, ranks).to, (std::vector<int>{4, 5, none, none, 0, 1}));
-    EXPECT_EQ(all_pairs(shape, 0, ranks).from, (std::vector<int>{1, 0, none, 4, 5, 3}));
-    EXPECT_EQ(one_pair(shape, 2, ranks).to, (std::vector<int>{none, 5, none, none, none, 1}));
-    EXPECT_FALSE(one_pair(tree({{1, 1}, {2}}), 0, {0, 1}).any);
-}
-
-TEST(bench_links, what_nccl_and_mpi_take_is_of_all_pairs) {
-    const hierarchy before =
-        read_hierarchy(document::parse("levels:\n"
-                                       "  - {name: node, size: 2, fabric: nvlink, nccl: {stage: 12 us}}\n"
-                                       "  - {name: shelf, size: 1, fabric: infiniband, nccl: {step: 7 us}}\n"
-                                       "  - {name: core, size: 3, fabric: infiniband, overhead: 500 ns}\n",
-                                       "f"));
-    const measured_device_level node{{{0, 5e-6, 400e9}, {0, 9e-6, 20e9}}, {{14e-6, 6e-6, 300e9}, {0, 0.5e-6, 10e9}}};
-    const measured_device_level core{{{0, 8e-6, 24e9}, {0, 12e-6, 12e9}}, {{30e-6, 9e-6, 22e9}, {0, 13e-6, 11e9}}};
-    const measured_devices found{{node, {}, core}, "by hand"};
-    const hierarchy after = calibrated(before, found);
-    EXPECT_DOUBLE_EQ(after.levels[0].nccl->stage, 14e-6);
-    EXPECT_DOUBLE_EQ(after.levels[0].nccl->step, 5e-6);  // without the overhead of nvlink, 1 us
-    EXPECT_DOUBLE_EQ(after.levels[0].nccl->bandwidth, 300e9);
-    EXPECT_DOUBLE_EQ(after.levels[0].mpi->step, 1e-9);  // less than that
-    EXPECT_DOUBLE_EQ(after.levels[0].bandwidth, before.levels[0].bandwidth);
-    EXPECT_DOUBLE_EQ(after.levels[1].nccl->step, 7e-6);  // joins nothing
-    EXPECT_FALSE(after.levels[1].mpi);
-    EXPECT_DOUBLE_EQ(after.levels[2].mpi->step, 12.5e-6);
-    EXPECT_DOUBLE_EQ(after.levels[2].mpi->bandwidth, 11e9);
-    EXPECT_EQ(after.levels[2].mpi->stage, 0);
-
-    const std::string text = links_text(before, found, after);
-    for (const char* part : {"12 us", "14 us", "400 GB/s", "22 us (assumed)", "core", "-"})
-        EXPECT_NE(text.find(part), text.npos) << part << '\n' << text;
-}
-
-// Four streams share a link; the one that ends first ends the time that counts.
-TEST(bench_links, rates_are_those_while_all_streams_run) {
-    const std::vector<double> steady{1, 2, 3, 4, 5, 6, 7, 8};
-    EXPECT_DOUBLE_EQ(arrival_rate(steady, 8), 1);  // 3 to 8, after the first quarter
-    EXPECT_DOUBLE_EQ(arrival_rate(steady, 4), 1);
-    const std::vector<double> faster_when_alone{1, 2, 3, 4, 4.25, 4.5, 4.75, 5};
-    EXPECT_DOUBLE_EQ(arrival_rate(faster_when_alone, 4), 1);
-    EXPECT_EQ(arrival_rate({}, 4), 0);
-    EXPECT_EQ(arrival_rate({}, 0), 0);
-}
-
 TEST(bench_links, command_line) {
     const auto parse = [](std::vector<const char*> words) {
         words.insert(words.begin(), {"terrace-bench", "--links"});
@@ -355,117 +213,6 @@ TEST(bench_links, command_line) {
         EXPECT_NE(std::get<answer>(bad).text.find("--links --help"), std::string::npos);
     }
 }
-
-// ---- exact data -----------------------------------------------------------------------------------------------------
-
-constexpr std::int64_t elements = 2500;  // more than two periods of the data
-
-using bytes = std::vector<std::byte>;
-
-// Reduces in groups of `group`, then their results.
-bytes reduced(const std::vector<bytes>& inputs, element_type type, reduce_op op, std::size_t group) {
-    const auto combine = [&](const std::vector<bytes>& parts, int divisor) {
-        if (parts.size() == 1) return parts.front();
-        std::vector<const void*> sources;
-        for (const bytes& p : parts) sources.push_back(p.data());
-        bytes result(parts.front().size());
-        find_reduce(type, op)(result.data(), sources.data(), static_cast<int>(sources.size()), elements, divisor);
-        return result;
-    };
-    const int divisor = op == reduce_op::avg ? static_cast<int>(inputs.size()) : 1;
-    std::vector<bytes> parts;
-    for (std::size_t i = 0; i < inputs.size(); i += group)
-        parts.push_back(combine({inputs.begin() + static_cast<std::ptrdiff_t>(i),
-                                 inputs.begin() + static_cast<std::ptrdiff_t>(std::min(i + group, inputs.size()))},
-                                group >= inputs.size() ? divisor : 1));
-    return combine(parts, divisor);
-}
-
-using pair = std::pair<element_type, reduce_op>;
-
-std::vector<pair> defined_pairs() {
-    std::vector<pair> pairs;
-    for (const element_type type : all_element_types)
-        for (const reduce_op op : all_reduce_ops)
-            if (is_defined(op, type)) pairs.emplace_back(type, op);
-    return pairs;
-}
-
-class exact_of : public testing::TestWithParam<std::tuple<pair, int>> {
-protected:
-    element_type type = std::get<0>(GetParam()).first;
-    reduce_op op = std::get<0>(GetParam()).second;
-    int ranks = std::get<1>(GetParam());
-    exact_data data{type, op, ranks - 1, ranks};
-    std::vector<bytes> inputs;
-
-    void SetUp() override {
-        for (int r = 0; r < ranks; ++r) {
-            const bytes tile = data.input_of(r);
-            for (bytes& all = inputs.emplace_back(); all.size() < elements * size_of(type);)
-                all.insert(all.end(), tile.begin(), tile.end());
-        }
-    }
-};
-
-TEST_P(exact_of, any_grouping_gives_the_expected_result) {
-    for (const std::size_t group : {2, 3, ranks}) {
-        const bytes result = reduced(inputs, type, op, group);
-        EXPECT_EQ(data.wrong_results(result.data(), 0, elements), 0) << "in groups of " << group;
-        const std::int64_t first = 1100;  // a block's results
-        EXPECT_EQ(data.wrong_results(result.data() + first * size_of(type), first, elements - first), 0);
-    }
-}
-
-TEST_P(exact_of, faults_show) {
-    bytes result = reduced(inputs, type, op, 2);
-    bytes changed = result;
-    changed[1500 * size_of(type)] ^= std::byte{1};
-    EXPECT_EQ(data.wrong_results(changed.data(), 0, elements), 1);
-    const bool flat = op == reduce_op::min || op == reduce_op::max || (op == reduce_op::avg && size_of(type) == 1);
-    if (ranks > 8 && flat) return;  // nearly every element of the result is the same
-    EXPECT_GT(data.wrong_results(result.data() + size_of(type), 0, elements - 1), elements / 4) << "moved by one";
-    std::vector<bytes> others = inputs;
-    others.back() = others.front();
-    EXPECT_GT(data.wrong_results(reduced(others, type, op, 2).data(), 0, elements), 0) << "one twice, one left out";
-    data.spoil(result.data(), elements);
-    EXPECT_GT(data.wrong_results(result.data(), 0, elements), elements / 2);
-}
-
-TEST_P(exact_of, rounded_results_are_near) {
-    if (!is_real(type) || op != reduce_op::sum) return;
-    const bytes result = reduced(inputs, type, op, 2);
-    EXPECT_EQ(data.wrong_results(result.data(), 0, elements, 0.01), 0);
-    bytes less = result;
-    with_type(type, [&]<class T>(std::type_identity<T>) {
-        if constexpr (is_real(element_type_of<T>)) {
-            const T none(0.0f);
-            std::memcpy(less.data() + 10 * sizeof(T), &none, sizeof(T));
-        }
-    });
-    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 1e-9), 1);
-    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 2), 0);
-    data.spoil(less.data(), elements);
-    EXPECT_EQ(data.wrong_results(less.data(), 0, elements, 2), elements) << "no numbers";
-}
-
-TEST_P(exact_of, inputs_tell_ranks_apart) {
-    bytes own(elements * size_of(type));
-    data.fill(own.data(), elements);
-    EXPECT_EQ(data.wrong_inputs(ranks - 1, own.data(), elements), 0);
-    EXPECT_EQ(data.wrong_inputs(ranks - 1, inputs.back().data(), elements), 0);
-    EXPECT_GT(data.wrong_inputs(ranks - 1, inputs.front().data(), elements), 0);
-}
-
-std::string name_of(const testing::TestParamInfo<std::tuple<pair, int>>& info) {
-    const auto [of, ranks] = info.param;
-    const auto [type, op] = of;
-    return std::string(to_string(type)) + "_" + std::string(to_string(op)) + "_" + std::to_string(ranks);
-}
-
-// 300 ranks: more than bfloat16, uint8 and int8 can count.
-INSTANTIATE_TEST_SUITE_P(all, exact_of,
-                         testing::Combine(testing::ValuesIn(defined_pairs()), testing::Values(2, 3, 8, 300)), name_of);
 
 }  // namespace
 

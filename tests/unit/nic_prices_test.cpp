@@ -22,10 +22,6 @@ namespace {
 
 hierarchy four_nics() { return with_nics(two_nodes(), "{count: 4}"); }
 
-rule rule_of(std::vector<stage> stages, int lanes = 1, std::int64_t chunk = 0) {
-    return {.up_to = rule::no_bound, .lanes = lanes, .chunk = chunk, .stages = std::move(stages)};
-}
-
 double most_bytes(const simulation& s, int row) {
     double most = 0;
     for (const link_load& l : s.links)

@@ -10,26 +10,29 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-// The C API of Terrace, for C11 and for whatever calls C. What calls do is said in <terrace/communicator.hpp>, whose
-// members have the same names.
+// The C API of Terrace, for C11 and for languages that can call C. <terrace/communicator.hpp> documents what each call
+// does; its members have the same names without `terrace_`.
 //
 // * Handles are opaque. Each has a function that destroys it, which accepts NULL.
-// * Functions that can fail return a terrace_status, and write nothing to their results then. No exception leaves them.
-// * Strings end with a zero byte. Those that are returned belong to the handle, or where none is passed to the library.
-// * Result pointers may not be NULL unless that is said.
+// * Functions that can fail return a terrace_status, and if they fail write nothing to their results. They throw no
+//   exception.
+// * Strings end with a zero byte. A string that is returned belongs to the handle that was passed; without a handle, to
+//   the library.
+// * Result pointers may be NULL only where a comment says so.
 
-/// Returns "0.1.0".
+/// Returns the version, such as "0.1.0".
 const char* terrace_version(void);
 
 // ---- types and operations
 
-/// The type of an element: terrace_int8, terrace_float32, terrace_bfloat16 ... A row of element_types.def is one.
+/// The type of an element: terrace_int8, terrace_float32, terrace_bfloat16 and so on, one for each row of
+/// element_types.def.
 typedef enum terrace_element_type {
 #define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) terrace_##name,
 #include <terrace/element_types.def>
 } terrace_element_type;
 
-/// An operation: terrace_sum, terrace_max, terrace_avg ... A row of reduce_ops.def is one.
+/// An operation: terrace_sum, terrace_max, terrace_avg and so on, one for each row of reduce_ops.def.
 typedef enum terrace_reduce_op {
 #define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) terrace_##name,
 #include <terrace/reduce_ops.def>
@@ -38,33 +41,34 @@ typedef enum terrace_reduce_op {
 /// What a reduction does. `(terrace_reduction){.op = terrace_sum}` is a sum.
 typedef struct terrace_reduction {
     terrace_reduce_op op;
-    double factor;  ///< of this rank's elements, for terrace_premul_sum alone
-    int exact;      ///< other than 0: nothing is rounded on the wire
+    double factor;  ///< this rank's elements are multiplied by it; used by terrace_premul_sum alone
+    int exact;      ///< not 0: nothing is rounded on the wire
 } terrace_reduction;
 
-/// Returns "float32" for terrace_float32; NULL for other numbers. The types are numbered from 0 without gaps.
+/// Returns "float32" for terrace_float32; NULL for a number that is no type. Types are numbered from 0 without gaps.
 const char* terrace_element_type_name(int type);
-/// Returns the bytes of an element; 0 for other numbers.
+/// Returns the bytes of an element; 0 for a number that is no type.
 size_t terrace_size_of(int type);
-/// Returns "sum" for terrace_sum; NULL for other numbers. The operations are numbered from 0 without gaps.
+/// Returns "sum" for terrace_sum; NULL for a number that is no operation. Operations are numbered from 0 without gaps.
 const char* terrace_reduce_op_name(int op);
-/// Returns 1 if the type has the operation, else 0.
+/// Returns 1 if the operation is defined for the type, else 0.
 int terrace_is_defined(int op, int type);
 
 // ---- options
 
 typedef struct terrace_options terrace_options;
 
-/// Makes the defaults of <terrace/options.hpp>.
+/// Makes options with the defaults of <terrace/options.hpp>.
 terrace_status terrace_options_create(terrace_options** made);
-/// Reads the TERRACE_* variables of the environment.
+/// Makes options from the TERRACE_* variables of the environment.
 terrace_status terrace_options_from_environment(terrace_options** made);
-/// Sets what a variable of docs/reference/environment.md sets, by its name in small letters without the prefix:
-/// ("timeout", "30") is TERRACE_TIMEOUT=30. Besides there is ("threads", "any"): options::threads. @returns
-/// terrace_usage_error for an unknown name, terrace_input_error for a value that is not allowed, with those that are
+/// Sets one option, by the name of its variable in docs/reference/environment.md, in lower case without the prefix:
+/// ("timeout", "30") is TERRACE_TIMEOUT=30. One more is ("threads", "any"): options::threads.
+/// @returns terrace_usage_error for an unknown name; terrace_input_error for a value that is not allowed, whose text
+///          lists the allowed ones
 terrace_status terrace_options_set(terrace_options* options, const char* name, const char* value);
-/// Sends lines to a function instead of standard error. `level`: 0 warning, 1 info, 2 debug. NULL: nowhere.
-/// @param user is passed along, and must outlive all communicators made with the options
+/// Passes log lines to a function instead of standard error. `level`: 0 warning, 1 info, 2 debug. NULL: no log.
+/// @param user is passed to each call of `log`, and must outlive all communicators made with the options
 terrace_status terrace_options_set_log(terrace_options* options,
                                        void (*log)(void* user, int level, const char* line, size_t length), void* user);
 void terrace_options_destroy(terrace_options* options);
@@ -73,32 +77,34 @@ void terrace_options_destroy(terrace_options* options);
 
 typedef struct terrace_plan terrace_plan;
 
-/// Reads a plan file, which `terrace plan` makes.
+/// Reads a plan file, as `terrace plan` writes it.
 terrace_status terrace_plan_load(const char* file, terrace_plan** made);
+/// Returns the name of the machine that the plan is for.
 const char* terrace_plan_name(const terrace_plan* plan);
 int terrace_plan_ranks(const terrace_plan* plan);
+/// Returns the plan's id: plan::id().
 const char* terrace_plan_id(const terrace_plan* plan);
 void terrace_plan_destroy(terrace_plan* plan);
 
 // ---- communicators
 
-// Creation is collective. `options` may be NULL for the defaults. `plan` may be NULL: the options name its file, or
-// else one is made for the job. Both may be destroyed afterwards.
+// Creation is collective. `options` may be NULL for the defaults. `plan` may be NULL: the plan is then read from the
+// file that the options name, or else made for the job. Both may be destroyed afterwards.
 
 typedef struct terrace_communicator terrace_communicator;
 
-/// Ranks that find one another as the options say (TERRACE_BOOTSTRAP: PMIx, or a directory), over UCX:
-/// terrace::ucx::create.
+/// Makes a communicator over UCX of ranks that find one another as the options say (TERRACE_BOOTSTRAP: PMIx, or a
+/// directory): terrace::ucx::create.
 terrace_status terrace_ucx_create(const terrace_options* options, const terrace_plan* plan,
                                   terrace_communicator** made);
 
-/// Values by key, which all ranks of a job reach: terrace::store. The functions return a negative number if they fail.
-/// They are called by the thread that creates a communicator or splits it. `user` must outlive the communicator and
-/// its parts.
+/// A key-value store that all ranks of a job reach: terrace::store. The functions return a negative number if they
+/// fail. They are called by the thread that creates a communicator or splits it. `user` must outlive the communicator
+/// and its parts.
 typedef struct terrace_store {
     int rank, size;
     void* user;
-    /// Publishes a value; replaces that of the same key.
+    /// Publishes a value; replaces an earlier one of the same key.
     int (*put)(void* user, const char* key, const void* value, size_t bytes);
     /// Returns 1 if the key has a value, 0 if not yet. `*value` must be valid until the next call.
     int (*get)(void* user, const char* key, const void** value, size_t* bytes);
@@ -106,17 +112,17 @@ typedef struct terrace_store {
     int (*remove)(void* user, const char* key);
 } terrace_store;
 
-/// Ranks that find one another in a store of the caller's, over UCX. The structure is copied.
+/// Makes a communicator over UCX of ranks that find one another in a store of the caller. The structure is copied.
 terrace_status terrace_ucx_create_in_store(const terrace_store* store, const terrace_options* options,
                                            const terrace_plan* plan, terrace_communicator** made);
 
 /// An MPI communicator, for a library that is linked to no MPI: <terrace/terrace_mpi.h> fills it in.
 typedef struct terrace_mpi_world {
     const char* library;     ///< "openmpi" or "mpich"
-    const void* comm;        ///< of the MPI_Comm
-    const char* version;     ///< what MPI_Get_library_version says
-    int (*processes)(void);  ///< in MPI_COMM_WORLD; 0: MPI does not run
-    /// Returns whether all ranks of `comm` pass a number other than 0. Collective.
+    const void* comm;        ///< address of the MPI_Comm
+    const char* version;     ///< the text of MPI_Get_library_version
+    int (*processes)(void);  ///< returns the size of MPI_COMM_WORLD; 0: MPI does not run
+    /// Returns not 0 if all ranks of `comm` pass not 0. Collective.
     int (*on_all)(const void* comm, int mine);
     void (*function)(void);  ///< the program's MPI_Comm_rank
 } terrace_mpi_world;
@@ -126,19 +132,20 @@ enum {
     terrace_device_by_rank = -1  ///< the device with the rank's number on its node
 };
 
-/// All ranks of an MPI communicator: terrace::mpi::create, and with a device terrace::nccl::create.
+/// Makes a communicator of all ranks of an MPI communicator: terrace::mpi::create, with a device terrace::nccl::create.
 terrace_status terrace_mpi_create_in(const terrace_mpi_world* world, int device, const terrace_options* options,
                                      const terrace_plan* plan, terrace_communicator** made);
 
 /// Runs a plan in this process: calls `body` once per rank, each in a thread of its own, and returns when all have
 /// returned. A body that returns other than 0 has failed; calls of the other ranks then fail too. The communicators are
-/// destroyed by this function. @returns what the first rank that failed says, where it was a call of Terrace
+/// destroyed by this function. @returns the error of the first rank that failed, if a call of Terrace failed there
 terrace_status terrace_loopback_run(const terrace_plan* plan, const terrace_options* options,
                                     int (*body)(void* user, terrace_communicator* communicator), void* user);
 
 int terrace_rank(const terrace_communicator* communicator);
 int terrace_size(const terrace_communicator* communicator);
-/// Makes a communicator of the ranks with the same color; NULL where the color is negative. Collective.
+/// Makes a communicator of the ranks with the same color, in the order of their keys; NULL on ranks with a negative
+/// color. Collective.
 terrace_status terrace_split(terrace_communicator* communicator, int color, int key, terrace_communicator** part);
 /// Makes a communicator of the ranks on this rank's machine node. Collective.
 terrace_status terrace_split_by_node(terrace_communicator* communicator, int key, terrace_communicator** part);
@@ -147,8 +154,8 @@ terrace_status terrace_shrink(terrace_communicator* communicator, terrace_commun
 /// Replaces the timeout of the options from now on, also for calls in flight: communicator::set_timeout. Local.
 /// @param seconds 0: no limit
 terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds);
-/// Describes the stages of an allreduce of `bytes`. Frees nothing: the text belongs to the communicator, and is valid
-/// until the next call of this function.
+/// Describes the stages of an allreduce of `bytes`. The text belongs to the communicator, and is valid until the next
+/// call of this function.
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text);
 /// Predicts the time of an allreduce of `bytes` [s].
 terrace_status terrace_predicted(terrace_communicator* communicator, int64_t bytes, double* seconds);
@@ -156,26 +163,27 @@ void terrace_communicator_destroy(terrace_communicator* communicator);
 
 // ---- requests
 
-/// A call that has been started. Must be destroyed.
+/// A call that has been started. Must be destroyed, also when it is complete.
 typedef struct terrace_request terrace_request;
 
 /// Sets `*complete` to 1 if the call is complete, else to 0. @returns the error of the call, once
 terrace_status terrace_test(terrace_request* request, int* complete);
 /// Returns once the call is complete. @returns the error of the call, once
 terrace_status terrace_wait(terrace_request* request);
-/// Calls `done` once when the call is complete, with its status; terrace_last_error() says there what a failure was.
-/// The request is complete from here on, and may be destroyed. `done` is called by whichever thread moves the call
-/// along, perhaps inside this function: terrace::request::then. It should not wait.
+/// Calls `done` once when the call is complete, with its status; inside `done`, terrace_last_error() describes a
+/// failure. The request itself is complete when this returns, and may be destroyed. `done` is called by any thread that
+/// makes progress, perhaps inside this function: terrace::request::then. It should not wait.
 terrace_status terrace_then(terrace_request* request, void (*done)(void* user, terrace_status status), void* user);
-/// Waits for the call, drops its error if nobody has got it, and frees the request.
+/// Waits for the call, drops its error if that has not been returned, and frees the request.
 void terrace_request_destroy(terrace_request* request);
 
 // ---- collectives
 
-// `request` NULL: the call returns when it is complete. Else it is started, and `*request` is a new request; buffers
-// belong to the call until that is complete. Counts are elements: of the vector (allreduce, broadcast, reduce), of one
-// block (the others). `counts` has the elements of each rank's block, the same on all ranks; it is read before the call
-// returns. In place: send and recv are equal (allreduce, reduce), or the shorter one is the rank's block of the longer.
+// * If `request` is NULL, a call returns when it is complete. Otherwise the call is started, and `*request` is set to a
+//   new request; the buffers belong to the call until the request is complete.
+// * `count` is a number of elements: of the vector for allreduce, broadcast and reduce, of one block for the others.
+// * `counts` has the elements of each rank's block, the same on all ranks. It is read before the call returns.
+// * In place: send and recv are equal (allreduce, reduce), or the shorter one is the rank's block of the longer one.
 
 terrace_status terrace_allreduce(terrace_communicator* communicator, const void* send, void* recv, int64_t count,
                                  terrace_element_type type, terrace_reduction by, terrace_request** request);
@@ -206,21 +214,21 @@ terrace_status terrace_reduce(terrace_communicator* communicator, const void* se
                               terrace_element_type type, int root, terrace_reduction by, terrace_request** request);
 terrace_status terrace_barrier(terrace_communicator* communicator, terrace_request** request);
 
-// Blocks of any lengths, which each rank knows of its own alone. `capacity`: elements of recv. recv_counts, of size()
-// numbers, are set. These return when they are complete.
+// Blocks of any lengths, where each rank knows only those of its own blocks. `capacity` is the number of elements that
+// recv holds. recv_counts has an element for each rank, and is set. These calls return when they are complete.
 
-/// @param most no block on any rank has more elements
+/// @param most an upper bound of the elements of any block on any rank, the same on all ranks
 terrace_status terrace_alltoallv(terrace_communicator* communicator, const void* send, const int64_t* send_counts,
                                  void* recv, int64_t capacity, int64_t* recv_counts, int64_t most,
                                  terrace_element_type type);
-/// @param recv, recv_counts may be NULL where the rank is not `root`
+/// @param recv, recv_counts may be NULL on ranks other than `root`
 terrace_status terrace_gatherv(terrace_communicator* communicator, const void* send, int64_t count, void* recv,
                                int64_t capacity, int64_t* recv_counts, terrace_element_type type, int root);
-/// @param send, send_counts may be NULL where the rank is not `root`   @param count is set to the elements that came
+/// @param send, send_counts may be NULL on ranks other than `root`   @param count is set to the elements received
 terrace_status terrace_scatterv(terrace_communicator* communicator, const void* send, const int64_t* send_counts,
                                 void* recv, int64_t capacity, terrace_element_type type, int root, int64_t* count);
 
-/// Opens a group of calls, which begin together when it is closed.
+/// Opens a group of calls, which begin together when terrace_group_end closes it.
 terrace_status terrace_group_start(terrace_communicator* communicator);
 terrace_status terrace_group_end(terrace_communicator* communicator);
 
@@ -228,7 +236,7 @@ terrace_status terrace_group_end(terrace_communicator* communicator);
 
 enum { terrace_any_source = -1 };
 
-/// What a receive got.
+/// The message that a receive has received.
 typedef struct terrace_received {
     int source;     ///< the rank that sent the message
     int64_t count;  ///< elements
@@ -242,7 +250,7 @@ terrace_status terrace_recv(terrace_communicator* communicator, void* data, int6
 
 // ---- windows
 
-/// Memory for buffers that calls need not copy inside a machine node: terrace::window.
+/// Memory for buffers which calls inside a machine node do not have to copy: terrace::window.
 typedef struct terrace_window terrace_window;
 
 /// Allocates memory for `count` elements, zeroed. Collective. The window may outlive the communicator.
@@ -250,7 +258,7 @@ terrace_status terrace_allocate(terrace_communicator* communicator, size_t count
                                 terrace_window** made);
 /// Returns the address; NULL for a count of 0.
 void* terrace_window_data(const terrace_window* window);
-/// Frees the memory. Local. No call may be using it.
+/// Frees the memory, which no call may be using. Local.
 void terrace_window_destroy(terrace_window* window);
 
 #pragma GCC visibility pop

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/partition.hpp"
 #include "planner/policy.hpp"
@@ -150,6 +151,16 @@ pattern star(int size, bool scatters) {
     return made;
 }
 
+// Returns the pattern of a mesh: every position sends an n-th to every other at once, and adds up all that comes.
+pattern mesh(int size, bool adds) {
+    const double part = 1.0 / size;
+    exchange all;
+    for (int i = 1; i < size; ++i) all.messages.push_back({0, i, part});
+    return {.exchanges = {std::move(all)},
+            .reduced = std::vector(static_cast<std::size_t>(size), adds ? part * (size + 1) / 3 : 0),
+            .circulant = true};
+}
+
 // Returns the pattern of rings through nodes, which a program would say at length: one step is like the other. Each
 // ring has an equal part of all shards, or of the vector.
 pattern rings_of(const std::vector<std::vector<int>>& orders, bool has_root, bool adds) {
@@ -190,9 +201,9 @@ bool crowds(const algorithm& a, int size) noexcept {
     return size > policy.most_exchanges_at_once && a.graph == message_graph::all_at_once;
 }
 
-// Smaller groups show a ring, a chain or a star.
+// Smaller groups show a ring, a chain, a star or a mesh.
 std::optional<pattern> pattern_book::extrapolated(const algorithm& a, const way& w, int size) {
-    for (const auto guess : {ring, chain, star}) {
+    for (const auto guess : {ring, chain, star, mesh}) {
         const auto holds = [&](int small) { return same(of(a, w, small), guess(small, !w.down)); };
         if (holds(policy.large_group + 1) && holds(policy.large_group + 2)) return guess(size, !w.down);
     }

@@ -162,7 +162,7 @@ struct planner_policy {
     int unequal_positions = 256;
     /// Groups beyond this size are not run position by position where three positions show that all do the same.
     int large_group = 32;
-    /// Larger groups are not run position by position where two smaller groups show a ring or a chain.
+    /// Larger groups are not run position by position where two smaller groups show a ring, a chain, a star or a mesh.
     int huge_group = 1024;
     /// Groups beyond this size are looked at only where few positions show what all do.
     int largest_group = 16384;

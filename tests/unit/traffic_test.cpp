@@ -21,11 +21,11 @@ double one_stage(int ranks, mode how, std::string_view algorithm, std::int64_t b
     return predict(network(ranks), {{{0}, ranks, how, std::string(algorithm)}}, bytes, 1, 0, what).time;
 }
 
-// Section 6: exchanges (alpha + o), and what goes through a link. 100 is beyond the size at which patterns are read off
-// three positions alone.
+// Section 6: exchanges (alpha + o), and what goes through a link. Beyond 32 positions patterns are read off three of
+// them, beyond 1,024 off smaller groups.
 TEST(traffic, meets_the_closed_forms) {
     const double alpha = 10e-6, o = 2e-6, bytes = 48000, beta = 1e-9, gamma = reduce_time(network(2));
-    for (const int p : {2, 3, 8, 100}) {
+    for (const int p : {2, 3, 8, 100, 1500}) {
         const double share = (p - 1.0) / p * bytes;
         const double rounds = ceil_log2(p);
         EXPECT_NEAR(one_stage(p, mode::scatter, "ring", 48000), 2 * (p - 1) * (alpha + o) + share * (2 * beta + gamma),

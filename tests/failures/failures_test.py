@@ -17,14 +17,10 @@ import unittest
 sys.dont_write_bytecode = True
 
 from job import (EVERYTHING, FAILURE_TIMEOUT, KINDS, MPIRUN, RECOVERY, SEED, TRANSPORT, Job, Jobs, after,
-                 looks_for_memory_for_ever)
+                 looks_for_memory_for_ever, once)
 
 RANKS = 4
 FINALIZES = MPIRUN and "ulfm" not in RECOVERY  # under ULFM MPI_Finalize agrees with all first, and may not return
-
-
-# What differs between transports is how ranks fail and go on; the rest is shown over UCX.
-once = unittest.skipIf(MPIRUN and not EVERYTHING, "over UCX, and over MPI with TERRACE_TEST_ALL=1")
 
 
 class Failures(Jobs):

@@ -25,6 +25,8 @@ RECOVERY = os.environ.get("TERRACE_TEST_RECOVERY", "--enable-recovery").split()
 FAILURE_TIMEOUT = 2.0 if EVERYTHING else 1.0
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VCLUSTER = str(ROOT / "tools/vcluster")
+# What differs between transports is how ranks are killed and go on; the rest is shown over UCX.
+once = unittest.skipIf(MPIRUN and not EVERYTHING, "over UCX, and over MPI with TERRACE_TEST_ALL=1")
 
 
 def exhaust_memory(pid):

@@ -17,7 +17,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 from job import (EVERYTHING, FAILURE_TIMEOUT, KINDS, MPIRUN, ROOT, SEED, TRANSPORT, VCLUSTER, Job, Jobs, after,
-                 looks_for_memory_for_ever)
+                 looks_for_memory_for_ever, once)
 
 
 class EmulatedNodes(Jobs):
@@ -96,6 +96,7 @@ class Nodes(EmulatedNodes):
         self.expect_named_and_left_behind(f"link {' '.join(way)}", lambda _, rank: self.link(f"n{rank // 2}", *way),
                                           lambda rank: {rank // 2 * 2, rank // 2 * 2 + 1}, "unreachable")
 
+    @once
     def test_who_computes_between_calls_is_not_given_up(self):
         """More ranks than cores, which compute for longer than failure_timeout, and answer from time to time."""
         job = self.job(6, SEED, "busy", str(FAILURE_TIMEOUT), hosts=self.HOSTS)
@@ -106,9 +107,11 @@ class Nodes(EmulatedNodes):
     def test_killed(self):
         self.expect_process_named("killed")
 
+    @once
     def test_exits(self):
         self.expect_process_named("exits")
 
+    @once
     def test_out_of_memory(self):
         self.expect_process_named("out of memory")
 
@@ -118,6 +121,7 @@ class Nodes(EmulatedNodes):
     def test_link_down(self):
         self.expect_node_named("down")
 
+    @once
     def test_outgoing_direction_down(self):
         self.expect_node_named("down", "--outgoing")
 
@@ -129,6 +133,7 @@ class Nodes(EmulatedNodes):
         took = self.expect_verdict(job, {1}, "died", since, FAILURE_TIMEOUT)
         print(f"{TRANSPORT}, killed on another node: named after {took:.3f} s", flush=True)
 
+    @once
     def test_both_ranks_of_a_node_that_are_stopped_are_named(self):
         job = self.job(6, 8, hosts=self.HOSTS)
         job.wait_until_ready()
@@ -139,6 +144,7 @@ class Nodes(EmulatedNodes):
         print(f"{TRANSPORT}, both ranks of a node stopped: named after {took:.3f} s", flush=True)
 
 
+@once
 class LoneRanks(EmulatedNodes):
     """Three nodes of one rank."""
     CLUSTER = "three-by-one.yaml"

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "drop_in/ranks.hpp"
+#include "support/effort.hpp"
 
 namespace drop_in {
 
@@ -79,27 +80,28 @@ TEST(communicators, keep_their_attributes) {
     MPI_Comm_free_keyval(&key);
 }
 
-TEST(communicators, a_thousand_leave_nothing) {
+TEST(communicators, many_leave_nothing) {
+    const int settling = 20, all = terrace::detail::test::share("communicators that are made and freed", 1000, 400);
     const auto cycle = [] {
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         use(comm);
         MPI_Comm_free(&comm);
     };
-    for (int i = 0; i < 20; ++i) cycle();
+    for (int i = 0; i < settling; ++i) cycle();
     MPI_Barrier(MPI_COMM_WORLD);
     const std::string own_memory = "terrace-" + std::to_string(getpid()) + "-";
     const int shared = entries_of("/dev/shm", own_memory), files = entries_of("/proc/self/fd"),
               threads = entries_of("/proc/self/task"), regions = mapped_regions();
     const std::size_t memory = mallinfo2().uordblks;
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < 980; ++i) cycle();
+    for (int i = settling; i < all; ++i) cycle();
     MPI_Barrier(MPI_COMM_WORLD);
     EXPECT_LE(entries_of("/dev/shm", own_memory), shared);
     EXPECT_LE(mapped_regions(), regions);
     EXPECT_LE(entries_of("/proc/self/fd"), files);
     EXPECT_LE(entries_of("/proc/self/task"), threads);
-    EXPECT_LE(mallinfo2().uordblks, memory + 200'000) << "two hundred bytes of each";
+    EXPECT_LE(mallinfo2().uordblks, memory + 200'000) << "two hundred bytes of each of a thousand";
 }
 
 }  // namespace drop_in

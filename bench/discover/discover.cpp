@@ -37,11 +37,10 @@ public:
         }
         all_.questions = net_.asked();
         all_.unstable = net_.unstable();
-        if (all_.unstable * 10 > all_.questions) {
-            note("Cannot tell for sure: {} of {} measurements never agreed with themselves.", all_.unstable,
-                 all_.questions);
+        if (all_.unstable * 10 > all_.questions)
+            doubt("{} of {} measurements never agreed with themselves", all_.unstable, all_.questions);
+        if (in_doubt_)
             for (found_level& l : all_.levels) l.confidence = 0;
-        }
         return std::move(all_);
     }
 
@@ -49,6 +48,13 @@ private:
     template <class... Args>
     void note(fmt::format_string<Args...> text, Args&&... args) {
         all_.notes.push_back(fmt::format(text, std::forward<Args>(args)...));
+    }
+
+    // Other work changed answers: nothing is sure.
+    template <class... Args>
+    void doubt(fmt::format_string<Args...> text, Args&&... args) {
+        note("Cannot tell for sure: {}.", fmt::format(text, std::forward<Args>(args)...));
+        in_doubt_ = true;
     }
 
     void search() {
@@ -105,14 +111,12 @@ private:
         net_.begin("links of groups");
         measure_uplinks(net, tree);
         leave_out_idle(tree, known);
-        const double off = misfit(tree, seen);
-        if (off > most_misfit)
-            note("Cannot tell for sure: while all nodes send, rates are {:.0f} % off what these groups explain.",
-                 100 * off);
+        if (const double off = misfit(tree, seen); off > most_misfit)
+            doubt("while all nodes send, rates are {:.0f} % off what these groups explain", 100 * off);
         for (std::size_t l = 0; l < tree.size(); ++l) {
             found_level& made = network_.emplace_back();
             made.groups = l + 1 < tree.size() ? tree[l + 1].groups.of_things(nodes_.groups) : grouping::one(n_);
-            made.confidence = off > most_misfit ? 0 : l + 1 < tree.size() ? tree[l + 1].confidence : 1;
+            made.confidence = l + 1 < tree.size() ? tree[l + 1].confidence : 1;
             made.rates = tree[l].rates;
             made.latency = distance_between(distance_, tree[l].groups.of_things(nodes_.groups), made.groups, ranks_);
         }
@@ -196,6 +200,7 @@ private:
     found_nodes nodes_;
     std::vector<found_level> network_;
     discovery all_;
+    bool in_doubt_ = false;
 };
 
 }  // namespace

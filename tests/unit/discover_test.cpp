@@ -257,6 +257,7 @@ TEST(discover, does_not_call_a_busy_network_flat) {
     const std::string text = discovery_text(d, machine_of(d, {}).machine);
     EXPECT_NE(text.find("Cannot tell for sure: while all nodes send"), std::string::npos) << text;
     EXPECT_EQ(text.find("The network is flat"), std::string::npos) << text;
+    EXPECT_EQ(d.sure_levels(), 0);
 }
 
 // Ranks that share cores with those of other nodes are as late inside nodes as between them.

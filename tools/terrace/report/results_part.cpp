@@ -273,7 +273,8 @@ json table_part(const std::string& file, const json& results) {
 
 // From "bytes_from" to the first size that is in it no more.
 std::string size_class_text(const json& row) {
-    const std::string from = text_of(row, "bytes_from"), to = text_of(row, "bytes_to");
+    std::string from = text_of(row, "bytes_from");
+    const std::string to = text_of(row, "bytes_to");
     if (from == to || !row["bytes_to"].is_number_integer()) return from;
     const std::int64_t last = row["bytes_to"];
     const bool is_largest = last == std::numeric_limits<std::int64_t>::max();

@@ -37,7 +37,7 @@ function plot(parent, title, sizes, lines, scale) {
       const anchor = x(bytes) > width - 28 ? {x: width, "text-anchor": "end"} : {x: x(bytes), "text-anchor": "middle"};
       put(box, "text", {...anchor, y: height - 6}, bytesText(bytes));
     });
-    for (const line of lines) {
+    for (const line of [...lines].reverse()) {  // the plan's, which is the first, in front
       let path = "", pen = "M";
       line.values.forEach((value, k) => {
         if (value > 0) path += `${pen}${x(sizes[k]).toFixed(1)} ${y(value).toFixed(1)}`;

@@ -153,20 +153,20 @@ std::vector<double> limits(const measured& m) {
 
 // The plan's times, beside what it predicts and the limit, and how many times as long the others took in the same run.
 json comparison(const measured& m, const std::vector<double>& predicted, const std::vector<double>& limit) {
-    json columns{"size", "measured", "half of all"}, rows = json::array();
+    json columns{"size", "measured"}, rows = json::array();
     if (!predicted.empty()) columns.insert(columns.end(), {"predicted", "measured / predicted"});
-    columns.insert(columns.end(), {"limit", "of limit"});
+    columns.insert(columns.end(), {"of limit", "limit", "half of all"});
     for (const std::string& algorithm : m.algorithms)
         if (algorithm != ours) columns.push_back(algorithm);
     for (std::size_t i = 0; i < m.sizes.size(); ++i) {
         const measured_row* own = m.at(ours, m.sizes[i]);
         if (own == nullptr) continue;
         const auto quartile = [&](const char* key) { return format_duration(number_of(own->from, key) * 1e-6); };
-        json row{format_bytes(m.sizes[i]), format_duration(own->time),
-                 fmt::format("{} to {}", quartile("time_us_p25"), quartile("time_us_p75"))};
+        json row{format_bytes(m.sizes[i]), format_duration(own->time)};
         if (!predicted.empty())
             row.insert(row.end(), {format_duration(predicted[i]), ratio_text(own->time, predicted[i])});
-        row.insert(row.end(), {limit[i] > 0 ? format_duration(limit[i]) : "-", percent_of_limit(limit[i], own->time)});
+        row.insert(row.end(), {percent_of_limit(limit[i], own->time), limit[i] > 0 ? format_duration(limit[i]) : "-",
+                               fmt::format("{} to {}", quartile("time_us_p25"), quartile("time_us_p75"))});
         for (const std::string& algorithm : m.algorithms)
             if (algorithm != ours) {
                 const measured_row* other = m.at(algorithm, m.sizes[i]);

@@ -171,7 +171,7 @@ class Report(unittest.TestCase):
                                f"--user-data-dir={self.folder}/profile", "--window-size=1500,1000",
                                f"--blink-settings=preferredColorScheme={0 if dark else 1}",
                                "--virtual-time-budget=40000", "--dump-dom", (self.folder / "frames.html").as_uri()],
-                              text=True, capture_output=True, timeout=120, env={**os.environ, "HOME": str(self.folder)})
+                              text=True, capture_output=True, env={**os.environ, "HOME": str(self.folder)})
         found = re.search(r'<pre id="found">(.+?)</pre>', done.stdout, re.S)
         self.assertTrue(found, done.stderr[-2000:])
         return json.loads(html.unescape(found[1]))

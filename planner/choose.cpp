@@ -5,6 +5,7 @@
 
 #include "planner/policy.hpp"
 #include "planner/simulated_choice.hpp"
+#include "planner/tuning.hpp"
 
 namespace terrace::detail {
 
@@ -75,9 +76,7 @@ private:
         const priced_candidate& c = screen_[chosen_];
         how.time = screen_.time(chosen_, how, static_cast<double>(high));
         rule next = rule_of(c.what, how, high, limit_of_byte_ * static_cast<double>(high));
-        const bool same = !rules_.empty() && rules_.back().stages == next.stages && rules_.back().lanes == next.lanes &&
-                          rules_.back().chunk == next.chunk;
-        if (same) rules_.back() = std::move(next);
+        if (!rules_.empty() && run_alike(rules_.back(), next)) rules_.back() = std::move(next);
         else rules_.push_back(std::move(next));
     }
 

@@ -16,12 +16,14 @@ namespace terrace::detail {
 namespace {
 
 constexpr double largest = 8;            // factor
-constexpr double weight = 0.002;         // of a figure's factor beside a size's time
-constexpr double weight_of_kind = 0.02;  // of the ratio of two factors of one kind of figure, on levels of one fabric
-constexpr double worth_saying = 0.03;    // ln of a factor
+constexpr double weight = 0.002;         // of a factor beside a size's time
+constexpr double weight_of_kind = 0.02;  // of the ratio of two bandwidths' factors, of one fabric
+constexpr double worth_saying = 0.1;     // ln of a factor: prices are no better
 constexpr double usual = 0.2;            // ln(price / time); what is farther off counts in proportion, not squared
+constexpr double telling = 0.25;         // part of a size's time that says something of what it is made of
 constexpr int most_steps = 20;
 
+using verdict = judged_figures::verdict;
 using matrix = std::vector<std::vector<double>>;
 
 struct timed_rule {
@@ -30,13 +32,34 @@ struct timed_rule {
     double bytes, time;
 };
 
-// The machine with a figure that is assumed no longer.
-hierarchy known(hierarchy machine, const figure& f) {
+// The machine with a figure that is so many times as large, and assumed no longer.
+hierarchy known(hierarchy machine, const figure& f, double factor) {
+    machine = with_figure(std::move(machine), f, factor);
     level& of = machine.levels[at(f.level)];
     if (f.what == figure::fact::bandwidth) of.bandwidth_assumed = false;
     if (f.what == figure::fact::latency) of.latency_assumed = false;
     if (f.what == figure::fact::overhead) of.overhead_assumed = false;
     return machine;
+}
+
+bool is_startup(const figure& f) { return f.what == figure::fact::latency || f.what == figure::fact::overhead; }
+
+// The figures of a machine by what calls can tell apart. Which start-up a call waited for they do not say: a plan's
+// small calls all have about the same number of each.
+std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
+    std::vector<judged_figures> startups, others;
+    for (const figure& f : figures_of(machine)) {
+        const auto of_fabric =
+            std::ranges::find(startups, machine.levels[at(f.level)].medium,
+                              [&](const judged_figures& u) { return machine.levels[at(u.of.front().level)].medium; });
+        if (!is_startup(f)) others.push_back({{f}});
+        else if (of_fabric == startups.end()) startups.push_back({{f}});
+        else of_fabric->of.push_back(f);
+    }
+    if (machine.shared_cores() > 0)
+        for (judged_figures& u : startups) u.what = verdict::shared_cores;
+    startups.insert(startups.end(), others.begin(), others.end());
+    return startups;
 }
 
 // The solution of equations, each with its right side in the end, whose matrix is positive definite.
@@ -54,14 +77,17 @@ std::vector<double> solved(matrix equations) {
     return solution;
 }
 
-// The weights of products of two factors' logarithms: figures stay as they are, or change with those of their kind.
-matrix weights(const hierarchy& machine, const std::vector<figure>& figures) {
-    matrix made(figures.size(), std::vector<double>(figures.size()));
-    for (std::size_t f = 0; f < figures.size(); ++f) {
+// The weights of products of two factors' logarithms: figures stay as they are, bandwidths of one fabric change
+// together.
+matrix weights(const hierarchy& machine, const std::vector<judged_figures>& unknowns) {
+    matrix made(unknowns.size(), std::vector<double>(unknowns.size()));
+    const auto is_rate = [](const figure& f) { return f.what == figure::fact::bandwidth; };
+    for (std::size_t f = 0; f < unknowns.size(); ++f) {
         made[f][f] += weight;
         for (std::size_t g = 0; g < f; ++g) {
-            const figure &a = figures[f], &b = figures[g];
-            if (a.what != b.what || machine.levels[at(a.level)].medium != machine.levels[at(b.level)].medium) continue;
+            const figure &a = unknowns[f].of.front(), &b = unknowns[g].of.front();
+            if (!is_rate(a) || !is_rate(b) || machine.levels[at(a.level)].medium != machine.levels[at(b.level)].medium)
+                continue;
             made[f][f] += weight_of_kind, made[g][g] += weight_of_kind;
             made[f][g] -= weight_of_kind, made[g][f] -= weight_of_kind;
         }
@@ -79,84 +105,150 @@ public:
     fitting(const hierarchy& machine, std::vector<timed_rule> rules)
         : machine_(machine),
           rules_(std::move(rules)),
-          figures_(figures_of(machine)),
-          weights_(weights(machine, figures_)),
-          logs_(figures_.size()) {}
+          unknowns_(unknowns_of(machine)),
+          weights_(weights(machine, unknowns_)),
+          logs_(unknowns_.size()) {}
 
-    // Levenberg and Marquardt's method, in logarithms: prices are nearly straight lines there.
+    // Fits what the times determine: what they turn out not to is left, and the rest fitted again.
     void run() {
-        for (int n = 0; n < most_steps && step(); ++n) {}
+        do {
+            choose_sizes();
+            for (int n = 0; n < most_steps && step(); ++n) {}
+        } while (leave_undetermined());
+        for (std::size_t u = 0; u < logs_.size(); ++u) {
+            if (std::abs(logs_[u]) <= worth_saying) logs_[u] = 0;
+            else unknowns_[u].what = verdict::corrected, unknowns_[u].factor = std::exp(logs_[u]);
+        }
     }
 
-    std::vector<double> ratios() const {
-        const hierarchy machine = corrected();
+    const std::vector<judged_figures>& judged() const { return unknowns_; }
+    int sizes() const { return static_cast<int>(std::ranges::count(used_, true)); }
+
+    // Time over price, of the sizes that are used: by the machine as it was, or as it is corrected.
+    std::vector<double> ratios(const hierarchy& machine) const {
         pricer prices(machine, patterns_);
         std::vector<double> all;
-        for (const timed_rule& r : rules_)
-            all.push_back(r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk));
+        for (std::size_t i = 0; i < rules_.size(); ++i)
+            if (used_[i]) all.push_back(ratio(prices, rules_[i]));
         return all;
-    }
-
-    std::vector<correction> corrections() const {
-        std::vector<correction> all;
-        for (std::size_t f = 0; f < logs_.size(); ++f)
-            if (std::abs(logs_[f]) > worth_saying) all.push_back({figures_[f], std::exp(logs_[f])});
-        return all;
-    }
-
-    void leave_small_ones_out() {
-        for (double& log : logs_)
-            if (std::abs(log) <= worth_saying) log = 0;
     }
 
     hierarchy corrected() const {
         hierarchy machine = machine_;
-        for (std::size_t f = 0; f < logs_.size(); ++f)
-            if (logs_[f] != 0)
-                machine = known(with_figure(std::move(machine), figures_[f], std::exp(logs_[f])), figures_[f]);
+        for (std::size_t u = 0; u < logs_.size(); ++u)
+            if (logs_[u] != 0)
+                for (const figure& f : unknowns_[u].of) machine = known(std::move(machine), f, std::exp(logs_[u]));
         return machine;
     }
 
 private:
+    static double ratio(pricer& prices, const timed_rule& r) {
+        return r.time / prices.price_stages(r.by->stages, r.what).time(r.bytes, r.by->lanes, r.by->chunk);
+    }
+
+    bool is_left(std::size_t unknown) const { return unknowns_[unknown].what != verdict::as_written; }
+
     // ln(price / time) of each size.
     std::vector<double> errors() const {
-        std::vector<double> all = ratios();
-        for (double& each : all) each = -std::log(each);
+        const hierarchy machine = corrected();
+        pricer prices(machine, patterns_);
+        std::vector<double> all;
+        for (const timed_rule& r : rules_) all.push_back(-std::log(ratio(prices, r)));
         return all;
     }
 
-    double misfit() const {
+    // How much of each size's time an unknown makes up: the change of ln(price) with the logarithm of its factor. From
+    // both sides, since the slower of two links alone counts, and both where they are alike.
+    std::vector<double> slope_of(std::size_t unknown) {
+        constexpr double small = 0.01;
+        const double before = std::exchange(logs_[unknown], logs_[unknown] + small);
+        std::vector<double> more = errors();
+        logs_[unknown] = before - small;
+        const std::vector<double> less = errors();
+        logs_[unknown] = before;
+        for (std::size_t i = 0; i < more.size(); ++i) more[i] = (more[i] - less[i]) / (2 * small);
+        return more;
+    }
+
+    matrix slopes() {
+        matrix all;
+        for (std::size_t u = 0; u < logs_.size(); ++u) all.push_back(slope_of(u));
+        return all;
+    }
+
+    // A size tells nothing where much of its time is made up of what is left.
+    void choose_sizes() {
+        const matrix all = slopes();
+        for (std::size_t i = 0; i < rules_.size(); ++i) {
+            double left = 0;
+            for (std::size_t u = 0; u < all.size(); ++u)
+                if (is_left(u)) left += std::abs(all[u][i]);
+            used_[i] = left < telling;
+        }
+    }
+
+    // How much of a size's time an unknown and those that change together with it make up.
+    double told(const matrix& slope, std::size_t unknown, std::size_t size) const {
         double sum = 0;
-        for (const double e : errors()) sum += std::abs(e) < usual ? e * e : usual * (2 * std::abs(e) - usual);
-        for (std::size_t f = 0; f < logs_.size(); ++f) sum += logs_[f] * pull(f, logs_);
+        for (std::size_t u = 0; u < slope.size(); ++u)
+            if (weights_[unknown][u] != 0) sum += std::abs(slope[u][size]);
+        return sum;
+    }
+
+    // Leaves what no size tells of or, if there is nothing of the kind, the first unknown of which sizes say different
+    // things, with those that change together with it. Returns false if there is none.
+    bool leave_undetermined() {
+        const matrix slope = slopes();
+        const std::vector<double> error = errors();
+        std::vector<int> tell(slope.size()), odd(slope.size());
+        for (std::size_t u = 0; u < slope.size(); ++u)
+            for (std::size_t i = 0; i < error.size(); ++i)
+                if (used_[i] && told(slope, u, i) >= telling) ++tell[u], odd[u] += std::abs(error[i]) > usual ? 1 : 0;
+        bool any = false;
+        const auto leave = [&](std::size_t u, verdict why) { unknowns_[u].what = why, logs_[u] = 0, any = true; };
+        for (std::size_t u = 0; u < slope.size(); ++u)
+            if (!is_left(u) && tell[u] == 0) leave(u, verdict::small_part);
+        for (std::size_t u = 0; u < slope.size() && !any; ++u)
+            if (!is_left(u) && 2 * odd[u] > tell[u])
+                for (std::size_t other = 0; other < slope.size(); ++other)
+                    if (weights_[u][other] != 0) leave(other, verdict::disagreeing);
+        return any;
+    }
+
+    double misfit() const {
+        const std::vector<double> error = errors();
+        double sum = 0;
+        for (std::size_t i = 0; i < error.size(); ++i)
+            if (const double e = std::abs(error[i]); used_[i]) sum += e < usual ? e * e : usual * (2 * e - usual);
+        for (std::size_t u = 0; u < logs_.size(); ++u) sum += logs_[u] * pull(u, logs_);
         return sum;
     }
 
     // How the weights pull at a factor's logarithm.
-    double pull(std::size_t f, const std::vector<double>& logs) const {
-        return std::inner_product(logs.begin(), logs.end(), weights_[f].begin(), 0.0);
+    double pull(std::size_t u, const std::vector<double>& logs) const {
+        return std::inner_product(logs.begin(), logs.end(), weights_[u].begin(), 0.0);
     }
 
-    // Returns false where no step makes the misfit smaller.
+    // A step of Levenberg and Marquardt's method, in logarithms: prices are nearly straight lines there. Returns false
+    // where no step makes the misfit smaller.
     bool step() {
-        constexpr double small = 0.01, longest = 1, enough = 1e-4;
-        const std::vector<double> now = errors(), before = logs_;
+        constexpr double longest = 1, enough = 1e-4;
+        const std::vector<double> error = errors(), before = logs_;
         const std::size_t n = logs_.size();
-        matrix slopes;
-        for (std::size_t f = 0; f < n; ++f) {
-            logs_[f] += small;
-            slopes.push_back(errors());
-            logs_[f] = before[f];
-            for (std::size_t i = 0; i < now.size(); ++i) slopes[f][i] = (slopes[f][i] - now[i]) / small;
+        matrix slope(n, std::vector<double>(error.size()));
+        for (std::size_t u = 0; u < n; ++u) {
+            if (is_left(u)) continue;
+            slope[u] = slope_of(u);
+            for (std::size_t i = 0; i < error.size(); ++i)
+                if (!used_[i]) slope[u][i] = 0;
         }
-        std::vector<double> counted(now);  // by the slope of what misfit() adds up
-        for (double& e : counted) e = std::clamp(e, -usual, usual);
         matrix normal(n, std::vector<double>(n + 1));
         for (std::size_t f = 0; f < n; ++f) {
             for (std::size_t g = 0; g < n; ++g)
-                normal[f][g] =
-                    std::inner_product(slopes[f].begin(), slopes[f].end(), slopes[g].begin(), weights_[f][g]);
-            normal[f][n] = -std::inner_product(slopes[f].begin(), slopes[f].end(), counted.begin(), pull(f, before));
+                normal[f][g] = std::inner_product(slope[f].begin(), slope[f].end(), slope[g].begin(), weights_[f][g]);
+            normal[f][n] = -pull(f, before);
+            for (std::size_t i = 0; i < error.size(); ++i)  // by the slope of what misfit() adds up
+                normal[f][n] -= slope[f][i] * std::clamp(error[i], -usual, usual);
         }
         const double misfit_before = misfit();
         for (double damping = 0; damping < 1e4; damping = damping == 0 ? 0.1 : 10 * damping) {
@@ -177,13 +269,18 @@ private:
 
     const hierarchy& machine_;
     std::vector<timed_rule> rules_;
-    std::vector<figure> figures_;
+    std::vector<judged_figures> unknowns_;
     matrix weights_;
     std::vector<double> logs_;  // of factors
+    std::vector<bool> used_ = std::vector<bool>(rules_.size(), true);
     std::shared_ptr<pattern_book> patterns_ = std::make_shared<pattern_book>();
 };
 
 }  // namespace
+
+bool corrected_machine::changed() const noexcept {
+    return std::ranges::any_of(judged, [](const judged_figures& f) { return f.what == verdict::corrected; });
+}
 
 corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst) {
     corrected_machine result{.machine = machine};
@@ -197,15 +294,15 @@ corrected_machine correct(const hierarchy& machine, const std::vector<profile>& 
             if (passes_free(static_cast<double>(c.bytes), burst)) ++result.in_bursts;
             else rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
     }
-    result.sizes = static_cast<int>(rules.size());
-    if (rules.empty()) return result;
+    const int all = static_cast<int>(rules.size());
     fitting fit(machine, std::move(rules));
-    const std::vector<double> before = fit.ratios();
     fit.run();
-    fit.leave_small_ones_out();
-    const std::vector<double> after = fit.ratios();
+    result.judged = fit.judged();
+    result.sizes = fit.sizes();
+    result.unknown = all - result.sizes;
     result.machine = fit.corrected();
-    result.corrections = fit.corrections();
+    if (result.sizes == 0) return result;
+    const std::vector<double> before = fit.ratios(machine), after = fit.ratios(result.machine);
     result.least_before = std::ranges::min(before), result.most_before = std::ranges::max(before);
     result.least = std::ranges::min(after), result.most = std::ranges::max(after);
     return result;

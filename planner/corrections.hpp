@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "plan/profile.hpp"
@@ -7,28 +8,44 @@
 
 namespace terrace::detail {
 
-/// A figure of a machine which calls of real runs show to be another one.
-struct correction {
-    figure of = {};
-    double factor = 1;  ///< what it is, relative to its value
+/// What calls of real runs say of figures that they can only tell of together: the bandwidth of a level; the latencies
+/// and overheads of all levels of one fabric; the rate of reductions.
+struct judged_figures {
+    enum class verdict : std::uint8_t {
+        corrected,
+        as_written,    ///< the calls took what the figures say
+        small_part,    ///< of no call's time they make up a quarter
+        shared_cores,  ///< ranks share cores, so that calls wait for other ranks' turns as well as for start-ups
+        disagreeing,   ///< no factor brings the prices of half of the calls near their times
+    };
+
+    std::vector<figure> of;
+    verdict what = verdict::as_written;
+    double factor = 1;  ///< what they are, relative to their values
 };
 
 /// What profiles say of a machine.
 struct corrected_machine {
-    hierarchy machine;                         ///< corrected
-    std::vector<correction> corrections = {};  ///< innermost level first
-    int sizes = 0;                             ///< collectives and sizes whose times were used
-    int in_bursts = 0;                         ///< those that were left out, since shapers let them pass in bursts
-    int others = 0;                            ///< profiles of machines of another shape, which were not used
-    /// Time over prediction, the least and the largest of all sizes: by the machine as it was, and as it is corrected.
+    hierarchy machine;  ///< corrected
+    /// Start-ups, bandwidths and the rate of reductions, each innermost level first.
+    std::vector<judged_figures> judged = {};
+    int sizes = 0;      ///< collectives and sizes whose times were used
+    int in_bursts = 0;  ///< those that were left out, since shapers let them pass in bursts
+    int unknown = 0;    ///< those that were left out, since they depend on figures that were left
+    int others = 0;     ///< profiles of machines of another shape, which were not used
+    /// Time over prediction, the least and the largest of the sizes used: by the machine as it was, and as it is
+    /// corrected.
     double least_before = 0, most_before = 0, least = 0, most = 0;
+
+    bool changed() const noexcept;
 };
 
 /// Corrects the figures of a machine so that the prices of what ran come as near as they can to the times that it took:
 /// the factors f minimise the sum of ln(price / time)^2 over sizes, errors beyond 0.2 in proportion (Huber), plus a
-/// small weight times ln(f)^2 over figures, so that those which no size depends on stay as they are, plus a larger one
-/// times ln(f / g)^2 over figures of one kind on levels of one fabric, so that of two levels which times cannot tell
-/// apart not one alone is corrected. Factors lie between 1/8 and 8; those within 3 % of 1 are left out.
+/// small weight times ln(f)^2, plus a larger one times ln(f / g)^2 over the bandwidths of levels of one fabric, so that
+/// of two levels which times cannot tell apart not one alone is corrected. Factors lie between 1/8 and 8; those within
+/// 10 % of 1 are left out. Figures that the times do not determine are left, and so are sizes a quarter of whose time
+/// depends on such figures.
 /// @param burst as in make_plan(): sizes from 1/8 of a bucket to 8 buckets are left out
 corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst = 0);
 

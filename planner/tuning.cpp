@@ -83,4 +83,8 @@ rule rule_of(const candidate& c, const tuning& t, std::int64_t bytes, double lim
             .stages = c.stages};
 }
 
+bool run_alike(const rule& a, const rule& b) noexcept {
+    return a.stages == b.stages && a.lanes == b.lanes && a.chunk == b.chunk;
+}
+
 }  // namespace terrace::detail

@@ -33,4 +33,7 @@ tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t by
 /// Returns the rule that runs a candidate so, for up to `bytes`. @param limit of that size [s]
 rule rule_of(const candidate& c, const tuning& t, std::int64_t bytes, double limit);
 
+/// Returns true if both rules run a call in the same way.
+bool run_alike(const rule& a, const rule& b) noexcept;
+
 }  // namespace terrace::detail

@@ -5,6 +5,7 @@ usage: plan_test.py TERRACE SOURCE_ROOT
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -91,6 +92,29 @@ class Plan(Command):
         for part in ["8 ranks (4 x 2)", "predicted", "limit", "flat ring", "two-level", "scatter", "300 ns *",
                      "assumed", "reduce_scatter", "allgather", "broadcast", "reduce ", "verified: all rules"]:
             self.assertIn(part, text)
+
+    def test_learns_from_profiles_and_says_what(self):
+        self.terrace("plan", "cluster.yaml")
+        profiles = self.directory / "profiles"
+        profiles.mkdir()
+        shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
+        (profiles / "p.profile.yaml").write_text(
+            "terrace_profile: 1\nplan: p.plan.yaml\ncalls:\n"
+            "  - {collective: allreduce, bytes: 8, calls: 9, time: 12 us}\n"
+            "  - {collective: allreduce, bytes: 33554432, calls: 9, time: 562 ms}\n")
+        text = self.terrace("plan", "cluster.yaml", "--profile", "profiles", "-o", "new.plan.yaml")
+        self.assertRegex(text, r"(?m)^profile: sizes used: 2; calls took 0\.\d+ to [12]\.\d+ times as long as ")
+        self.assertRegex(text, r"(?m)^  bandwidth of \w+ +\S+ Gbit/s +-> \S+ MB/s +0\.[45]\d* times$")
+        self.assertRegex(text, r"(?m)^  latency of \w+ .* 0\.[1-9]\d* times$")
+        self.assertIn("profile: left, since less than a quarter of each call's time depends on them:\n", text)
+        self.assertIn("rate of reductions\n", text)
+        (self.directory / "two.yaml").write_text(self.CLUSTER + "cores: 2\n")
+        text = self.terrace("plan", "two.yaml", "--profile", "profiles", "-o", "two.plan.yaml")
+        self.assertIn("profile: left, since ranks share cores, and calls wait for other ranks' turns as well:\n", text)
+        self.assertIn("profile: sizes used: 1; ", text)
+        self.assertIn("profile: sizes not used, as they depend on what is left: 1\n", text)
+        text = self.terrace("plan", "cluster.yaml", "--profile", "profiles", "--burst", "8M", "-o", "new.plan.yaml")
+        self.assertIn("profile: sizes not used, as they pass in bursts: 1\n", text)
 
     def test_a_plan_names_the_assumption_that_matters_most(self):
         planned = self.terrace("plan", "package:2 core:4")

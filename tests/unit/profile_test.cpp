@@ -2,8 +2,11 @@
 
 #include "plan/profile.hpp"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +16,9 @@
 
 #include "api/call_times.hpp"
 #include "planner/corrections.hpp"
+#include "planner/kept_rules.hpp"
 #include "planner/planner.hpp"
+#include "planner/tuning.hpp"
 #include "support/planner_machines.hpp"
 #include "support/temporary.hpp"
 
@@ -91,19 +96,97 @@ TEST(call_times, leave_the_first_call_out_and_give_the_lower_quartile) {
     EXPECT_EQ(times.quartiles()[0].time, 1) << "the latest ones count";
 }
 
+// The verdict on the figures that have this one among them.
+judged_figures verdict_on(const corrected_machine& c, figure::fact what, int level) {
+    for (const judged_figures& v : c.judged)
+        for (const figure& f : v.of)
+            if (f.what == what && f.level == level) return v;
+    return {};
+}
+
+using verdict = judged_figures::verdict;
+using fact = figure::fact;
+
 TEST(corrections, find_the_machine_that_ran) {
     const hierarchy written = test::two_racks();
     const plan_data plan = make_plan("m", written);
     hierarchy real = written;
     real.levels[2].bandwidth *= 0.5;
-    real.levels[1].overhead *= 2;
-    real.levels[2].overhead *= 2;
+    for (const std::size_t l : {1, 2}) real.levels[l].overhead *= 2, real.levels[l].latency *= 2;
     const corrected_machine found = correct(written, {{plan, calls_on(real, plan)}});
     EXPECT_GT(found.most_before, 1.8);
     EXPECT_GT(found.least, 0.95);
     EXPECT_LT(found.most, 1.05);
     EXPECT_NEAR(found.machine.levels[2].bandwidth / real.levels[2].bandwidth, 1, 0.05);
-    EXPECT_FALSE(found.corrections.empty());
+    EXPECT_NEAR(found.machine.levels[1].latency / real.levels[1].latency, 1, 0.05);
+    EXPECT_NEAR(found.machine.levels[2].overhead / real.levels[2].overhead, 1, 0.05);
+    EXPECT_TRUE(found.changed());
+    EXPECT_EQ(found.unknown, 0);
+    EXPECT_EQ(verdict_on(found, fact::reduction, 0).what, verdict::small_part);
+}
+
+// The slower link of two alone counts in a price: neither by itself makes it shorter where both are alike.
+TEST(corrections, find_that_two_links_are_faster) {
+    const hierarchy written = test::three_racks();
+    hierarchy real = written;
+    for (const std::size_t l : {1, 2}) real.levels[l].bandwidth *= 2;
+    plan_data ring = make_plan("m", written);
+    ring.rules[collective::allreduce] = rules_for(written, "flat-ring");
+    std::vector<profiled_call> calls = calls_on(real, ring);
+    std::erase_if(calls, [](const profiled_call& c) { return c.what != collective::allreduce; });
+    const corrected_machine found = correct(written, {{ring, calls}});
+    for (const std::size_t l : {1, 2})
+        EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.05) << l;
+}
+
+// On shared cores calls wait for turns, too: start-ups stay as they are, and rates follow from long calls alone.
+TEST(corrections, leave_startups_where_ranks_share_cores) {
+    hierarchy written = test::two_racks();
+    written.processors.cores = 2;
+    const plan_data plan = make_plan("m", written);
+    hierarchy real = written;
+    for (const std::size_t l : {1, 2}) real.levels[l].bandwidth *= 0.5;
+    std::vector<profiled_call> calls = calls_on(real, plan);
+    for (profiled_call& c : calls)
+        if (c.bytes <= 4 << 10) c.time /= 5;
+    const corrected_machine found = correct(written, {{plan, calls}});
+    EXPECT_EQ(verdict_on(found, fact::latency, 0).what, verdict::shared_cores);
+    EXPECT_EQ(verdict_on(found, fact::overhead, 2).what, verdict::shared_cores);
+    EXPECT_EQ(found.machine.levels[1].overhead, written.levels[1].overhead);
+    EXPECT_GT(found.unknown, 0);
+    EXPECT_LT(found.most, 1.1);
+    for (const std::size_t l : {1, 2})
+        EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.1) << l;
+}
+
+// No factor of start-ups explains small calls that take 1/16 to 16 times their price.
+TEST(corrections, leave_what_calls_disagree_about) {
+    const hierarchy written = test::two_racks();
+    const plan_data plan = make_plan("m", written);
+    hierarchy real = written;
+    for (const std::size_t l : {1, 2}) real.levels[l].bandwidth *= 0.5;
+    std::vector<profiled_call> calls = calls_on(real, plan);
+    std::erase_if(calls, [](const profiled_call& c) { return c.bytes == 32 << 10; });
+    constexpr std::array factors{4.0, 0.25, 16.0, 1.0 / 16};
+    std::size_t n = 0;
+    for (profiled_call& c : calls)
+        if (c.bytes <= 4 << 10) c.time *= factors[n++ % factors.size()];
+    const corrected_machine found = correct(written, {{plan, calls}});
+    EXPECT_EQ(verdict_on(found, fact::latency, 1).what, verdict::disagreeing);
+    EXPECT_EQ(found.machine.levels[1].latency, written.levels[1].latency);
+    for (const std::size_t l : {1, 2})
+        EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.1) << l;
+}
+
+TEST(corrections, leave_rates_that_no_call_is_long_enough_for) {
+    const hierarchy machine = test::two_racks();
+    const plan_data plan = make_plan("m", machine);
+    std::vector<profiled_call> calls = calls_on(machine, plan);
+    std::erase_if(calls, [](const profiled_call& c) { return c.bytes > 64; });
+    for (profiled_call& c : calls) c.time *= 2;
+    const corrected_machine found = correct(machine, {{plan, calls}});
+    EXPECT_EQ(verdict_on(found, fact::bandwidth, 2).what, verdict::small_part);
+    EXPECT_NEAR(verdict_on(found, fact::latency, 2).factor, 2, 0.1);
 }
 
 // Times of one size do not tell two levels apart: both are corrected.
@@ -132,15 +215,15 @@ TEST(corrections, leave_out_what_passes_in_bursts) {
     ASSERT_GT(fast, 0);
     const corrected_machine found = correct(machine, {{plan, calls}}, 128 << 10);
     EXPECT_EQ(found.in_bursts, fast);
-    EXPECT_TRUE(found.corrections.empty());
-    EXPECT_FALSE(correct(machine, {{plan, calls}}).corrections.empty());
+    EXPECT_FALSE(found.changed());
+    EXPECT_GT(correct(machine, {{plan, calls}}).most / found.most, 1.1);
 }
 
 TEST(corrections, change_nothing_where_times_are_as_predicted) {
     const hierarchy machine = test::two_racks();
     const plan_data plan = make_plan("m", machine);
     const corrected_machine found = correct(machine, {{plan, calls_on(machine, plan)}});
-    EXPECT_TRUE(found.corrections.empty());
+    EXPECT_FALSE(found.changed());
     EXPECT_NEAR(found.least, 1, 1e-9);
     EXPECT_NEAR(found.most, 1, 1e-9);
 }
@@ -150,6 +233,84 @@ TEST(corrections, take_profiles_of_the_same_shape_alone) {
     const corrected_machine found = correct(test::two_racks(), {{other, calls_on(test::two_nodes(), other)}});
     EXPECT_EQ(found.sizes, 0);
     EXPECT_EQ(found.others, 1);
+}
+
+double price_of(const hierarchy& machine, const rule& r, const profiled_call& c) {
+    return predict(machine, r.stages, c.bytes, r.lanes, r.chunk, c.what).time;
+}
+
+// A file said eight times the rates; what small calls took, prices do not know.
+TEST(kept_rules, stay_unless_others_are_predicted_to_be_faster) {
+    const hierarchy real = test::uneven();
+    hierarchy written = real;
+    for (const std::size_t l : {1, 2}) written.levels[l].bandwidth *= 8;
+    const plan_data old = make_plan("m", written), own = make_plan("m", real);
+    std::vector<profiled_call> calls = calls_on(real, old);
+    for (profiled_call& c : calls)
+        if (c.bytes <= 4 << 10) c.time /= 2;
+    const plan_that_keeps made = keep_what_ran(own, {{old, calls}});
+    int kept = 0, replaced = 0;
+    for (const profiled_call& c : calls) {
+        const rule &ran = old.choose(c.what, c.bytes), &planned = own.choose(c.what, c.bytes),
+                   &now = made.plan.choose(c.what, c.bytes);
+        if (run_alike(ran, planned)) continue;
+        if (run_alike(now, ran)) {
+            ++kept;
+            continue;
+        }
+        ++replaced;
+        EXPECT_TRUE(run_alike(now, planned));
+        EXPECT_LT(price_of(real, now, c), std::min(c.time, price_of(real, ran, c)));
+    }
+    EXPECT_GT(replaced, 0) << "long calls have better rules";
+    int sizes = 0;
+    for (const kept_range& k : made.kept) sizes += k.sizes;
+    EXPECT_EQ(sizes, kept);
+    for (const auto& [what, rules] : made.plan.rules) {
+        EXPECT_EQ(rules.back().up_to, rule::no_bound);
+        EXPECT_TRUE(std::ranges::is_sorted(rules, std::less_equal(), &rule::up_to)) << to_string(what);
+        for (const rule& r : rules)
+            EXPECT_NEAR(r.predicted, predict(real, r.stages, r.at, r.lanes, r.chunk, what).time, 1e-3 * r.predicted);
+    }
+}
+
+// What ran is faster than anything is predicted to be, for sizes near its own.
+TEST(kept_rules, are_for_sizes_near_those_that_ran) {
+    const hierarchy machine = test::two_racks();
+    plan_data old = make_plan("m", machine);
+    const plan_data own = old;
+    old.rules[collective::allreduce] = rules_for(machine, "flat-ring");
+    const rule& ring = old.choose(collective::allreduce, 1 << 20);
+    const auto kept_by = [&](const std::vector<profiled_call>& calls) {
+        return keep_what_ran(own, {{old, calls}}).plan;
+    };
+    const auto is_kept = [&](const plan_data& plan, std::int64_t bytes) {
+        return run_alike(plan.choose(collective::allreduce, bytes), old.choose(collective::allreduce, bytes));
+    };
+    ASSERT_FALSE(run_alike(ring, own.choose(collective::allreduce, 1 << 20)));
+    const plan_data slow = kept_by({{collective::allreduce, 1 << 20, 9, 1}});
+    EXPECT_FALSE(is_kept(slow, 1 << 20)) << "a second is more than is predicted of another rule";
+    const plan_data one = kept_by({{collective::allreduce, 1 << 20, 9, 1e-6}});
+    EXPECT_TRUE(is_kept(one, 1 << 20));
+    EXPECT_FALSE(is_kept(one, (2 << 20) + 1));
+    EXPECT_FALSE(is_kept(one, 1 << 19));
+    const plan_data two = kept_by({{collective::allreduce, 1 << 20, 9, 1e-6}, {collective::allreduce, 2 << 20, 9, 1}});
+    EXPECT_TRUE(is_kept(two, 1 << 20));
+    EXPECT_FALSE(is_kept(two, (1 << 20) + 1)) << "the longer call speaks for it";
+    EXPECT_EQ(kept_by({}).text, own.text);
+}
+
+TEST(kept_rules, are_of_machines_alike) {
+    const plan_data own = make_plan("m", test::two_racks());
+    const auto kept = [&](plan_data old) {
+        old.rules[collective::allreduce] = rules_for(old.machine, "flat-ring");
+        return !keep_what_ran(own, {{old, {{collective::allreduce, 1 << 20, 9, 1e-6}}}}).kept.empty();
+    };
+    EXPECT_TRUE(kept(own));
+    plan_data other = own;
+    other.machine.levels[2].wire = wire_type::bfloat16;
+    EXPECT_FALSE(kept(other));
+    EXPECT_FALSE(kept(make_plan("m", test::two_nodes())));
 }
 
 }  // namespace

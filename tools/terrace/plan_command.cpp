@@ -18,13 +18,14 @@
 #include "plan/plan_yaml.hpp"
 #include "plan/profile.hpp"
 #include "planner/corrections.hpp"
+#include "planner/kept_rules.hpp"
 #include "planner/planner.hpp"
 #include "tools/common/machine.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/arguments.hpp"
-#include "tools/terrace/figure_text.hpp"
+#include "tools/terrace/profile_text.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/sensitivity_text.hpp"
 #include "tools/terrace/summary.hpp"
@@ -168,22 +169,6 @@ void set_wire_types(hierarchy& machine, std::string_view list) {
     }
 }
 
-// What profiles have changed, and why.
-std::string corrections_text(const hierarchy& before, const corrected_machine& c) {
-    std::string text = fmt::format("profile: {} sizes took {:.2f} to {:.2f} times as long as predicted", c.sizes,
-                                   c.least_before, c.most_before);
-    if (c.others > 0) text += fmt::format(" ({} profiles of machines of other shapes left out)", c.others);
-    const std::string bursts =
-        c.in_bursts > 0 ? fmt::format("profile: {} sizes that pass in bursts are left out\n", c.in_bursts) : "";
-    if (c.corrections.empty()) return text + "; no figure is corrected\n" + bursts;
-    text += fmt::format("; {:.2f} to {:.2f} times with these figures\n", c.least, c.most) + bursts;
-    table rows("<>>>");
-    for (const correction& each : c.corrections)
-        rows.add({name_of(before, each.of), value_text(each.of), "-> " + value_text(each.of, each.factor),
-                  fmt::format("{:.3g} times", each.factor)});
-    return text + rows.text();
-}
-
 }  // namespace
 
 int plan_command::run() const {
@@ -191,20 +176,23 @@ int plan_command::run() const {
     const auto burst_bytes = static_cast<double>(size_of("--burst", burst, 0));
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
-    std::string corrections;
-    if (!profile.empty()) {
-        const corrected_machine c = correct(t.machine, read_profiles(profile), burst_bytes);
-        if (c.sizes == 0 && c.in_bursts > 0)
-            throw usage_error(
-                fmt::format("--profile {}: all {} sizes pass in bursts of {}", profile, c.in_bursts, burst));
-        if (c.sizes == 0)
+    const auto profiles = profile.empty() ? std::vector<terrace::detail::profile>() : read_profiles(profile);
+    std::string learned;
+    if (!profiles.empty()) {
+        corrected_machine c = correct(t.machine, profiles, burst_bytes);
+        if (c.others == static_cast<int>(profiles.size()))
             throw usage_error(fmt::format("--profile {}: no profile is of a machine of {} ({} of other shapes)",
                                           profile, shape_text(t.machine.shape), c.others));
-        corrections = corrections_text(t.machine, c);
-        t.machine = c.machine;
+        learned = corrections_text(t.machine, c);
+        t.machine = std::move(c.machine);
     }
     plan_data plan = candidate > 0 ? plan_by_place(t.name, t.machine, static_cast<std::size_t>(candidate - 1))
                                    : make_plan(t.name, t.machine, reproducible, burst_bytes);
+    if (!profiles.empty() && candidate == 0 && !reproducible) {
+        plan_that_keeps all = keep_what_ran(std::move(plan), profiles);
+        plan = std::move(all.plan);
+        learned += kept_text(all.kept);
+    }
     if (const auto fault = verify(plan)) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
@@ -218,7 +206,7 @@ int plan_command::run() const {
     }
     write_atomically(file, plan.text);
     print_summary(plan);
-    say_text(corrections);
+    say_text(learned);
     say_text(sensitivity ? sensitivity_text(plan) : most_sensitive_text(plan));
     for (const std::string& warning : t.warnings) say("warning: {}\n", warning);
     for (const std::string& note : t.notes) say("note: {}\n", note);

@@ -29,8 +29,10 @@ void add_plan(command_list& commands) {
     command.add_option("--wire", a.wire,
                        "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
                        "fewer bits, where options::rounds_on_wire asks for it");
-    command.add_option("--profile", a.profile,
-                       "a directory of TERRACE_PROFILE: correct the machine's figures by what calls took");
+    command.add_option(
+        "--profile", a.profile,
+        "a directory of TERRACE_PROFILE: correct the machine's figures by what calls took, and keep the rules of "
+        "the fastest calls");
     command.add_flag("--sensitivity", a.sensitivity,
                      "print what half and twice the value of each assumed figure would change");
     command.add_flag("--reproducible", a.reproducible,

@@ -1,0 +1,132 @@
+#include "planner/kept_rules.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "plan/plan_yaml.hpp"
+#include "planner/bound.hpp"
+#include "planner/planner.hpp"
+#include "planner/policy.hpp"
+#include "planner/tuning.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// A call, and the rule that ran it.
+struct timed_call {
+    const rule* by;
+    std::int64_t above;  // [bytes] the rule runs calls of more than so many
+    double time;
+};
+
+using calls_by_size = std::map<std::int64_t, timed_call>;
+
+// Whether a rule for one of these machines does the same on the other one.
+bool share_rules(const hierarchy& a, const hierarchy& b) {
+    const auto alike = [](const level& x, const level& y) {
+        return x.medium == y.medium && x.wire == y.wire && x.ring == y.ring;
+    };
+    return a.shape == b.shape && std::ranges::equal(a.levels, b.levels, alike);
+}
+
+std::map<collective, calls_by_size> fastest_calls(const hierarchy& machine, const std::vector<profile>& profiles) {
+    std::map<collective, calls_by_size> all;
+    for (const profile& p : profiles) {
+        if (!share_rules(p.plan.machine, machine)) continue;
+        for (const profiled_call& c : p.calls) {
+            const rule& by = p.plan.choose(c.what, c.bytes);
+            const bool first = &by == &p.plan.rules.at(c.what).front();
+            const timed_call made{&by, first ? 0 : (&by - 1)->up_to, c.time};
+            const auto [known, is_new] = all[c.what].try_emplace(c.bytes, made);
+            if (!is_new && c.time < known->second.time) known->second = made;
+        }
+    }
+    return all;
+}
+
+// A call speaks for sizes from half to twice its own, and for none that a longer one speaks for.
+std::int64_t begin_of(const calls_by_size& all, calls_by_size::const_iterator call) {
+    const std::int64_t half = call->first / 2;
+    return call == all.begin() ? half : std::max(half, std::prev(call)->first);
+}
+std::int64_t end_of(const calls_by_size& all, calls_by_size::const_iterator call) {
+    const std::int64_t bytes = call->first, twice = bytes > rule::no_bound / 2 ? rule::no_bound : 2 * bytes;
+    const auto next = std::next(call);
+    return next == all.end() ? twice : std::min(twice, begin_of(all, next));
+}
+
+double price_of(const hierarchy& machine, const rule& r, std::int64_t bytes, collective what) {
+    return predict(machine, r.stages, bytes, r.lanes, r.chunk, what).time;
+}
+
+// As the plan predicts it: a simulation at another size says by how much the price is wrong.
+double prediction_of(const hierarchy& machine, const rule& r, std::int64_t bytes, collective what) {
+    return price_of(machine, r, bytes, what) * (r.simulated > 0 ? r.simulated / r.predicted : 1);
+}
+
+// The rules with another one for more than `above` and up to `up_to` bytes.
+std::vector<rule> with_rule(const std::vector<rule>& rules, std::int64_t above, std::int64_t up_to, rule other) {
+    other.up_to = up_to, other.at = 0;
+    std::vector<rule> all;
+    std::int64_t from = 0;
+    for (const rule& r : rules) {
+        if (from < above) all.push_back(r), all.back().up_to = std::min(r.up_to, above);
+        if (from < up_to && up_to <= r.up_to) all.push_back(other);
+        if (r.up_to > up_to) all.push_back(r);
+        from = r.up_to;
+    }
+    return all;
+}
+
+// Rules without bounds between those that run alike, and with predictions at the bounds that they have now.
+std::vector<rule> tidied(const hierarchy& machine, collective what, const std::vector<rule>& rules) {
+    std::vector<rule> all;
+    for (const rule& r : rules) {
+        if (!all.empty() && run_alike(all.back(), r)) all.back() = r;
+        else all.push_back(r);
+    }
+    for (rule& r : all) {
+        const std::int64_t size = r.up_to == rule::no_bound ? policy.largest_size : r.up_to;
+        if (r.at == size) continue;
+        r.at = size;
+        r.predicted = price_of(machine, r, r.at, what);
+        r.simulated = 0;
+        r.limit = limit(machine, r.at, what);
+    }
+    return all;
+}
+
+}  // namespace
+
+plan_that_keeps keep_what_ran(plan_data plan, const std::vector<profile>& profiles) {
+    plan_that_keeps result{std::move(plan)};
+    const hierarchy& machine = result.plan.machine;
+    for (const auto& [what, calls] : fastest_calls(machine, profiles)) {
+        std::vector<rule>& rules = result.plan.rules.at(what);
+        const std::vector<rule> own = rules;
+        for (auto call = calls.begin(); call != calls.end(); ++call) {
+            const auto& [bytes, ran] = *call;
+            const rule& planned = *std::ranges::find_if(own, [&](const rule& r) { return call->first <= r.up_to; });
+            if (run_alike(planned, *ran.by)) continue;
+            const double promised = prediction_of(machine, planned, bytes, what);
+            if (promised * policy.equal < std::min(ran.time, price_of(machine, *ran.by, bytes, what))) continue;
+            const std::int64_t above = std::max(ran.above, begin_of(calls, call)),
+                               up_to = std::min(ran.by->up_to, end_of(calls, call));
+            rules = with_rule(rules, above, up_to, *ran.by);
+            const double ratio = ran.time / promised;
+            if (result.kept.empty() || result.kept.back().what != what || result.kept.back().up_to != above)
+                result.kept.push_back({what, above, above, 0, ratio, ratio});
+            kept_range& range = result.kept.back();
+            range.up_to = up_to, ++range.sizes;
+            range.least = std::min(range.least, ratio), range.most = std::max(range.most, ratio);
+        }
+        rules = tidied(machine, what, rules);
+    }
+    result.plan = finished(std::move(result.plan));
+    return result;
+}
+
+}  // namespace terrace::detail

@@ -97,9 +97,11 @@ std::shared_ptr<CLI::App> page_of() {
     return {line, &line->app};
 }
 
-/// --force, of a mode that writes one file.
-inline void add_force(CLI::App& app, bool& force) {
-    app.add_flag("--force", force, "replace an existing file even if Terrace did not write it");
+/// --check. @param help says what is checked
+inline void add_check(CLI::App& app, bool& check, const std::string& help) {
+    CLI::Validator flag = CLI::IsMember({"0", "1"});
+    flag.description("");
+    app.add_option("-c,--check", check, "1: " + help)->check(flag)->type_name("0|1")->default_str("1");
 }
 
 inline void add_progress(CLI::App& app, bool& progress) {

@@ -22,6 +22,7 @@
 #include "bench/report/figures.hpp"
 #include "bench/suite/settings.hpp"
 #include "bench/training/settings.hpp"
+#include "tools/common/output_file.hpp"
 #include "tools/common/pages.hpp"
 
 // What the command line of a run says. CLI11 takes seconds to compile, so it is in files of settings alone.
@@ -243,12 +244,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->check(number_of(0))
         ->type_name("N")
         ->capture_default_str();
-    CLI::Validator flag = CLI::IsMember({"0", "1"});
-    flag.description("");
-    app.add_option("-c,--check", s.check, "1: check the first and the last iteration of each row")
-        ->check(flag)
-        ->type_name("0|1")
-        ->default_str("1");
+    add_check(app, s.check, "check the first and the last iteration of each row");
     add_choice<element_type>(app, "-d,--datatype", s.type, "float", element_types());
     add_choice<reduce_op>(app, "-o,--op", s.op, "sum", reduce_ops());
     add_placement(app, s.place);
@@ -273,7 +269,7 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
     app.add_option("--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
         ->type_name("FILE");
     app.add_option("--svg", s.svg_file, "also draw times by size to this file")->type_name("FILE");
-    app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");
+    add_force(app, s.force);
     app.add_flag("--wide", s.wide, "print all columns: counts, percentiles, algbw, the middle half of ratios, shapes");
     add_progress(app, s.progress);
 

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/option_words.hpp"
+#include "tools/common/output_file.hpp"
 
 namespace terrace::detail::bench {
 

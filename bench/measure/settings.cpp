@@ -5,6 +5,7 @@
 #include "bench/measure/detect.hpp"
 #include "bench/measure/links.hpp"
 #include "bench/option_words.hpp"
+#include "tools/common/output_file.hpp"
 
 namespace terrace::detail::bench {
 

@@ -13,6 +13,7 @@
 
 #include "bench/option_words.hpp"
 #include "bench/training/model.hpp"
+#include "tools/common/output_file.hpp"
 
 namespace terrace::detail::bench {
 
@@ -186,19 +187,14 @@ private:
             ->check(number_of(0))
             ->type_name("N")
             ->capture_default_str();
-        CLI::Validator flag = CLI::IsMember({"0", "1"});
-        flag.description("");
-        app.add_option("-c,--check", s.check, "1: check the gradients of each row, before it is timed and after")
-            ->check(flag)
-            ->type_name("0|1")
-            ->default_str("1");
+        add_check(app, s.check, "check the gradients of each row, before it is timed and after");
         app.add_flag("--error-feedback", s.error_feedback,
                      "what TERRACE_WIRE rounds away is added to the gradients of the next iteration");
         add_placement(app, s.place);
         add_transport(app, s.ucx);
         app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
         app.add_option("--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
-        app.add_flag("--force", s.force, "replace existing files even if Terrace did not write them");
+        add_force(app, s.force);
         add_progress(app, s.progress);
     }
 };

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <CLI/App.hpp>
 
 #include <terrace/error.hpp>
 
@@ -43,6 +44,10 @@ void expect_replaceable(const std::filesystem::path& file, std::initializer_list
             fmt::format("{}: this file exists and was not written by Terrace; name another file, or "
                         "replace it with --force",
                         file.string()));
+}
+
+void add_force(CLI::App& command, bool& force) {
+    command.add_flag("--force", force, "replace existing files even if Terrace did not write them");
 }
 
 }  // namespace terrace::detail

@@ -3,6 +3,11 @@
 #include <filesystem>
 #include <initializer_list>
 
+// CLI11 takes seconds to compile: whoever parses includes it.
+namespace CLI {
+class App;
+}
+
 namespace terrace::detail {
 
 /// Refuses an output that would destroy something of the user's: a file that the same command reads, and, unless
@@ -13,5 +18,8 @@ namespace terrace::detail {
 /// @throws usage_error naming the file and what to do
 void expect_replaceable(const std::filesystem::path& file, std::initializer_list<std::filesystem::path> inputs,
                         bool force);
+
+/// Adds --force, by which a command replaces files that no Terrace program wrote.
+void add_force(CLI::App& command, bool& force);
 
 }  // namespace terrace::detail

@@ -44,7 +44,6 @@ void add_machine_commands(command_list& commands);
 void add_machine_options(CLI::App& command, machine_options& o);
 /// @param when the help goes on with it after "what a rank is"
 void add_ranks_option(CLI::App& command, std::string& ranks, const std::string& when);
-void add_force(CLI::App& command, bool& force);
 void add_plan_option(CLI::App& command, std::filesystem::path& file);
 void add_call_options(CLI::App& command, call_options& o);
 

@@ -1,5 +1,6 @@
 #include <string>
 
+#include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
 #include "tools/terrace/detect_command.hpp"
 #include "tools/terrace/doctor_command.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "schedule/registry.hpp"
+#include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
 #include "tools/terrace/diff_command.hpp"
 #include "tools/terrace/explain_command.hpp"

@@ -73,10 +73,6 @@ void add_ranks_option(CLI::App& command, std::string& ranks, const std::string& 
         ->check(no_rank_unit);
 }
 
-void add_force(CLI::App& command, bool& force) {
-    command.add_flag("--force", force, "replace an existing file even if Terrace did not write it");
-}
-
 void add_plan_option(CLI::App& command, std::filesystem::path& file) {
     command.add_option("PLAN", file, "plan file")->required();
 }

@@ -1,6 +1,7 @@
 #include "api/auto_plan.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
@@ -49,12 +50,12 @@ std::string describe_node(team& node, int& place) {
     const affinity own = own_affinity();
     std::vector<affinity> bound(n);
     node.gather_all(own.data(), bound.data(), sizeof own);
-    std::vector<int> order(n), places(n), all(n * n);
+    std::vector<int> order(n), places(n);
     std::string text;
     if (node.rank() == 0) text = text_or_reason([&] { return write_job_node(this_node(bound, order)); });
     for (std::size_t p = 0; p < n; ++p) places[static_cast<std::size_t>(order[p])] = static_cast<int>(p);
-    node.gather_all(places.data(), all.data(), n * sizeof(int));
-    place = all[static_cast<std::size_t>(node.rank())];
+    const std::string told = node.broadcast({reinterpret_cast<const char*>(places.data()), n * sizeof(int)});
+    std::memcpy(&place, told.data() + static_cast<std::size_t>(node.rank()) * sizeof(int), sizeof(int));
     return text;
 }
 

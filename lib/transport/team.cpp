@@ -16,8 +16,15 @@ team::team(std::shared_ptr<bootstrap> by, int rank, int size) : by_(std::move(by
     std::iota(members_.begin(), members_.end(), 0);
 }
 
-team::team(std::shared_ptr<bootstrap> by, std::string name, std::vector<int> members, int rank)
-    : by_(std::move(by)), name_(std::move(name)), members_(std::move(members)), rank_(rank) {}
+team::team(const team& whole, std::string name, std::span<const int> ranks)
+    : by_(whole.by_),
+      name_(std::move(name)),
+      rank_(static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())) {
+    for (const int r : ranks) {
+        members_.push_back(whole.members_[at(r)]);
+        if (!whole.node_names_.empty()) node_names_.push_back(whole.node_names_[at(r)]);
+    }
+}
 
 std::string team::next_key() { return fmt::format("{}/{}", name_, turn_++); }
 
@@ -60,24 +67,18 @@ std::optional<team> team::split(int color, int key) {
     for (int r = 0; r < size(); ++r)
         if (all[at(r)].color == color) ranks.push_back(r);
     std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) { return all[at(a)].key < all[at(b)].key; });
-    std::vector<int> members;
-    for (const int r : ranks) members.push_back(members_[at(r)]);
-    const auto self = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-    return team(by_, fmt::format("{}/{}:{}", name_, turn, color), std::move(members), static_cast<int>(self));
+    return team(*this, fmt::format("{}/{}:{}", name_, turn, color), ranks);
 }
 
 team team::part(std::span<const int> ranks, std::string_view name) const {
-    std::vector<int> members;
-    for (const int r : ranks) members.push_back(members_[at(r)]);
-    const auto self = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
-    return team(by_, fmt::format("{}/{}", name_, name), std::move(members), static_cast<int>(self));
+    return team(*this, fmt::format("{}/{}", name_, name), ranks);
 }
 
 std::vector<int> team::nodes() {
-    const std::vector<std::string> names = exchange(by_->node());
+    if (node_names_.empty()) node_names_ = exchange(by_->node());
     std::map<std::string_view, int> lowest;
     std::vector<int> nodes;
-    for (int r = 0; r < size(); ++r) nodes.push_back(lowest.emplace(names[at(r)], r).first->second);
+    for (int r = 0; r < size(); ++r) nodes.push_back(lowest.emplace(node_names_[at(r)], r).first->second);
     return nodes;
 }
 

@@ -42,18 +42,21 @@ public:
     team part(std::span<const int> ranks, std::string_view name) const;
     /// bootstrap::while_waiting
     void while_waiting(std::function<void()> look) const { by_->while_waiting(std::move(look)); }
-    /// Returns by rank the lowest rank on the same machine node.
+    /// Returns by rank the lowest rank on the same machine node. Ranks exchange something only the first time, and not
+    /// if the team is part of one that has asked.
     std::vector<int> nodes();
 
 private:
-    team(std::shared_ptr<bootstrap> by, std::string name, std::vector<int> members, int rank);
+    /// @param ranks of `whole`, in this team's order
+    team(const team& whole, std::string name, std::span<const int> ranks);
     std::string next_key();
 
     std::shared_ptr<bootstrap> by_;
     std::string name_;
     std::vector<int> members_;
     int rank_;
-    std::uint64_t turn_ = 0;  // exchanges so far
+    std::vector<std::string> node_names_;  // by rank; empty until nodes() has asked
+    std::uint64_t turn_ = 0;               // exchanges so far
 };
 
 }  // namespace terrace::detail

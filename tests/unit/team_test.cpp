@@ -103,6 +103,19 @@ TEST(team, knows_who_shares_a_node) {
         EXPECT_EQ(nodes, (numbers{0, 0, 0, 3, 4, 4}));
 }
 
+// Each rank asks as often as it likes: keys of exchanges would differ then.
+TEST(team, asks_once_who_shares_a_node) {
+    for (const numbers& nodes : on_all<numbers>({2, 1, 3}, [](team& t) {
+             t.nodes();
+             for (int turn = 0; turn < t.rank(); ++turn) t.nodes();
+             std::optional<team> backwards = t.split(0, -t.rank());
+             for (int turn = 0; turn < t.rank(); ++turn) backwards->nodes();
+             backwards->exchange("");
+             return backwards->nodes();
+         }))
+        EXPECT_EQ(nodes, (numbers{0, 0, 0, 3, 4, 4}));
+}
+
 TEST(team, all_ranks_learn_who_differs) {
     for (const std::string& said : on_all<std::string>({4}, [](team& t) {
              try {

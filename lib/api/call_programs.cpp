@@ -54,20 +54,22 @@ program communicator_core::bind(const call_shape& call, bool near) {
                      fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call),
                                  binding_.elements_of(call), to_string(call.type),
                                  describe(data_of(plan_).machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
-    return program(std::move(full), std::move(tail),
-                   {.element = size_of(call.type),
-                    .reduce = find_reduce(call.type, call.op, widest_vectors(),
-                                          binding_.uses_tree(call) ? grouping::by_tree : grouping::in_order),
-                    .divisor = call.op == reduce_op::avg ? size() : 1,
-                    .type = call.type,
-                    .chunks = chunks,
-                    .lanes = lanes,
-                    .placed = placed,
-                    .in_slot = in_slot,
-                    .streams = streams(call),
-                    .owners = binding_.meets_wire_types(call) ? owners_of(chosen, call) : 1,
-                    .own_lengths = call.has_own_lengths()},
-                   *net_);
+    program made(std::move(full), std::move(tail),
+                 {.element = size_of(call.type),
+                  .reduce = find_reduce(call.type, call.op, widest_vectors(),
+                                        binding_.uses_tree(call) ? grouping::by_tree : grouping::in_order),
+                  .divisor = call.op == reduce_op::avg ? size() : 1,
+                  .type = call.type,
+                  .chunks = chunks,
+                  .lanes = lanes,
+                  .placed = placed,
+                  .in_slot = in_slot,
+                  .streams = streams(call),
+                  .owners = binding_.meets_wire_types(call) ? owners_of(chosen, call) : 1,
+                  .own_lengths = call.has_own_lengths()},
+                 *net_);
+    or_fail([&] { made.take_slots(); });  // the other ranks begin the call
+    return made;
 }
 
 // Several where an outermost stage replicates.

@@ -24,7 +24,7 @@ int most_lanes_of(const plan_data& p, Predicate holds) {
     return lanes;
 }
 
-// Slots for two calls in flight. No more, since all of their memory is cleared when it is made.
+// Slots for two calls in flight. No more, since a call takes memory in all of them.
 int lane_slots(const plan_data& p) { return 2 * most_lanes_of(p, uses_lane_slots); }
 
 }  // namespace

@@ -52,6 +52,10 @@ public:
     }
     /// The ranks that the stage in a slot waits for.
     std::vector<int> missing(int slot) const;
+    /// node_stage_runner::take_lanes
+    void take_lanes(std::size_t bytes) {
+        if (node_) node_->take_lanes(bytes);
+    }
     std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept {
         return node_ ? node_->lane_memory(lane_slot, bytes) : nullptr;
     }

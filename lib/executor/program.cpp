@@ -152,6 +152,11 @@ program::program(schedule full, schedule tail, const shape& s, endpoint& net)
     }
 }
 
+void program::take_slots() {
+    const std::int64_t longest = std::max(elements_in_slot(full_.code), elements_in_slot(tail_.code));
+    net_.take_lanes(static_cast<std::size_t>(longest) * shape_.element);
+}
+
 void program::start(const void* send, void* recv, const call_context& call, recorder& events) noexcept {
     call_ = call;
     call_number_ = static_cast<int>(call.number % static_cast<std::uint64_t>(call.most_in_flight));

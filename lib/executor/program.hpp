@@ -62,6 +62,9 @@ public:
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
     program(schedule full, schedule tail, const shape& s, endpoint& net);
 
+    /// Takes memory in lane slots, before the first start. @throws transport_error if there is none
+    void take_slots();
+
     /// Returns the number of the transport's request slots that a program of so many lanes uses.
     static int request_slots(int lanes) noexcept { return lanes * requests_per_lane; }
 

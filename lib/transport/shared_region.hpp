@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,6 +16,9 @@ struct shared_region {
     std::size_t bytes = 0;          ///< of one part
     std::vector<std::byte*> parts;  ///< by position among the ranks, as this process sees them; on cache lines, zeroed
     std::shared_ptr<void> keep;     ///< parts are valid as long as this
+    /// Takes memory for bytes of this rank's own part, before anybody touches them. Returns false if there is none.
+    /// Null: all bytes have memory.
+    std::function<bool(std::size_t begin, std::size_t bytes)> take{};
 };
 
 /// Allocates memory that ranks of one machine node share. Optional: without it all stages are messages.
@@ -24,14 +28,21 @@ public:
 
     /// Allocates memory for `sharers`, ranks of the team that are on one node, this rank among them; `bytes` for each,
     /// the same everywhere. Collective over the team, each rank with the list it is in. Returns nothing where memory
-    /// cannot be shared on some node. @throws transport_error
-    virtual std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes) = 0;
+    /// cannot be shared on some node, or there is too little of it now. @throws transport_error
+    /// @param at_once bytes of each part that have memory at once; the rest after shared_region::take
+    virtual std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
+                                               std::size_t at_once) = 0;
+    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes) {
+        return share(ranks, sharers, bytes, bytes);
+    }
 };
 
 /// Shared memory of POSIX, for ranks that are processes. It has a name only until all have mapped it.
 class posix_regions final : public region_source {
 public:
-    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes) override;
+    using region_source::share;
+    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
+                                       std::size_t at_once) override;
 };
 
 }  // namespace terrace::detail

@@ -75,7 +75,9 @@ protected:
 /// Runs stages in memory that ranks of a node share: lane slots, in which a chunk's vector may lie, and windows.
 class node_stage_runner : public stage_runner {
 public:
-    /// Returns the memory of a lane slot for a vector of `bytes`, which peers reach.
+    /// Takes memory for vectors of `bytes` in all lane slots. @throws transport_error if there is none
+    virtual void take_lanes(std::size_t bytes) = 0;
+    /// Returns the memory of a lane slot for a vector of `bytes`, which peers reach and take_lanes has taken.
     virtual std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept = 0;
     /// True if the slot may serve another chunk, whether that has its vector there or not: a last stage that gives from
     /// there completes before its peers have read that, and the place where it lies, which the next stage overwrites.

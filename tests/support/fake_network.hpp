@@ -83,6 +83,7 @@ public:
         completed_.clear();
     }
     std::vector<int> missing(int) const override { return {1}; }
+    void take_lanes(std::size_t) override {}
     std::byte* lane_memory(int lane_slot, std::size_t) noexcept override {
         return memory.data() + static_cast<std::size_t>(lane_slot) * slot_bytes;
     }

@@ -5,9 +5,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "support/dice.hpp"
@@ -311,6 +314,34 @@ TEST(node_stages, a_rank_with_work_does_not_sleep) {
     n.stages[1]->start(0, calls[1]);
     n.stages[2]->start(0, calls[2]);
     EXPECT_FALSE(n.stages[0]->sleep());
+}
+
+// Of each slot as much as the longest vector so far is long; short ones lie in the mailbox.
+TEST(node_memory, slots_take_memory_as_calls_need_it) {
+    using pieces = std::vector<std::pair<std::size_t, std::size_t>>;
+    constexpr std::size_t slot_bytes = 16384;
+    pieces taken;
+    bool is_full = false;
+    shared_region arena = region_of(node_memory::arena_bytes(slots, slot_bytes));
+    const std::byte* const part = arena.parts[root];
+    arena.take = [&](std::size_t begin, std::size_t bytes) {
+        if (!is_full) taken.emplace_back(begin, bytes);
+        return !is_full;
+    };
+    node_memory memory(root, std::move(arena), slots, slot_bytes);
+    const auto begin_of = [&](int slot) { return static_cast<std::size_t>(memory.slot_memory(slot, 100) - part); };
+    EXPECT_EQ(begin_of(0), node_memory::bytes_at_once(slots));
+    memory.take_slots(32);
+    EXPECT_TRUE(taken.empty());
+    for (const std::size_t bytes : {100, 4096, 33}) memory.take_slots(bytes);
+    EXPECT_EQ(taken, (pieces{{begin_of(0), 4096}, {begin_of(1), 4096}}));
+    memory.take_slots(12000);
+    EXPECT_EQ(
+        taken,
+        (pieces{{begin_of(0), 4096}, {begin_of(1), 4096}, {begin_of(0) + 4096, 8192}, {begin_of(1) + 4096, 8192}}));
+    is_full = true;
+    memory.take_slots(12000);
+    EXPECT_THROW(memory.take_slots(slot_bytes), transport_error);
 }
 
 }  // namespace terrace::detail::test::node_stages_test

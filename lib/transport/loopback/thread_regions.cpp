@@ -21,7 +21,8 @@ part map_part(std::size_t bytes) {
 
 }  // namespace
 
-std::optional<shared_region> thread_regions::share(team& ranks, std::span<const int> sharers, std::size_t bytes) {
+std::optional<shared_region> thread_regions::share(team& ranks, std::span<const int> sharers, std::size_t bytes,
+                                                   std::size_t /*at_once*/) {
     const part own = map_part(bytes);
     const part* at_own = &own;
     std::vector<const part*> all(at(ranks.size()));

@@ -7,7 +7,9 @@ namespace terrace::detail {
 /// Memory of this process, for ranks that are its threads. A part lives as long as any rank that knows of it.
 class thread_regions final : public region_source {
 public:
-    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes) override;
+    using region_source::share;
+    std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
+                                       std::size_t at_once) override;
 };
 
 }  // namespace terrace::detail

@@ -1,6 +1,11 @@
 #include "transport/shm/node_memory.hpp"
 
 #include <algorithm>
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "base/partition.hpp"
 
@@ -29,6 +34,22 @@ std::size_t node_memory::arena_bytes(int slots, std::size_t slot_bytes) noexcept
     return header_bytes(slots) + static_cast<std::size_t>(slots) * round_up(slot_bytes, page);
 }
 
+std::size_t node_memory::bytes_at_once(int slots) noexcept { return header_bytes(slots); }
+
+void node_memory::take_slots(std::size_t bytes) {
+    const std::size_t wanted = round_up(bytes, page);
+    const auto& take = regions_.front()->memory.take;
+    if (wanted <= taken_ || bytes <= mailbox{}.payload.size()) return;
+    for (int slot = 0; take && slot < slots_; ++slot)
+        if (!take(slot_offset(slot) + taken_, wanted - taken_))
+            throw transport_error(
+                "shm", "posix_fallocate", ENOSPC,
+                fmt::format(
+                    "/dev/shm has no memory left for {} slots of {} bytes; enlarge it (terrace doctor says how)",
+                    slots_, wanted));
+    taken_ = wanted;
+}
+
 // The memory, and a cache line for the count of ranks that have freed theirs. That in the first part counts.
 std::size_t node_memory::window_bytes(std::size_t bytes) noexcept { return round_up(bytes, cache_line) + cache_line; }
 
@@ -41,10 +62,13 @@ node_memory::mailbox& node_memory::mailbox_of(int part, int lane_slot) const noe
                                       sizeof(doorbell))[lane_slot];
 }
 
+std::size_t node_memory::slot_offset(int lane_slot) const noexcept {
+    return header_bytes(slots_) + static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page);
+}
+
 std::byte* node_memory::slot_memory(int lane_slot, std::size_t bytes) noexcept {
     if (mailbox& box = mailbox_of(part_, lane_slot); bytes <= box.payload.size()) return box.payload.data();
-    return regions_.front()->memory.parts[static_cast<std::size_t>(part_)] + header_bytes(slots_) +
-           static_cast<std::size_t>(lane_slot) * round_up(slot_bytes_, page);
+    return regions_.front()->memory.parts[static_cast<std::size_t>(part_)] + slot_offset(lane_slot);
 }
 
 std::shared_ptr<std::byte> node_memory::add_window(shared_region memory) {

@@ -53,8 +53,10 @@ public:
     /// @param arena all zero
     node_memory(int part, shared_region arena, int slots, std::size_t slot_bytes);
 
-    /// Returns the bytes that one part of an arena needs.
+    /// Returns the bytes that one part of an arena needs, and those of them that have memory at once: all but the
+    /// slots.
     static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept;
+    static std::size_t bytes_at_once(int slots) noexcept;
     /// Returns the bytes that one part of a window needs for `bytes` bytes of the caller's.
     static std::size_t window_bytes(std::size_t bytes) noexcept;
 
@@ -64,7 +66,9 @@ public:
     /// True if all of the memory lies in this rank's part of one window.
     bool reachable(const std::byte* memory, std::size_t bytes) const noexcept;
 
-    /// Returns this rank's memory for a vector of `bytes` bytes in a lane slot.
+    /// Takes memory for vectors of `bytes` bytes in all of this rank's slots. @throws transport_error if there is none
+    void take_slots(std::size_t bytes);
+    /// Returns this rank's memory for a vector of `bytes` bytes in a lane slot, for which it has been taken.
     std::byte* slot_memory(int lane_slot, std::size_t bytes) noexcept;
 
     mailbox& mailbox_of(int part, int lane_slot) const noexcept;
@@ -92,6 +96,7 @@ private:
         std::atomic<bool> in_use{true};               // false once this rank has freed its part
     };
 
+    std::size_t slot_offset(int lane_slot) const noexcept;  // in a part of the arena
     const std::byte* mine(const region& r) const noexcept { return r.memory.parts[static_cast<std::size_t>(part_)]; }
 
     int part_;
@@ -99,6 +104,7 @@ private:
     std::uint64_t windows_ = 0;                     // number of windows added so far
     int slots_;
     std::size_t slot_bytes_;
+    std::size_t taken_ = 0;  // bytes of each slot that have memory
 };
 
 }  // namespace terrace::detail

@@ -28,6 +28,8 @@ public:
     static std::size_t arena_bytes(int slots, std::size_t slot_bytes) noexcept {
         return node_memory::arena_bytes(slots, slot_bytes);
     }
+    /// node_memory::bytes_at_once
+    static std::size_t bytes_at_once(int slots) noexcept { return node_memory::bytes_at_once(slots); }
     /// node_memory::window_bytes
     static std::size_t window_bytes(std::size_t bytes) noexcept { return node_memory::window_bytes(bytes); }
     /// node_memory::add_window
@@ -37,6 +39,8 @@ public:
         return memory_.reachable(memory, bytes);
     }
 
+    /// node_stage_runner::take_lanes
+    void take_lanes(std::size_t bytes) { memory_.take_slots(bytes); }
     /// node_stage_runner::lane_memory
     std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept { return memory_.slot_memory(lane_slot, bytes); }
     /// node_stage_runner::lane_ready

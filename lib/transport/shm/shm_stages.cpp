@@ -48,6 +48,7 @@ public:
     }
     std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
 
+    void take_lanes(std::size_t bytes) override { stages_.take_lanes(bytes); }
     std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {
         return stages_.lane_memory(lane_slot, bytes);
     }
@@ -82,8 +83,8 @@ std::unique_ptr<node_stage_runner> make_shm_stages(connection& by, int slots, st
     std::vector<int> nodes = by.ranks.nodes();
     if (most_on_a_node(nodes) < 2) return nullptr;
     node_peers peers = peers_of(nodes, by.ranks.rank());
-    std::optional<shared_region> arena =
-        by.memory->share(by.ranks, peers.ranks, node_stages::arena_bytes(slots, slot_bytes));
+    std::optional<shared_region> arena = by.memory->share(
+        by.ranks, peers.ranks, node_stages::arena_bytes(slots, slot_bytes), node_stages::bytes_at_once(slots));
     if (!arena) return nullptr;
     const bool oversubscribed = use_of_machine(by.ranks).oversubscribed();
     return std::make_unique<shm_stages>(by, std::move(nodes), std::move(peers), std::move(*arena), slots, slot_bytes,

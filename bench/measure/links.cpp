@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -161,6 +162,8 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         link.bandwidth = all.bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
         link.overhead = m.cores > 0 ? pair.overhead : all.overhead;
+        if (m.cores > 0 && l < machine.node_levels())  // nothing travels: all of the time is a processor's
+            link.overhead += std::exchange(link.latency, 0);
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
@@ -191,7 +194,10 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
     return rows.text() +
            "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it.\n"
            "reduction: of one rank, of all at once.\n" +
-           (m.cores > 0 ? fmt::format("cores: all ranks share {}; overhead is that of one pair.\n", m.cores) : "");
+           (m.cores > 0
+                ? fmt::format("cores: all ranks share {}; overhead is that of one pair, in a node with its latency.\n",
+                              m.cores)
+                : "");
 }
 
 }  // namespace terrace::detail::bench

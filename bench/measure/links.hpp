@@ -47,8 +47,8 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
                                  progress& shown);
 
 /// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of
-/// which the cost model charges the overhead apart: that of one pair where all ranks share cores, as it charges all of
-/// them together there; else that of all pairs.
+/// which the cost model charges the overhead apart: that of all pairs; where all ranks share cores that of one pair, as
+/// it charges all of them together there, and inside a node half a round trip, all of which is processor time.
 hierarchy calibrated(hierarchy machine, const measured_machine& m);
 
 /// The figures beside those of the file, for people.

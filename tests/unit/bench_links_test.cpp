@@ -83,7 +83,8 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_EQ(after.processors.cores, 0);
     // Where all ranks share cores they are charged together, each for what it takes alone.
     const hierarchy shared = calibrated(before, {{node, {}, core}, 4e9, 9e9, 2});
-    EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 0.4e-6);
+    EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 1e-6);  // inside a node with the latency
+    EXPECT_EQ(shared.levels[0].latency, 0);
     EXPECT_DOUBLE_EQ(shared.levels[2].overhead, 34e-6);
     EXPECT_EQ(shared.processors.cores, 2);
 

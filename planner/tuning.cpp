@@ -39,14 +39,19 @@ bool must_be_cut(const price& cost, std::int64_t bytes) {
     return must_be_short && bytes > policy.largest_uncut && 2 * chunk_for(cost, lengths_for(cost).front()) <= bytes;
 }
 
+// True where dimensions of a torus come first in turns, on no way to or from a root. More lanes, which begin one after
+// another, only gain there, and no price knows.
+bool takes_turns(const priced_candidate& c) noexcept {
+    const auto comes_first = [](const stage& s) { return s.route_share > 0; };
+    return !has_root(c.cost.what()) && std::ranges::any_of(c.what.stages, comes_first);
+}
+
 }  // namespace
 
 int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
     if (has_root(c.cost.what()))
         return through_memory(machine, 0) ? policy.lanes_of_root_in_memory : policy.lanes_of_root;
-    const auto comes_first = [](const stage& s) { return s.route_share > 0; };
-    const bool turns = std::any_of(c.what.stages.begin(), c.what.stages.end(), comes_first);
-    return turns ? policy.lanes_of_turns : policy.lanes;
+    return takes_turns(c) ? policy.lanes_of_turns : policy.lanes;
 }
 
 int untried_lanes(const hierarchy& machine) noexcept {
@@ -60,7 +65,8 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
         chunked.emplace_back(chunk, c.cost.in_chunks(size, chunk));
     std::vector<tuning> options;
     if (!must_be_cut(c.cost, bytes)) options.push_back({1, 0, c.cost.time(size, 1, 0)});
-    for (int lanes = 2; lanes <= max_lanes(machine, c); ++lanes)
+    const int most = max_lanes(machine, c);
+    for (int lanes = takes_turns(c) ? most : 2; lanes <= most; ++lanes)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     return options;
 }

@@ -7,6 +7,10 @@
 
 namespace terrace::detail {
 
+/// Payload of TCP in an Ethernet frame of 1500 bytes, of the 1514 that a shaper counts
+/// (docs/measurements/large-messages.md). Measured rates are those of payload.
+inline constexpr double payload_of_frame = 1448.0 / 1514.0;
+
 /// By child of a level, counted over the machine, how many links it has into the level: of a node the NICs that its
 /// ranks use, of all others one.
 std::vector<int> link_counts(const hierarchy& machine, int l);

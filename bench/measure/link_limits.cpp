@@ -3,16 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
 
 namespace terrace::detail::bench {
 
 namespace {
-
-// TCP's payload in an Ethernet frame of 1500 bytes, of the 1514 that a link carries
-// (docs/measurements/large-messages.md).
-constexpr double payload_of_frame = 1448.0 / 1514.0;
 
 // Below, the bytes that bursts let through are too large a part to say anything.
 // Not 2 MiB: sizes of 2 MiB are cut to what ranks can share evenly.
@@ -36,7 +33,7 @@ std::optional<double> link_limits::percent_of_limit(collective what, std::int64_
 std::optional<double> link_limits::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
     if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
     const auto rate = [this](int level) { return goodput(level); };
-    return percent(limit(machine_, bytes, rate, static_cast<double>(burst_), what), time);
+    return percent(limit(machine_, bytes, rate, payload_of_frame * static_cast<double>(burst_), what), time);
 }
 
 double link_limits::refill_time(std::int64_t bytes) const {

@@ -13,7 +13,7 @@ namespace terrace::detail::bench {
 class link_limits {
 public:
     /// @param measured by level, as from measure_goodput
-    /// @param burst bytes that pass each link free of charge, of nodes with NICs each NIC
+    /// @param burst bytes on the wire that pass each link free of charge, of nodes with NICs each NIC
     /// @param bus where buffers cross it
     link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
                 std::optional<bus_rates> bus = {});

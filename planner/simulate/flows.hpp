@@ -18,7 +18,7 @@ namespace terrace::detail {
 /// each time would take too long.
 class flows {
 public:
-    /// @param burst tokens of the shapers' buckets
+    /// @param burst tokens of the shapers' buckets [bytes of payload]
     explicit flows(link_loads& loads, double burst = 0)
         : loads_(loads), shapers_(loads, burst), links_(static_cast<std::size_t>(loads.size())) {}
 

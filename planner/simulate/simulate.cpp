@@ -31,7 +31,7 @@ public:
     simulator(const hierarchy& machine, call_programs programs, link_loads& loads, const simulation_options& options)
         : programs_(std::move(programs)),
           cpus_(machine),
-          net_(machine, programs_.order.lanes, loads, options.burst, events_),
+          net_(machine, programs_.order.lanes, loads, payload_of_frame * options.burst, events_),
           stages_(programs_, cpus_, net_, events_),
           progress_(options.progress),
           left_(programs_.steps()),

@@ -37,7 +37,7 @@ struct simulation {
 
 struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
-    double burst = 0;           ///< bytes that the shaper of each network link passes at once: a full bucket of tokens
+    double burst = 0;           ///< bytes with headers that the shaper of each network link passes at once: its bucket
     bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
     std::int64_t most_steps = 0;                ///< fewer than most_simulated, where time is short; 0: as many
     bool counts_loads = true;                   ///< in simulation::links, which has zeros otherwise

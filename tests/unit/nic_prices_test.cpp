@@ -64,7 +64,7 @@ TEST(nic_prices, shapers_of_all_nics_let_bursts_pass) {
     const auto time = [&](double bucket) {
         return simulate(h, rule_of(staged), collective::allreduce, 16 * mib, {.burst = bucket}).time;
     };
-    const double saved = 4 * burst / h.rate(1, 0);
+    const double saved = 4 * payload_of_frame * burst / h.rate(1, 0);
     EXPECT_NEAR(time(0) - time(burst), saved, 0.02 * saved);
 }
 

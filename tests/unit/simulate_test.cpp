@@ -69,7 +69,7 @@ TEST(simulate, shapers_let_bursts_pass) {
     for (const std::int64_t bytes : {mib, 16 * mib}) {
         const double n = static_cast<double>(bytes);
         EXPECT_NEAR(time(fabric::ethernet, bytes, 0), 2 * alpha + n / rate, 1e-9);
-        EXPECT_NEAR(time(fabric::ethernet, bytes, burst), alpha + (n - burst) / rate, 1e-8) << bytes;
+        EXPECT_NEAR(time(fabric::ethernet, bytes, burst), alpha + (n - payload_of_frame * burst) / rate, 1e-8) << bytes;
         EXPECT_EQ(time(fabric::pcie, bytes, burst), time(fabric::pcie, bytes, 0)) << "nothing shapes what is in a node";
     }
 }

@@ -63,7 +63,7 @@ double time_of_bursts(const hierarchy& machine, const simulation& s, double burs
     for (const link_load& link : s.links) {
         const int of_link = shapers[static_cast<std::size_t>(link.row)][static_cast<std::size_t>(link.child)];
         without = std::max(without, link.bytes / link.rate);
-        with = std::max(with, (link.bytes - of_link * burst) / link.rate);
+        with = std::max(with, (link.bytes - of_link * payload_of_frame * burst) / link.rate);
     }
     return without - with;
 }

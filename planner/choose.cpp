@@ -59,9 +59,9 @@ private:
         add(chosen.how, bytes);
     }
 
-    // Where those of the floor cross between two sizes, and nothing beats both, more bounds are needed.
+    // Where those of the floor cross between two sizes, and nothing is about as fast as both, more bounds are needed.
     void divide(std::int64_t low, std::int64_t high, std::int64_t parts) {
-        const std::vector<std::size_t> fast_enough = screen_.fast_enough(low, high);
+        const std::vector<std::size_t> fast_enough = screen_.fast_enough(low, high, policy.worth_a_lane);
         if (!fast_enough.empty() || parts == 1 || high - low < 2) {
             chosen_ = pick(screen_, fast_enough, chosen_, high);
             return add(screen_.how(chosen_), high);

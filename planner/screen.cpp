@@ -37,8 +37,8 @@ double screen::effort(std::size_t i, const tuning& how, double bytes) const {
     return list_[i].cost.effort(bytes, how.chunk);
 }
 
-std::vector<std::size_t> screen::fast_enough(std::int64_t low, std::int64_t high) const {
-    const floor_times floor = floor_between(low, high);
+std::vector<std::size_t> screen::fast_enough(std::int64_t low, std::int64_t high, double by) const {
+    const floor_times floor = floor_between(low, high, by);
     std::vector<std::size_t> result;
     for (const std::size_t i : tuned_)
         if (is_fast_enough(i, how_[i], floor)) result.push_back(i);
@@ -61,13 +61,13 @@ void screen::drop_hindered(std::vector<std::size_t>& among, double bytes) const 
     });
 }
 
-screen::floor_times screen::floor_between(std::int64_t low, std::int64_t high) const {
+screen::floor_times screen::floor_between(std::int64_t low, std::int64_t high, double by) const {
     const auto from = static_cast<double>(low), to = static_cast<double>(high);
     floor_times floor;
     for (const double bytes :
          {to, (from + to) / 2, std::min(from + 1, to), from + (to - from) / 4, to - (to - from) / 4}) {
         double& least = floor[bytes] = std::numeric_limits<double>::infinity();
-        for (const std::size_t f : floor_) least = std::min(least, time(f, bytes) * (1 + policy.rounding));
+        for (const std::size_t f : floor_) least = std::min(least, time(f, bytes) * by);
     }
     return floor;
 }

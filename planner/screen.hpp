@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/policy.hpp"
 #include "planner/tuning.hpp"
 
 namespace terrace::detail {
@@ -39,12 +40,12 @@ public:
     double effort(std::size_t i, const tuning& how, double bytes) const;
     double effort(std::size_t i, double bytes) const { return effort(i, how_[i], bytes); }
 
-    /// Returns the candidates that are nowhere between two sizes predicted slower than the floor.
-    std::vector<std::size_t> fast_enough(std::int64_t low, std::int64_t high) const;
+    /// Returns the candidates that are nowhere between two sizes predicted slower than the floor by this factor.
+    std::vector<std::size_t> fast_enough(std::int64_t low, std::int64_t high, double by = 1 + policy.rounding) const;
 
-    /// Predicted times of the floor at sizes from one to another one, by size [s].
+    /// Predicted times of the floor at sizes from one to another one, by size, times a factor [s].
     using floor_times = std::map<double, double>;
-    floor_times floor_between(std::int64_t low, std::int64_t high) const;
+    floor_times floor_between(std::int64_t low, std::int64_t high, double by) const;
     /// Returns true if the candidate is nowhere slower, run in this way.
     bool is_fast_enough(std::size_t i, const tuning& how, const floor_times& floor) const;
 

@@ -45,8 +45,7 @@ std::map<std::string, std::size_t> cheapest_by_places(const screen& s, const std
 // nowhere predicted slower than the floor, or as good as equal.
 std::vector<choice> alternatives(const screen& s, const std::vector<std::size_t>& fast_enough, std::int64_t low,
                                  std::int64_t high) {
-    screen::floor_times floor = s.floor_between(low, high);
-    for (auto& [bytes, time] : floor) time *= policy.worth_a_lane;
+    const screen::floor_times floor = s.floor_between(low, high, policy.worth_a_lane);
     std::vector<choice> result;
     for (const auto& [places, i] : cheapest_by_places(s, fast_enough, static_cast<double>(high)))
         for (const tuning& t : tunings(s.machine(), s[i], high))

@@ -122,9 +122,10 @@ struct planner_policy {
     /// Simulations this close say nothing about which candidate is faster.
     double alike = 1.05;
     /// Where links have shapers (make_plan: burst), vectors of this part of a bucket to so many of them are tried in
-    /// any case: prices know of no buckets. Up to `short_of_burst` buckets simulations this close say nothing
-    /// (docs/measurements/predictions.md).
-    double least_of_burst = 1.0 / 64, most_of_burst = 64, short_of_burst = 8, alike_in_bursts = 1.1;
+    /// any case: prices know of no buckets. Up to `busy_of_burst` buckets simulations this close say nothing. Above,
+    /// only a gain that is not worth another lane is none: on unequal-uplinks plans that were simulated 2 to 7 % slower
+    /// took 3 to 15 % longer (docs/measurements/predictions.md).
+    double least_of_burst = 1.0 / 64, most_of_burst = 64, busy_of_burst = 4, alike_in_bursts = 1.1;
     /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
     /// bucket holds the fewest messages are chosen among simulations this close: anything from 1.2 to 1.5 does
     /// (docs/measurements/predictions.md).
@@ -133,6 +134,8 @@ struct planner_policy {
     /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
     double in_a_row_of_burst = 1.0 / 8;
     constexpr bool in_a_row(double bytes, double burst) const noexcept { return bytes <= burst * in_a_row_of_burst; }
+    /// Up to so many buckets, measured times say little about the rates of links.
+    double short_of_burst = 8;
     constexpr bool short_in_bursts(double bytes, double burst) const noexcept {
         return bytes <= burst * short_of_burst;
     }

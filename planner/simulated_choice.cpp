@@ -167,9 +167,10 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     }
     if (bursts && s.machine().shared_cores() > 0 && bytes <= s.burst())
         return fewest_messages(s, std::move(tried), policy.alike_on_shared_cores);
-    const bool is_short = bursts && policy.short_in_bursts(bytes, s.burst());
-    return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high,
-                          is_short ? policy.alike_in_bursts : policy.alike);
+    if (!bursts) return pick_simulated(s, std::move(tried), predicted.candidate, high, policy.alike);
+    const bool is_short = bytes <= s.burst() * policy.busy_of_burst;
+    return pick_simulated(s, std::move(tried), no_candidate, high,
+                          is_short ? policy.alike_in_bursts : policy.worth_a_lane);
 }
 
 choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {

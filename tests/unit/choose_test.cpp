@@ -181,7 +181,10 @@ TEST(make_plan, tries_what_shapers_let_pass_at_once) {
             return simulate(h, r, what, 64 * kib, {.slot_bytes = slot_bytes(p), .burst = burst}).time;
         };
         EXPECT_LT(time(with, in_bursts), 0.8 * time(without, usual)) << describe(h, in_bursts.stages);
-        EXPECT_EQ(with.choose(what, 256 * mib).stages, without.choose(what, 256 * mib).stages);
+        const auto predicted = [&](const plan_data& p) {
+            return time_of(h, p.choose(what, 256 * mib), 256 * mib, what);
+        };
+        EXPECT_LE(predicted(with), predicted(without) * policy.equal) << "long vectors do not pass in bursts";
     }
 }
 

@@ -10,6 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -80,20 +81,23 @@ std::string first_line_in(const fs::path& file) {
 
 // ---- what is looked at ----------------------------------------------------------------------------------------------
 
-// A communicator's ranks keep some lane slots of up to about a MiB each there.
+// Two calls in flight, each of some lanes with chunks of 256 KiB for each rank: docs/explanation/shared-memory.md.
 finding shared_memory() {
-    constexpr std::int64_t each_rank = 16 << 20;
+    const std::int64_t each_rank = std::int64_t{std::max(16, cores())} << 20, wanted = each_rank * cores();
+    const std::string remedy = fmt::format("size={}g", (wanted + (1 << 30) - 1) >> 30);
     struct statvfs there {};
     if (statvfs("/dev/shm", &there) != 0)
-        return bad("shared memory", "/dev/shm is not there",
-                   "mount it: mount -t tmpfs -o size=1g tmpfs /dev/shm; without it ranks of a node send messages");
+        return bad(
+            "shared memory", "/dev/shm is not there",
+            fmt::format("mount it: mount -t tmpfs -o {} tmpfs /dev/shm; without it ranks of a node send messages",
+                        remedy));
     const auto free = static_cast<std::int64_t>(there.f_bavail) * static_cast<std::int64_t>(there.f_frsize);
     const std::string text = fmt::format("{} MiB free in /dev/shm", free >> 20);
-    if (free < each_rank * cores())
+    if (free < wanted)
         return bad("shared memory", text,
-                   fmt::format("{} a rank are wanted; in a container start it with --shm-size=1g, else mount -o "
-                               "remount,size=1g /dev/shm, and remove what dead programs left there",
-                               format_bytes(each_rank)));
+                   fmt::format("{} a rank are wanted; in a container start it with --shm-{}, else mount -o remount,{} "
+                               "/dev/shm, and remove what dead programs left there",
+                               format_bytes(each_rank), remedy, remedy));
     return good("shared memory", text);
 }
 

@@ -44,8 +44,8 @@ struct corrected_machine {
 /// the factors f minimise the sum of ln(price / time)^2 over sizes, errors beyond 0.2 in proportion (Huber), plus a
 /// small weight times ln(f)^2, plus a larger one times ln(f / g)^2 over the bandwidths of levels of one fabric, so that
 /// of two levels which times cannot tell apart not one alone is corrected. Factors lie between 1/8 and 8; those within
-/// 10 % of 1 are left out. Figures that the times do not determine are left, and so are sizes a quarter of whose time
-/// depends on such figures.
+/// 10 % of 1 are left out. Figures that the times do not determine stay as written. A size is not used if a quarter of
+/// its time depends on such figures.
 /// @param burst as in make_plan(): sizes from 1/8 of a bucket to 8 buckets are left out
 corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst = 0);
 

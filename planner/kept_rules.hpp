@@ -15,7 +15,7 @@ struct kept_range {
     double least = 0, most = 0;         ///< time that calls took, over the time predicted of the plan's own rule
 };
 
-/// A plan some of whose rules are those that ran.
+/// A plan in which rules that ran replace some of its own.
 struct plan_that_keeps {
     plan_data plan;
     std::vector<kept_range> kept = {};  ///< by collective and size

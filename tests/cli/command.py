@@ -5,6 +5,7 @@ Such a test is called with TERRACE SOURCE_ROOT.
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -41,6 +42,15 @@ class Command(Scratch):
             self.assertNotEqual(done.stderr, "")
             self.assertEqual(done.stdout, "")
         return done.stdout + done.stderr
+
+    def write_profile(self, times):
+        """Writes profiles/: what cluster.plan.yaml took for allreduces, by their bytes."""
+        profiles = self.directory / "profiles"
+        profiles.mkdir()
+        shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
+        calls = [f"  - {{collective: allreduce, bytes: {bytes}, calls: 9, time: {time}}}\n"
+                 for bytes, time in times.items()]
+        (profiles / "p.profile.yaml").write_text("terrace_profile: 1\nplan: p.plan.yaml\ncalls:\n" + "".join(calls))
 
 
 class NicPlan(Command):

@@ -5,7 +5,6 @@ usage: plan_test.py TERRACE SOURCE_ROOT
 """
 import os
 import re
-import shutil
 import subprocess
 import sys
 import unittest
@@ -95,13 +94,7 @@ class Plan(Command):
 
     def test_learns_from_profiles_and_says_what(self):
         self.terrace("plan", "cluster.yaml")
-        profiles = self.directory / "profiles"
-        profiles.mkdir()
-        shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
-        (profiles / "p.profile.yaml").write_text(
-            "terrace_profile: 1\nplan: p.plan.yaml\ncalls:\n"
-            "  - {collective: allreduce, bytes: 8, calls: 9, time: 12 us}\n"
-            "  - {collective: allreduce, bytes: 33554432, calls: 9, time: 562 ms}\n")
+        self.write_profile({8: "12 us", 33554432: "562 ms"})
         text = self.terrace("plan", "cluster.yaml", "--profile", "profiles", "-o", "new.plan.yaml")
         self.assertRegex(text, r"(?m)^profile: sizes used: 2; calls took 0\.\d+ to [12]\.\d+ times as long as ")
         self.assertRegex(text, r"(?m)^  bandwidth of \w+ +\S+ Gbit/s +-> \S+ MB/s +0\.[45]\d* times$")

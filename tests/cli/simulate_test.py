@@ -49,7 +49,8 @@ class Simulate(Command):
         self.assertEqual(time(), time("--burst", "0"))
         self.assertTrue(0.9 * time() < time("--burst", "128K") < time())
         asked = ["simulate", "cluster.plan.yaml", "--bytes", "4M", "--burst", "128K"]
-        self.assertAlmostEqual(json.loads(self.terrace(*asked, "--json"))["bursts_s"], (128 << 10) * 1448 / 1514 / 125e6, 5)
+        said = json.loads(self.terrace(*asked, "--json"))
+        self.assertAlmostEqual(said["bursts_s"], (128 << 10) * 1448 / 1514 / 125e6, 5)
         self.assertIn("closed form, less bursts", self.terrace(*asked))
         self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--burst", "much", status=2))
 

@@ -160,12 +160,7 @@ class Usage(Command):
 
     def test_examples_in_the_help_run(self):
         self.terrace("plan", "cluster.yaml")
-        profiles = self.directory / "profiles"
-        profiles.mkdir()
-        shutil.copy(self.directory / "cluster.plan.yaml", profiles / "p.plan.yaml")
-        (profiles / "p.profile.yaml").write_text(
-            "terrace_profile: 1\nplan: p.plan.yaml\ncalls:\n"
-            "  - {collective: allreduce, bytes: 1048576, calls: 9, time: 1 s}\n")
+        self.write_profile({1048576: "1 s"})
         examples = 0
         for command in [[], *([c] for c in COMMANDS)]:
             text = self.terrace(*command, "--help")

@@ -94,7 +94,8 @@ class Installed(unittest.TestCase):
 
     def compile(self, source, program, wrapper=None):
         """Compiles as README says, with an MPI's compiler, or without MPI."""
-        line = re.search(r"^mpicxx (.*pkg-config.*)$", (ROOT / "README.md").read_text().replace("\\\n", ""), re.M).group(1)
+        readme = (ROOT / "README.md").read_text().replace("\\\n", "")
+        line = re.search(r"^mpicxx (.*pkg-config.*)$", readme, re.M).group(1)
         words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {program}")
         compiler = shlex.join(COMPILER)
         run("sh", "-c", f"{wrapper or compiler} -Wall -Wextra -Werror {words}",
@@ -113,7 +114,8 @@ class Installed(unittest.TestCase):
             self.assertEqual(run(programs / "without_mpi", env=meeting), "1 ranks: 1\n")
         # What the library throws, the program catches.
         for program in [[*MPIRUN, "-np", "1", programs / "allreduce"], [programs / "loopback"]]:
-            with self.assertRaisesRegex(AssertionError, r"(?s): 1\n(.*\n)?terrace: missing\.yaml: cannot be opened: No such file"):
+            said = r"(?s): 1\n(.*\n)?terrace: missing\.yaml: cannot be opened: No such file"
+            with self.assertRaisesRegex(AssertionError, said):
                 run(*program, "missing.yaml", env=self.environment)
 
 
@@ -147,8 +149,8 @@ class Files(Installed):
 
     def compile(self, text, *options, language="c++"):
         """What the compiler says of a program; empty if it accepts it."""
-        done = subprocess.run([*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, "-x", language, "-"],
-                              input=text, capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
+        command = [*COMPILER, "-fsyntax-only", "-I", self.prefix / "include", *options, "-x", language, "-"]
+        done = subprocess.run(command, input=text, capture_output=True, text=True, env=dict(os.environ, LC_ALL="C"))
         return done.stderr if done.returncode else ""
 
     def test_headers_stand_alone_and_define_no_macros_but_their_own(self):
@@ -156,8 +158,8 @@ class Files(Installed):
                  if header.name not in ("mpi.hpp", "mpi_error.hpp", "nccl.hpp")]  # which need MPI's headers
         for errors in at_once(lambda text: self.compile(text, "-std=c++20", "-Wall", "-Werror"), alone):
             self.assertEqual(errors, "")
-        macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp", "-I", self.prefix / "include",
-                     "-x", "c++", "/dev/null")
+        macros = run(*COMPILER, "-std=c++20", "-dM", "-E", "-include", "terrace/terrace.hpp",
+                     "-I", self.prefix / "include", "-x", "c++", "/dev/null")
         found = set(re.findall(r"#define (TERRACE_\w+)", macros))
         self.assertEqual(found, {"TERRACE_API"} | {f"TERRACE_VERSION_{part}" for part in ("MAJOR", "MINOR", "PATCH")})
 

@@ -83,7 +83,7 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
 
     EXPECT_EQ(after.processors.cores, 0);
-    // Where all ranks share cores they are charged together, each for what it takes alone.
+    // Where all ranks share cores, the model adds up their overheads: each is that of a pair alone.
     const hierarchy shared = calibrated(before, {{node, {}, core}, 4e9, 9e9, 2});
     EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 1e-6);  // inside a node with the latency
     EXPECT_EQ(shared.levels[0].latency, 0);

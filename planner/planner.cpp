@@ -35,7 +35,7 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     for (const collective what : all_collectives) found[what] = search(prices, what);
     std::map<collective, std::future<std::vector<rule>>> made;
     for (const auto& [what, list] : found)
-        made[what] = start_quiet_task([&rules, &list, what] { return rules(list, what); });
+        made[what] = start_quiet_task([&rules, &list = list, what = what] { return rules(list, what); });
     for (auto& [what, of] : made) r.rules[what] = of.get();
     return finished(std::move(r));
 }

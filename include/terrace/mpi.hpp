@@ -32,6 +32,7 @@ inline int mpi_processes() {
 
 inline bool on_all_ranks_of(const void* comm, bool mine) {
     int all = mine;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): MPI_IN_PLACE is such a cast
     PMPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, *static_cast<const MPI_Comm*>(comm));
     return all != 0;
 }

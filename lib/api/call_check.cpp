@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -239,7 +240,7 @@ std::uint64_t call_check::earliest_difference(std::uint64_t call) {
     bool all_alike_before = false;
     for (const auto& [number, known] : histories) {
         if (known.size() != callers_rank_.size()) continue;
-        const bool all_alike = std::all_of(known.begin(), known.end(), [&](auto h) { return h == known.front(); });
+        const bool all_alike = std::adjacent_find(known.begin(), known.end(), std::not_equal_to<>()) == known.end();
         if (!all_alike && (all_alike_before || number == 1)) return number;
         all_alike_before = all_alike;
     }

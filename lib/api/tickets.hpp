@@ -35,7 +35,7 @@ public:
     std::exception_ptr close(std::uint64_t ticket) {
         state& s = of(ticket);
         --s.holders;
-        const std::exception_ptr error = s.error;
+        std::exception_ptr error = s.error;
         forget();
         return error;
     }

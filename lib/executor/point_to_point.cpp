@@ -38,7 +38,7 @@ std::uint64_t point_to_point::begin(operation o) {
         else *unused = true;
         o.since = std::chrono::steady_clock::now();
     }
-    active_.emplace(++numbers_, std::move(o));
+    active_.emplace(++numbers_, o);
     net_.expect_notes(true);
     return numbers_;
 }

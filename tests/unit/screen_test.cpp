@@ -115,8 +115,8 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
 // Of candidates that are alike a baseline of several stages is preferred, and a ring over all ranks comes last.
 TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     const screened of(two_racks());
-    const auto [ring, levels] = floor_places(of);
-    const std::size_t other = of.list.size() - 1;
+    const floor_places places(of);
+    const std::size_t ring = places.ring, levels = places.levels, other = of.list.size() - 1;
     const auto picked = [&](double of_other, double of_levels) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(ring, of.s.how(ring), 1.0),

@@ -45,7 +45,7 @@ std::vector<job_host> wanted_hosts(const machine_options& o) {
 }
 
 std::optional<gpu_fabric> wanted_gpu_fabric(const std::string& text) {
-    const std::optional<gpu_fabric> by = parse_gpu_fabric(text);
+    std::optional<gpu_fabric> by = parse_gpu_fabric(text);
     if (!by)
         throw usage_error(
             fmt::format("--gpu-fabric: \"{}\" is none of nvlink:RATE, xgmi:RATE, xelink:RATE (a rate as in "

@@ -48,7 +48,7 @@ fs::path found_on_path(const std::string& name) {
     const char* path = value_in(environment, "PATH");
     std::istringstream folders(path != nullptr ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');)
-        if (const fs::path file = fs::path(folder) / name; access(file.c_str(), X_OK) == 0) return file;
+        if (fs::path file = fs::path(folder) / name; access(file.c_str(), X_OK) == 0) return file;
     return {};
 }
 

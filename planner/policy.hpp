@@ -148,8 +148,12 @@ struct planner_policy {
     std::int64_t simulated_shares = 6'000'000, shares_of_message = 16;
     /// Times that work for a plan for options::reproducible, which somebody asks for: prices say little there.
     std::int64_t reproducible_trials = 16;
-    /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
+    /// The same for a plan for shapers, whose simulations are longer.
+    std::int64_t burst_trials = 4;
+    /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost. With shapers at
+    /// least so many buckets: that of a link which is 1 / 20 slower than the busiest one lasts for 20 of them.
     int simulated_rounds = 6;
+    double simulated_bursts = 32;
 
     // ---- samples (planner/layout, planner/pattern) ----
     // Prices of samples and of all ranks differ by up to 8 %, mostly not at all (docs/reference/cost-model.md).

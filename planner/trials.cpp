@@ -12,6 +12,21 @@
 
 namespace terrace::detail {
 
+namespace {
+
+// @param round bytes of it
+std::int64_t simulated_rounds(std::int64_t round, double burst) {
+    if (burst == 0 || round == 0) return policy.simulated_rounds;
+    const auto least = static_cast<std::int64_t>(policy.simulated_bursts * burst);
+    return std::max<std::int64_t>(policy.simulated_rounds, 2 * div_ceil(least, 2 * round));
+}
+
+std::int64_t times_as_many_trials(bool reproducible, double burst) {
+    return reproducible ? policy.reproducible_trials : burst > 0 ? policy.burst_trials : 1;
+}
+
+}  // namespace
+
 bool moves_by_links(const hierarchy& machine) noexcept {
     return std::none_of(machine.levels.begin(), machine.levels.end(),
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
@@ -21,10 +36,11 @@ trials::trials(const hierarchy& machine, bool reproducible, double burst)
     : machine_(machine),
       reproducible_(reproducible),
       burst_(burst),
-      left_(moves_by_links(machine) ? policy.simulated_shares * (reproducible ? policy.reproducible_trials : 1) : 0) {}
+      left_(moves_by_links(machine) ? policy.simulated_shares * times_as_many_trials(reproducible, burst) : 0) {}
 
 std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
-    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk), some = policy.simulated_rounds * lanes;
+    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk);
+    const std::int64_t some = simulated_rounds(lanes * chunk, burst_) * lanes;
     if (chunks <= some) {
         const auto found = run(c, lanes, chunk, std::span(&bytes, 1));
         return found.empty() ? std::nullopt : std::optional(found.front());

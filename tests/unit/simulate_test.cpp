@@ -204,6 +204,30 @@ TEST(trials, are_over_when_too_much_has_been_shared) {
     EXPECT_LT(simulated, 20) << "of 7,140 messages each";
 }
 
+// The links into the second rack's nodes are a quarter busier than those of the racks, and their buckets last for half
+// a megabyte.
+TEST(trials, go_on_until_buckets_are_empty) {
+    hierarchy h = free_network(tree({{1, 1, 3, 2}, {2, 2}, {2}}));
+    h.levels = {link("node", fabric::shm, 3e9, 0, 5e-6), link("rack", fabric::ethernet, 96e6, 0, 40e-6),
+                link("core", fabric::ethernet, 78e6, 0, 40e-6)};
+    constexpr double burst = 128 * kib;
+    pricer prices(h);
+    const auto all = search(prices, collective::allgather);
+    const auto by_levels = std::find_if(all.begin(), all.end(), [](const priced_candidate& c) {
+        const std::vector<stage>& s = c.what.stages;
+        return s.size() == 3 &&
+               std::all_of(s.begin(), s.end(), [](const stage& each) { return each.algorithm == "ring"; });
+    });
+    ASSERT_NE(by_levels, all.end());
+    const auto tried = trials(h, false, burst).time(*by_levels, 2, 64 * kib, 32 * mib);
+    ASSERT_TRUE(tried);
+    rule r = rule_of(by_levels->what.stages);
+    r.lanes = 2;
+    r.chunk = 64 * kib;
+    const double whole = simulate(h, r, collective::allgather, 32 * mib, {.burst = burst}).time;
+    EXPECT_NEAR(tried->time / whole, 1, 0.01);
+}
+
 TEST(simulate, refuses_what_would_take_for_ever) {
     const auto runs = [](int ranks, std::int64_t chunk, std::int64_t bytes) {
         rule r = rule_of({{{0}, ranks, mode::scatter, "ring"}});

@@ -15,8 +15,8 @@ namespace terrace::detail {
 namespace {
 
 // Returns the modes that the stages of a shape may have. Allreduce: root inside, then scatter, and outermost scatter or
-// replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout; in alltoall one rank may
-// also stand for all of an inner domain, in gather and scatter for all of each. Others with a root scatter in some
+// replicate. Parts of a split level only scatter. Collectives of blocks scatter throughout, or one rank stands for all
+// of an inner domain; in gather and scatter, for all of each. Others with a root scatter in some
 // stages in a row, so that all ranks of a node send to other nodes, and have mode root in the others; to split a level
 // for a root is what tree and chain do.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
@@ -24,7 +24,7 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     if (has_blocks(what)) {
         std::vector<mode> modes(s.size(), mode::scatter);
         result.push_back(modes);
-        if (!can(mode::root, what) || s.size() == 1) return result;
+        if (s.size() == 1) return result;
         if (has_root(what)) return {modes, std::vector(s.size(), mode::root)};
         for (std::size_t roots = 1; roots < s.size() && !s[roots - 1].split; ++roots) {
             modes[roots - 1] = mode::root;
@@ -223,7 +223,7 @@ private:
         const auto scatters = [](const stage& s) { return s.how == mode::scatter; };
         const bool only_scatters = std::all_of(stages.begin(), stages.end(), scatters);
         found_.push_back({{only_scatters ? "staged" : "mixed", stages}, prices_.price_together(what_, stages, costs)});
-        if (exchanges(what_)) return;  // all blocks take the stages in one order
+        if (has_blocks(what_) && (exchanges(what_) || !only_scatters)) return;  // blocks take the stages in one order
         for (const bool in_one_piece : {false, true}) add_routes(stages, costs, in_one_piece);
     }
 
@@ -244,6 +244,12 @@ private:
 };
 
 }  // namespace
+
+bool is_for(const priced_candidate& c, std::int64_t bytes) noexcept {
+    const collective what = c.cost.what();
+    const bool through_one = has_blocks(what) && !exchanges(what) && c.what.stages.front().how == mode::root;
+    return !through_one || bytes <= policy.largest_through_one;
+}
 
 std::vector<priced_candidate> search(pricer& prices, collective what) { return searcher(prices, what).run(); }
 

@@ -77,6 +77,7 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
     const double least = limit(machine, bytes, what);
     std::vector<ranked> result;
     for (priced_candidate& c : search(prices, what)) {
+        if (!is_for(c, bytes)) continue;
         rule how = rule_of(c.what, tune(machine, c, bytes), bytes, least);
         result.push_back({std::move(c.what), std::move(how)});
     }

@@ -101,6 +101,10 @@ struct planner_policy {
 
     /// A candidate whose lower bound is this many times the best price is not tuned.
     double far_off = 1.5;
+    /// Blocks of reduce_scatter and allgather pass through one rank of each node up to this size, all blocks of a rank
+    /// together [B]: at 64 KiB that takes 0.60 to 0.88 of the time, at 512 KiB 0.85 to 1.04, and at 4 MiB up to 1.07,
+    /// since the other ranks are idle (docs/measurements/random-clusters.md).
+    std::int64_t largest_through_one = 1024 * kib;
     /// Predictions within this factor are equal: closed forms and measurements agree no better
     /// (docs/measurements/predictions.md).
     double equal = 1.02;

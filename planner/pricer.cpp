@@ -148,18 +148,31 @@ root_price pricer::price_at_root(const layout& l, const algorithm& a, provider b
 // To or from a root. In mode root one rank of each domain has all that the domains inside have, and gathers, or
 // scatters, as a broadcast's root does that has a vector so much shorter. In mode scatter the ranks of the root's
 // domain share what comes for it, as in a reduce.
-std::shared_ptr<const stage_price> pricer::price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
-                                                                 provider by) {
+// @param down to it
+phase_load pricer::load_of_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by,
+                                           bool down) {
     std::vector<stage> stages(up_to_it.begin(), up_to_it.end());
     const bool through_one = stages.back().how == mode::root;
     stages.back().how = mode::scatter;
     const layout& l = samples_.lay_out(stages);
     const std::vector<int> blocks = samples_.unequal_positions(l);
     phase_load load = load_of(
-        {machine_, samples_, l, a, by, true, root_part::moves, true, blocks, false, wire_type::exact, through_one},
+        {machine_, samples_, l, a, by, down, root_part::moves, true, blocks, false, wire_type::exact, through_one},
         *patterns_);
-    if (through_one) load = scaled(std::move(load), part_of_domain(l));
-    return std::make_shared<const stage_price>(stage_price{std::move(load), {}, nullptr});
+    return through_one ? scaled(std::move(load), part_of_domain(l)) : load;
+}
+
+// Blocks that pass through one rank of a domain: handed on by it, or given to it.
+const std::shared_ptr<const stage_price>& pricer::price_handing(std::span<const stage> up_to_it) {
+    std::shared_ptr<const stage_price>& known = handing_[key_of(up_to_it)];
+    if (known == nullptr) {
+        const stage& s = up_to_it.back();
+        const auto load = [&](bool down) {
+            return load_of_rooted_exchange(up_to_it, *find_algorithm(s), s.provider, down);
+        };
+        known = std::make_shared<const stage_price>(stage_price{load(false), load(true), nullptr});
+    }
+    return known;
 }
 
 // Returns the part of all ranks in the largest domain of the last stage.
@@ -216,6 +229,8 @@ price pricer::price_together(collective what, std::span<const stage> stages,
         const double accesses = exchange_accesses(what, stages);
         legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
     } else if (has_blocks(what)) {
+        for (std::size_t s = 0; s < stages.size() && stages[s].how == mode::root; ++s)
+            legs.push_back({static_cast<int>(s), 0, price_handing(stages.first(s + 1))});
         legs.push_back({0, 0, block_copies_});
     }
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
@@ -226,7 +241,9 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
                                                             provider by, collective what, bool alone) {
     if (!exchanges(what)) return price_stage(up_to_it, a, by, alone ? std::optional(what) : std::nullopt);
-    return has_root(what) ? price_rooted_exchange(up_to_it, a, by) : price_exchange(up_to_it, a, by);
+    if (!has_root(what)) return price_exchange(up_to_it, a, by);
+    return std::make_shared<const stage_price>(
+        stage_price{load_of_rooted_exchange(up_to_it, a, by, true), {}, nullptr});
 }
 
 price pricer::price_stages(std::span<const stage> stages, collective what) {

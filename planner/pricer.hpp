@@ -58,8 +58,8 @@ private:
     root_price price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all);
     std::shared_ptr<const stage_price> price_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by);
     double vectors_of_one(std::span<const stage> stages);
-    std::shared_ptr<const stage_price> price_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a,
-                                                             provider by);
+    phase_load load_of_rooted_exchange(std::span<const stage> up_to_it, const algorithm& a, provider by, bool down);
+    const std::shared_ptr<const stage_price>& price_handing(std::span<const stage> up_to_it);
     double part_of_domain(const layout& l) const;
     double exchange_accesses(collective what, std::span<const stage> stages);
     std::vector<stage_option> options_of(std::span<const stage> up_to_it, collective what);
@@ -71,6 +71,7 @@ private:
     std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
     std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
     std::shared_ptr<pattern_book> patterns_;
+    std::map<std::string, std::shared_ptr<const stage_price>> handing_;  // by the stages up to the one in mode root
     // By the layout of the stages up to the priced one; those of exchanges.
     std::map<std::string, std::vector<stage_option>> options_, exchange_options_, rooted_exchange_options_;
 };

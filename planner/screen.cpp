@@ -21,6 +21,7 @@ void screen::tune_for(std::int64_t bytes) {
     double best = std::numeric_limits<double>::infinity();
     tuned_.clear();
     for (std::size_t i = 0; i < list_.size(); ++i) {
+        if (!is_for(list_[i], bytes)) continue;
         const double least = list_[i].cost.at_least(static_cast<double>(bytes));
         if (least > best * policy.far_off && !is_floor(i)) continue;
         how_[i] = tune(machine_, list_[i], bytes);

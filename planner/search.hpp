@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,10 @@ struct priced_candidate {
 
 /// Returns all candidates of the pricer's machine, in the order of candidates(): the baselines first.
 std::vector<priced_candidate> search(pricer& prices, collective what);
+
+/// Returns whether a candidate may run calls of so many bytes: longer blocks of reduce_scatter and allgather do not
+/// pass through one rank of a domain (planner_policy::largest_through_one).
+bool is_for(const priced_candidate& c, std::int64_t bytes) noexcept;
 
 /// Returns the names of a collective's baselines, in the order in which they stand among candidates.
 std::vector<std::string_view> baseline_names(collective what);

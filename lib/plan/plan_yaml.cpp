@@ -159,8 +159,8 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
     for (const document& item : list.items()) {
         stages.push_back(read_stage(item, machine));
         if (!can(stages.back().how, what))
-            item.at("mode").fail(fmt::format("mode is {}, but stages of {} have mode {}", to_string(stages.back().how),
-                                             to_string(what), can(mode::root, what) ? "scatter or root" : "scatter"));
+            item.at("mode").fail(fmt::format("mode is {}, but stages of {} have mode scatter or root",
+                                             to_string(stages.back().how), to_string(what)));
     }
     if (stages.empty()) list.fail("a rule needs at least one stage");
     for (std::size_t s = 0; s < stages.size(); ++s)

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,10 +9,47 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "base/partition.hpp"
 #include "plan/routes.hpp"
 #include "schedule/compose.hpp"
 
 namespace terrace::detail {
+
+namespace {
+
+void hand_down(const composed_stage& s, std::vector<owned>& owners) {
+    std::vector<owned> after;
+    for (const owned& o : owners) {
+        const int rank = o.owners.front();
+        std::int64_t begin = o.part.begin;
+        for (const int index : s.groups_of(rank)) {
+            const group& g = s.groups[at(index)];
+            const range part{std::max(begin, g.whole().begin), std::min(o.part.end, g.whole().end)};
+            if (g.rank(g.root()) != rank || part.begin >= part.end) continue;
+            if (begin < part.begin) after.push_back({{begin, part.begin}, o.owners});
+            for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
+            begin = part.end;
+        }
+        if (begin < o.part.end) after.push_back({{begin, o.part.end}, o.owners});
+    }
+    owners = std::move(after);
+}
+
+// Finds what the root of each group has for every other member, from the innermost stage outwards.
+void find_handing(block_layout& b) {
+    std::vector<range> held = b.blocks;
+    for (composed_stage& s : b.c.stages) {
+        if (s.how != mode::root) return;
+        for (const group& g : s.groups) {
+            std::vector<range> shards;
+            for (const int member : g.members()) shards.push_back(held[at(member)]);
+            held[at(g.rank(g.root()))] = {shards.front().begin, shards.back().end};
+            s.handing.push_back(g.with_shards(std::move(shards)));
+        }
+    }
+}
+
+}  // namespace
 
 std::vector<range> block_layout::block_of(int rank) const {
     std::vector<range> parts;
@@ -18,13 +57,53 @@ std::vector<range> block_layout::block_of(int rank) const {
     return parts;
 }
 
+std::vector<range> block_layout::held_by(int rank) const {
+    std::vector<range> parts = block_of(rank);
+    for (const composed_stage& s : c.stages) {
+        if (s.handing.empty()) continue;
+        for (const int index : s.groups_of(rank)) {
+            const group& g = s.handing[at(index)];
+            if (g.rank(g.root()) != rank) return {};
+            parts = {g.whole()};
+        }
+    }
+    return parts;
+}
+
+void hand_down(composition& c) {
+    for (std::size_t s = c.stages.size(); s-- > 0;)
+        if (c.stages[s].how == mode::root) hand_down(c.stages[s], c.owners);
+}
+
+std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages) {
+    const bool has_routes = std::ranges::any_of(stages, [](const stage& s) { return s.route_share > 0; });
+    for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
+        const mode how = stages[at(n)].how;
+        const auto fault = [&](std::string_view why) {
+            return std::pair(n, fmt::format("mode {} {}", to_string(how), why));
+        };
+        if (how == mode::replicate)
+            return fault("cannot leave every rank with its own block; only scatter and root can");
+        if (how != mode::root) continue;
+        if (n > 0 && stages[at(n - 1)].how != mode::root) return fault("after mode scatter; of blocks it comes first");
+        if (has_routes) return fault("beside route_share; blocks that one rank hands on take one way");
+    }
+    return {};
+}
+
+void check_blocks(std::span<const stage> stages) {
+    if (const auto fault = fault_of_blocks(stages))
+        throw stage_error(fault->first, fmt::format("stages[{}]: {}", fault->first, fault->second));
+}
+
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree) {
-    for (const stage& s : stages)
-        if (s.how != mode::scatter)
-            throw plan_error(fmt::format("stages: mode {} cannot leave every rank with its own block; only scatter can",
-                                         to_string(s.how)));
-    return in_blocks(compose(machine, stages, fine_count(machine), 1, -1, tree), machine, stages, counts);
+    check_blocks(stages);
+    composition fine = compose(machine, stages, fine_count(machine), 1, -1, tree);
+    hand_down(fine);
+    block_layout made = in_blocks(std::move(fine), machine, stages, counts);
+    find_handing(made);
+    return made;
 }
 
 // Lets each rank's block (its part on the route) stand for a point of the rank's largest part. A cut through the fine

@@ -166,7 +166,7 @@ private:
             made_.steps_up = std::max(made_.steps_up, steps_of(made_.by->up(made_.how), size));
             if (!asked_.tree.empty()) made_.steps_up = std::max(made_.steps_up, 2 * size);  // tree_stages::exchange
             made_.steps_down = std::max(made_.steps_down, steps_of(made_.by->down(made_.how), size));
-            if (made_.how != mode::scatter) continue;
+            if (made_.how == mode::replicate) continue;
             for (const algorithm::generator emit : {made_.by->scatter, made_.by->gather})
                 made_.steps_at_root = std::max(made_.steps_at_root, steps_of(emit, size));
         }
@@ -267,6 +267,7 @@ void check_runnable(const plan_data& r) {
             try {
                 compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
                 if (exchanges(what)) check_exchange(rules[i].stages, what);
+                else if (has_blocks(what)) check_blocks(rules[i].stages);
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);

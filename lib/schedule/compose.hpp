@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/plan_data.hpp"
@@ -21,7 +24,9 @@ struct composed_stage {
     int largest = 0;                   ///< members of that; 0 where nobody meets
     bool meets_root = false;           ///< the root of the call has others to meet
     std::vector<group> groups;         ///< in an order that all ranks agree on
-    int first_rank = 0;                ///< of of_rank
+    /// Of blocks in mode root, the same groups with the blocks that the root has for each member and what is behind it.
+    std::vector<group> handing = {};
+    int first_rank = 0;  ///< of of_rank
     std::vector<std::vector<int>> of_rank;
     std::vector<int> domains = {};  ///< of a reproducible reduction, by rank: the child of the level that it is in
     wire_type wire = wire_type::exact;
@@ -79,13 +84,27 @@ struct block_layout {
 
     /// Returns the parts of the vector that a rank's block consists of, in its order.
     std::vector<range> block_of(int rank) const;
+    /// Returns what a rank has between the way up and the way down: where a stage has mode root, all blocks that pass
+    /// through the rank, or none.
+    std::vector<range> held_by(int rank) const;
 };
 
 /// The same groups over blocks of the given counts, by rank. Blocks stand in the order in which stages divide a vector,
-/// so that what a stage moves is consecutive.
-/// @throws plan_error as above, or if a stage's mode is not scatter
+/// so that what a stage moves is consecutive. Stages of mode root, the innermost ones, leave the blocks of a domain
+/// with one rank, which hands them on after the way up, or has been given them before the way down.
+/// @throws stage_error as above, and as check_blocks does
 block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
                             std::span<const std::int64_t> counts, std::span<const int> tree = {});
+
+/// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the
+/// innermost ones may have root, and then none has a route_share.
+std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages);
+/// @throws stage_error if there is one
+void check_blocks(std::span<const stage> stages);
+
+/// Hands down, from the outermost stage of mode root to the innermost, what the root of each group owns after the way
+/// up: equal parts to all members.
+void hand_down(composition& c);
 
 /// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each
 /// owns some. The groups are then those of the blocks.

@@ -202,25 +202,6 @@ private:
     std::map<block, operand> lies_;  // of blocks that are or have been here
 };
 
-// Hands down what the root of a group owns after the way up: equal parts to all members.
-void hand_down(const composed_stage& s, std::vector<owned>& owners) {
-    std::vector<owned> after;
-    for (const owned& o : owners) {
-        const int rank = o.owners.front();
-        std::int64_t begin = o.part.begin;
-        for (const int index : s.groups_of(rank)) {
-            const group& g = s.groups[at(index)];
-            const range part{std::max(begin, g.whole().begin), std::min(o.part.end, g.whole().end)};
-            if (g.rank(g.root()) != rank || part.begin >= part.end) continue;
-            if (begin < part.begin) after.push_back({{begin, part.begin}, o.owners});
-            for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
-            begin = part.end;
-        }
-        if (begin < o.part.end) after.push_back({{begin, o.part.end}, o.owners});
-    }
-    owners = std::move(after);
-}
-
 }  // namespace
 
 std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages, collective what) {
@@ -254,8 +235,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
     if (has_root(what))
         for (stage& s : meeting) s.how = mode::scatter;
     composition fine = compose(machine, meeting, fine_count(machine), 1);
-    for (std::size_t s = fine.stages.size(); s-- > 0;)
-        if (fine.stages[s].how == mode::root) hand_down(fine.stages[s], fine.owners);
+    hand_down(fine);
     block_layout made = in_blocks(std::move(fine), machine, stages, std::vector<std::int64_t>(at(machine.ranks()), 1));
     for (composed_stage& s : made.c.stages) {
         s.steps_up = s.steps_down = 0;

@@ -54,6 +54,14 @@ composition alone(const composed_stage& s, const group& g) {
     return c;
 }
 
+// Blocks are handed on as in mode scatter from a root. Steps are enough for any algorithm.
+composed_stage handing_of(const composed_stage& s) {
+    composed_stage hands;
+    hands.by = s.by->supports(mode::scatter) ? s.by : find_algorithm("direct");
+    hands.steps_up = hands.steps_down = hands.steps_at_root = 2 * s.largest;
+    return hands;
+}
+
 // The programs of a group alone, as messages and, where a provider runs it, as one stage: for the vector at home in
 // shared memory of Terrace's or in the callers' buffers.
 std::optional<std::string> prove_alone(const composition& c) {
@@ -106,15 +114,22 @@ std::optional<std::string> prove_exchange_alone(const composed_stage& s, const g
 
 }  // namespace
 
+std::optional<std::string> group_proof::prove_groups(const composed_stage& s, std::span<const group> groups,
+                                                     bool exchanges) {
+    for (const group& g : groups) {
+        if (g.whole().empty() || !proved_.insert(exchanges ? kind_of_exchange(s, g) : kind_of(s, g)).second) continue;
+        if (const auto fault = exchanges ? prove_exchange_alone(s, g) : prove_alone(alone(s, g)))
+            return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, g.members().size(), to_string(s.how),
+                               *fault);
+    }
+    return {};
+}
+
 std::optional<std::string> group_proof::prove_groups(const composition& c, bool exchanges) {
-    for (const composed_stage& s : c.stages)
-        for (const group& g : s.groups) {
-            if (g.whole().empty() || !proved_.insert(exchanges ? kind_of_exchange(s, g) : kind_of(s, g)).second)
-                continue;
-            if (const auto fault = exchanges ? prove_exchange_alone(s, g) : prove_alone(alone(s, g)))
-                return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, g.members().size(), to_string(s.how),
-                                   *fault);
-        }
+    for (const composed_stage& s : c.stages) {
+        if (const auto fault = prove_groups(s, s.groups, exchanges)) return fault;
+        if (const auto fault = prove_groups(handing_of(s), s.handing, false)) return fault;
+    }
     return {};
 }
 
@@ -131,7 +146,8 @@ std::optional<std::string> group_proof::find_exchange_fault(const block_layout& 
 
 std::optional<std::string> group_proof::find_fault(const block_layout& b) {
     if (auto fault = check_blocks(b)) return fault;
-    return find_fault(b.c);
+    if (auto fault = replay_groups(b.c, true)) return fault;
+    return prove_groups(b.c, false);
 }
 
 std::optional<std::string> group_proof::check_blocks(const block_layout& b) const {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "schedule/compose.hpp"
@@ -30,6 +31,7 @@ public:
 private:
     std::optional<std::string> check_blocks(const block_layout& b) const;
     std::optional<std::string> prove_groups(const composition& c, bool exchanges);
+    std::optional<std::string> prove_groups(const composed_stage& s, std::span<const group> groups, bool exchanges);
 
     std::set<std::string> proved_;  // kinds of groups
 };

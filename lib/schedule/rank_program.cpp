@@ -43,6 +43,22 @@ public:
         for (int s = common_; s-- > 0;) run_stage(s, true);
     }
 
+    // The blocks of a domain, down from the one rank that has them all, or up to it.
+    void hand_on(bool down) {
+        for (int n = 0; n < depth(); ++n) {
+            const composed_stage& stage = stage_at(down ? depth() - 1 - n : n);
+            if (stage.handing.empty()) continue;
+            const int first = out_.step();
+            out_.begin_phase({stage.number, down, stage.route});
+            for (const int index : stage.groups_of(rank_)) {
+                out_.go_to_step(first);
+                out_.begin_role({});
+                (down ? stage.by->scatter : stage.by->gather)(out_, stage.handing[at(index)].seen_by(rank_));
+            }
+            out_.go_to_step(first + stage.steps_at_root);
+        }
+    }
+
 private:
     int depth() const { return static_cast<int>(c_.stages.size()); }
     const composed_stage& stage_at(int s) const { return c_.stages[at(s)]; }
@@ -194,7 +210,7 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
             begin += part.count();
         }
     };
-    for_each_part(rank, buffer::recv, 0, [&](range part, operand) { out.owns(part); });
+    for (const range part : b.held_by(rank)) out.owns(part);
     const capabilities none;
     writer program(out, b.c, rank, what, none);
     out.next_step();
@@ -202,10 +218,12 @@ schedule generate(const block_layout& b, collective what, int rank, std::span<co
         for (int r = 0; r < b.c.ranks; ++r)
             for_each_part(r, buffer::send, begins[at(r)], [&](range part, operand given) { out.copy(part, given); });
         program.up();
+        program.hand_on(true);
         out.next_step();
         for_each_part(rank, buffer::recv, 0, [&](range part, operand due) { out.copy(due, part); });
     } else {
         for_each_part(rank, buffer::send, 0, [&](range part, operand given) { out.copy(part, given); });
+        program.hand_on(false);
         program.down();
         out.next_step();
         for (int r = 0; r < b.c.ranks; ++r)

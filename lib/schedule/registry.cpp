@@ -55,7 +55,8 @@ algorithm_table::algorithm_table(std::vector<algorithm> rows) : rows_(std::move(
     }
     const algorithm direct = generate_direct();
     for (algorithm& a : rows_)
-        if (a.supports(mode::scatter) && a.scatter == nullptr) a.scatter = direct.scatter, a.gather = direct.gather;
+        if ((a.supports(mode::scatter) || a.supports(mode::root)) && a.scatter == nullptr)
+            a.scatter = direct.scatter, a.gather = direct.gather;
 }
 
 const algorithm* algorithm_table::find(std::string_view name) const noexcept {

@@ -38,9 +38,11 @@ struct algorithm {
     generator reduce = nullptr;          ///< mode root, up
     generator broadcast = nullptr;       ///< mode root, down
     generator allreduce = nullptr;       ///< mode replicate
-    generator scatter = nullptr;         ///< mode scatter, up in a broadcast: shard i from the root to position i
-    generator gather = nullptr;    ///< mode scatter, down in a reduce: shard i from position i to the root. Without
-                                   ///< these two, a table gives a row those of direct.
+    generator scatter = nullptr;  ///< mode scatter, up in a broadcast; mode root, of blocks, at the end of the way up:
+                                  ///< shard i from the root to position i
+    generator gather = nullptr;  ///< mode scatter, down in a reduce; mode root, of blocks, before the way down: shard i
+                                 ///< from position i to the root. Without these two, a table gives a row those of
+                                 ///< direct.
     exchanger exchange = nullptr;  ///< mode scatter, of collectives that exchange blocks; may be null
     /// The provider whose own collective this is: generators hand the stage over. Messages: an algorithm.
     detail::provider provider = detail::provider::messages;

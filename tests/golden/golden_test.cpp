@@ -81,14 +81,16 @@ TEST(golden_plans, all_have_a_cluster) {
 }
 
 // Plans of format 1 are those of format 2 but for the keys of a stage, where the planner has not changed its mind
-// since. The fingerprint of the topology section is the same as well, as the format of that section is.
+// since: it has about collectives of blocks. The fingerprint of the topology section is the same as well, as the format
+// of that section is.
 class plan_of_format_1 : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(plan_of_format_1, becomes_the_golden_plan) {
     const std::string old = content_of(golden / "v1" / (GetParam() + ".plan.yaml"));
     ASSERT_NE(old, "");
     const std::string made = content_of(plan_file(GetParam()));
-    EXPECT_EQ(test::convert_v1(old), made.substr(0, made.find("alltoall:\n")));
+    const auto head = [](const std::string& text) { return text.substr(0, text.find("reduce_scatter:\n")); };
+    EXPECT_EQ(head(test::convert_v1(old)), head(made));
     EXPECT_THROW(parse_plan(old, "old.yaml"), input_error);
 }
 

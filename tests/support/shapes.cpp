@@ -228,6 +228,7 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
 
 bool able(const std::vector<stage>& stages, collective what) {
     if (exchanges(what)) return !fault_of_exchange(stages, what);
+    if (has_blocks(what)) return !fault_of_blocks(stages);
     return std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); });
 }
 

@@ -219,7 +219,8 @@ private:
         if (first == machine_.depth()) {
             if (able(current_, what_)) found_.push_back(current_);
             if (exchanges(what_)) return;
-            for (std::vector<stage>& turns : turns_of(machine_, current_, 2)) found_.push_back(std::move(turns));
+            for (std::vector<stage>& turns : turns_of(machine_, current_, 2))
+                if (able(turns, what_)) found_.push_back(std::move(turns));
             return;
         }
         std::vector<int> levels;

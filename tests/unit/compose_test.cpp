@@ -10,6 +10,7 @@
 #include <terrace/error.hpp>
 
 #include "schedule/builder.hpp"
+#include "schedule/collective_call.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
@@ -130,6 +131,46 @@ TEST(compose, an_empty_vector_gives_empty_programs) {
     const hierarchy machine = test::machine_of(tree({{3, 3, 1}, {3}}));
     const composition c = compose(machine, two_stages(mode::scatter, "ring", mode::scatter, "ring", 0, 3), 0, 1);
     for (const schedule& s : generate_all(c, collective::allreduce)) EXPECT_TRUE(s.instrs.empty());
+}
+
+TEST(compose_blocks, one_rank_hands_on_what_is_for_its_node) {
+    const hierarchy machine = test::machine_of(tree({{3, 2}, {2}}));
+    const std::vector<stage> stages = two_stages(mode::root, "tree", mode::scatter, "ring", 0, 2);
+    const std::vector<std::int64_t> counts{10, 0, 5, 7, 3};
+    const block_layout b = compose_blocks(machine, stages, counts);
+    EXPECT_EQ(b.held_by(0), (std::vector<range>{{0, 15}}));
+    EXPECT_EQ(b.held_by(3), (std::vector<range>{{15, 25}}));
+    for (const int member : {1, 2, 4}) EXPECT_TRUE(b.held_by(member).empty()) << member;
+    EXPECT_EQ(b.c.stages[0].handing[0].shards(), (std::vector<range>{{0, 10}, {10, 10}, {10, 15}}));
+
+    const std::vector<range> blocks = side_by_side(counts);
+    std::vector<std::int64_t> begins;
+    for (const range& block : blocks) begins.push_back(block.begin);
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        std::vector<schedule> all;
+        int between_nodes = 0;
+        for (int r = 0; r < machine.ranks(); ++r) {
+            all.push_back(generate(b, what, r, begins));
+            for (const instr& i : all.back().instrs) between_nodes += i.what == action::send && (r < 3) != (i.peer < 3);
+        }
+        EXPECT_EQ(find_fault(all, {.root = 0, .blocks = blocks}), std::nullopt);
+        EXPECT_EQ(between_nodes, 2) << "one each way";
+    }
+}
+
+TEST(compose_blocks, refuses_stages_that_cannot_leave_each_rank_its_block) {
+    const auto fault = [](const std::vector<stage>& stages) {
+        const auto found = fault_of_blocks(stages);
+        return found ? std::to_string(found->first) + ": " + found->second : "";
+    };
+    EXPECT_EQ(fault(two_stages(mode::root, "tree", mode::root, "tree", 2, 2)), "");
+    EXPECT_EQ(fault(two_stages(mode::scatter, "ring", mode::replicate, "doubling", 2, 2)),
+              "1: mode replicate cannot leave every rank with its own block; only scatter and root can");
+    EXPECT_EQ(fault(two_stages(mode::scatter, "ring", mode::root, "tree", 2, 2)),
+              "1: mode root after mode scatter; of blocks it comes first");
+    std::vector<stage> routes = two_stages(mode::root, "tree", mode::scatter, "biring", 2, 2);
+    routes.back().route_share = 1;
+    EXPECT_EQ(fault(routes), "0: mode root beside route_share; blocks that one rank hands on take one way");
 }
 
 TEST(lower, ranks_with_and_without_a_providers_stage_keep_the_same_steps) {

@@ -116,7 +116,8 @@ TEST(plan_yaml, holds_every_collective) {
     EXPECT_EQ(parse_plan(text, "p.yaml").text, text);
     EXPECT_REFUSED(changed(text, "mode: root, algorithm: chain", "mode: replicate, algorithm: doubling"),
                    "mode is replicate, but stages of broadcast have mode scatter or root");
-    EXPECT_REFUSED(changed(text, "6, mode: scatter", "6, mode: root"), "stages of reduce_scatter have mode scatter");
+    EXPECT_REFUSED(changed(text, "6, mode: scatter, algorithm: ring", "6, mode: replicate, algorithm: doubling"),
+                   "mode is replicate, but stages of reduce_scatter have mode scatter or root");
 }
 
 TEST(plan_yaml, says_who_runs_a_stage) {

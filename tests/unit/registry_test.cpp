@@ -137,7 +137,8 @@ TEST(registry, rows_without_scatter_and_gather_have_those_of_direct) {
     const algorithm_table table({row});
     EXPECT_EQ(table.find("halving")->scatter, find_algorithm("direct")->scatter);
     EXPECT_EQ(table.find("halving")->gather, find_algorithm("direct")->gather);
-    EXPECT_EQ(find_algorithm("tree")->scatter, nullptr);
+    EXPECT_EQ(find_algorithm("tree")->scatter, find_algorithm("direct")->scatter);
+    EXPECT_EQ(find_algorithm("doubling")->scatter, nullptr);
 }
 
 std::string refusal_of_row(const algorithm& row) {

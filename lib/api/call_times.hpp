@@ -23,9 +23,9 @@ public:
     }
     /// It has a number, and goes on by itself. @param bytes of the vector, or of all blocks together
     void started(std::uint64_t call, collective what, std::int64_t bytes) noexcept;
-    /// Returns true if the call is the latest one, and its caller has done nothing else since it began.
-    bool is_waited_for(std::uint64_t call) const noexcept;
-    /// The call that was waited for is complete.
+    /// Its caller begins to wait. Returns true if the call is the latest one.
+    bool wait_begins(std::uint64_t call) noexcept;
+    /// The latest call is complete. Adds it, unless its caller did something else for a tenth of its time.
     void complete();
 
     /// Adds what a call took. @param seconds above 0
@@ -45,7 +45,7 @@ private:
         std::array<double, latest> seconds{};
     };
 
-    clock::time_point begin_, returned_;
+    clock::time_point begin_, returned_, waited_for_;
     std::uint64_t call_ = 0;  // the latest one; 0: none
     std::pair<collective, std::int64_t> size_;
     std::map<std::pair<collective, std::int64_t>, times> by_size_;  // further sizes are not kept

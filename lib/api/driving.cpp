@@ -80,9 +80,9 @@ void communicator_core::wait(std::uint64_t call) {
     auto held = hold();
     const at_end then_call_back([&] { call_back(held); });
     expect_begun(call);
-    const bool at_once = times_ && times_->is_waited_for(call);
+    const bool is_timed = times_ && times_->wait_begins(call);
     if (!done(call)) finish(held, call);
-    if (at_once) times_->complete();
+    if (is_timed) times_->complete();
     conclude(call);
 }
 

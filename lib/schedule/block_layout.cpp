@@ -1,8 +1,7 @@
+#include "schedule/block_layout.hpp"
+
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,7 +10,6 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
-#include "schedule/compose.hpp"
 
 namespace terrace::detail {
 

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "schedule/block_layout.hpp"
 #include "schedule/collective_call.hpp"
-#include "schedule/compose.hpp"
 #include "schedule/slice.hpp"
 
 namespace terrace::detail {

@@ -12,6 +12,7 @@
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "plan/routes.hpp"
+#include "schedule/block_layout.hpp"
 #include "schedule/exchange.hpp"
 #include "schedule/route_view.hpp"
 

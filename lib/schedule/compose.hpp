@@ -1,10 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "plan/plan_data.hpp"
@@ -73,47 +70,6 @@ composition compose_for(int rank, const hierarchy& machine, std::span<const stag
 /// plan_data was read from, plan_error if it was made in memory
 void check_runnable(const plan_data& r);
 
-/// A vector made of one block per rank, such that the composition's owner of block r is rank r.
-struct block_layout {
-    composition c;
-    std::vector<range>
-        blocks;  ///< of the vector, by rank; of several routes one after the other, each with a part of every block
-
-    /// Of gather and scatter: one rank of each domain carries all that its ranks have for the root, or get from it.
-    bool through_one = false;
-
-    /// Returns the parts of the vector that a rank's block consists of, in its order.
-    std::vector<range> block_of(int rank) const;
-    /// Returns what a rank has between the way up and the way down: where a stage has mode root, all blocks that pass
-    /// through the rank, or none.
-    std::vector<range> held_by(int rank) const;
-};
-
-/// The same groups over blocks of the given counts, by rank. Blocks stand in the order in which stages divide a vector,
-/// so that what a stage moves is consecutive. Stages of mode root, the innermost ones, leave the blocks of a domain
-/// with one rank, which hands them on after the way up, or has been given them before the way down.
-/// @throws stage_error as above, and as check_blocks does
-block_layout compose_blocks(const hierarchy& machine, std::span<const stage> stages,
-                            std::span<const std::int64_t> counts, std::span<const int> tree = {});
-
-/// Returns the first stage that cannot be one of reduce_scatter or allgather, and why: stages have mode scatter, the
-/// innermost ones may have root, and then none has a route_share.
-std::optional<std::pair<int, std::string>> fault_of_blocks(std::span<const stage> stages);
-/// @throws stage_error if there is one
-void check_blocks(std::span<const stage> stages);
-
-/// Hands down, from the outermost stage of mode root to the innermost, what the root of each group owns after the way
-/// up: equal parts to all members.
-void hand_down(composition& c);
-
-/// Puts blocks of the given counts, by rank, in the order of the parts that ranks own of a vector so fine that each
-/// owns some. The groups are then those of the blocks.
-/// @param c of all ranks, without routes or with those of `stages`
-block_layout in_blocks(composition c, const hierarchy& machine, std::span<const stage> stages,
-                       std::span<const std::int64_t> counts);
-/// Elements of such a vector.
-inline std::int64_t fine_count(const hierarchy& machine) { return std::int64_t{machine.ranks()} << 20; }
-
 /// Whether the rank takes part in a stage that its transport runs by itself.
 bool runs_stages(const composition& c, int rank, const capabilities& can);
 
@@ -123,10 +79,6 @@ bool runs_stages(const composition& c, int rank, const capabilities& can);
 /// @param home of the vector: recv, or scratch where peers look for it there
 schedule generate(const composition& c, collective what, int rank, const capabilities& can = {},
                   buffer home = buffer::recv);
-
-/// The program of one rank for reduce_scatter or allgather. In the caller's buffer of all blocks, block r begins at
-/// element `begins[r]`; the other buffer holds the rank's own block alone.
-schedule generate(const block_layout& b, collective what, int rank, std::span<const std::int64_t> begins);
 
 /// Programs of all ranks.
 std::vector<schedule> generate_all(const composition& c, collective what);

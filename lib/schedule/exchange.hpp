@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "schedule/block_layout.hpp"
 #include "schedule/collective_call.hpp"
-#include "schedule/compose.hpp"
 
 namespace terrace::detail {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "schedule/compose.hpp"
+#include "schedule/block_layout.hpp"
 
 namespace terrace::detail {
 

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "base/index.hpp"
+#include "schedule/block_layout.hpp"
 #include "schedule/builder.hpp"
-#include "schedule/compose.hpp"
 #include "schedule/tree_stages.hpp"
 
 namespace terrace::detail {

@@ -7,6 +7,7 @@
 
 #include "base/index.hpp"
 #include "plan/routes.hpp"
+#include "schedule/block_layout.hpp"
 #include "schedule/exchange.hpp"
 #include "schedule/registry.hpp"
 

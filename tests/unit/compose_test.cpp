@@ -9,9 +9,9 @@
 
 #include <terrace/error.hpp>
 
+#include "schedule/block_layout.hpp"
 #include "schedule/builder.hpp"
 #include "schedule/collective_call.hpp"
-#include "schedule/compose.hpp"
 #include "schedule/lower.hpp"
 #include "schedule/verify.hpp"
 #include "support/shapes.hpp"

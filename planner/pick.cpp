@@ -71,8 +71,10 @@ choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wa
     });
 }
 
-choice fewest_messages(const screen& s, std::vector<choice> tried, double alike) {
-    drop_slower(s, tried, alike);
+choice fewest_messages(std::vector<choice> tried, double alike) {
+    double best = infinity;
+    for (const choice& c : tried) best = std::min(best, c.how.simulated);
+    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > best * alike; });
     return least(tried, [&](const choice& c) { return std::pair(c.messages, c.how.simulated); });
 }
 

@@ -33,7 +33,8 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
 /// @param alike simulations within this factor are about equal
 choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes, double alike);
 
-/// Returns the one with the fewest messages of those that are about equally fast and not slower than the floor.
-choice fewest_messages(const screen& s, std::vector<choice> tried, double alike);
+/// Returns the one with the fewest messages, and of these the fastest, of those whose simulations are within this
+/// factor of the fastest one.
+choice fewest_messages(std::vector<choice> tried, double alike);
 
 }  // namespace terrace::detail

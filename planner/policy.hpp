@@ -131,9 +131,10 @@ struct planner_policy {
     /// took 3 to 15 % longer (docs/measurements/predictions.md).
     double least_of_burst = 1.0 / 64, most_of_burst = 64, busy_of_burst = 4, alike_in_bursts = 1.1;
     /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
-    /// bucket holds the fewest messages are chosen among simulations this close: anything from 1.2 to 1.5 does
-    /// (docs/measurements/random-clusters.md).
-    double alike_on_shared_cores = 1.25;
+    /// bucket holds the fewest messages are chosen among simulations this close, of so many candidates: with 1.25 and
+    /// 16 of them 69 of 96 choices were near the fastest, with these 91 (docs/measurements/random-clusters.md).
+    double alike_on_shared_cores = 1.5;
+    std::size_t trials_on_shared_cores = 48;
     /// Up to this part of a bucket, calls one after the other are taken to empty it: of 8 and 16 KiB by one leader with
     /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
     double in_a_row_of_burst = 1.0 / 8;

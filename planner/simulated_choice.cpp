@@ -14,14 +14,17 @@ namespace terrace::detail {
 namespace {
 
 // Buckets are full as a simulation begins. Short calls come one after the other and empty them, so that such a call
-// takes at least what the rates of links allow.
+// takes at least what the rates of links allow. Returns that time [s], of other calls 0.
+double least_in_a_row(const screen& s, const choice& c, std::int64_t bytes) {
+    const auto size = static_cast<double>(bytes);
+    return policy.in_a_row(size, s.burst()) ? s[c.candidate].cost.at_least(size) : 0;
+}
+
 bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
     const auto found = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
     if (!found) return false;
     c.messages = found->messages;
-    const auto size = static_cast<double>(bytes);
-    const bool in_a_row = policy.in_a_row(size, s.burst());
-    c.how.simulated = in_a_row ? std::max(found->time, s[c.candidate].cost.at_least(size)) : found->time;
+    c.how.simulated = std::max(found->time, least_in_a_row(s, c, bytes));
     return true;
 }
 
@@ -103,11 +106,20 @@ bool passes_in_bursts(const screen& s, std::int64_t bytes) {
            size <= s.burst() * policy.most_of_burst;
 }
 
+// Whether turns of processors that ranks share decide how long a call takes: a bucket holds all of it.
+bool waits_for_cores(const screen& s, std::int64_t bytes) {
+    return passes_in_bursts(s, bytes) && s.machine().shared_cores() > 0 && static_cast<double>(bytes) <= s.burst();
+}
+
+std::size_t most_trials(const screen& s, std::int64_t bytes) {
+    return waits_for_cores(s, bytes) ? policy.trials_on_shared_cores : policy.most_trials;
+}
+
 // Returns the cheapest candidates, the least price first. Without a root, one of those that differ in their algorithms
-// alone.
+// alone, other than where processors decide.
 std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
     std::vector<std::size_t> among = s.tuned();
-    if (!is_rooted(s)) {
+    if (!is_rooted(s) && !waits_for_cores(s, bytes)) {
         among.clear();
         for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes))) among.push_back(i);
     }
@@ -115,7 +127,7 @@ std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
     for (const std::size_t i : among) result.push_back({i, s.how(i)});
     std::stable_sort(result.begin(), result.end(),
                      [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
-    result.resize(std::min(result.size(), policy.most_trials));
+    result.resize(std::min(result.size(), most_trials(s, bytes)));
     return result;
 }
 
@@ -159,14 +171,16 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     double best = own.how.simulated;
     for (choice& c : open) {
         const bool enough =
-            tried.size() == policy.most_trials || (!bursts && c.how.time > best * policy.above_simulated);
+            tried.size() == most_trials(s, high) || (!bursts && c.how.time > best * policy.above_simulated);
         if (tried.size() >= in_any_case && enough) break;
         if (!simulate(t, s, c, high)) break;
         best = std::min(best, c.how.simulated);
         tried.push_back(c);
     }
-    if (bursts && s.machine().shared_cores() > 0 && bytes <= s.burst())
-        return fewest_messages(s, std::move(tried), policy.alike_on_shared_cores);
+    if (waits_for_cores(s, high)) {
+        std::erase_if(tried, [&](const choice& c) { return least_in_a_row(s, c, high) > best; });
+        return fewest_messages(std::move(tried), policy.alike_on_shared_cores);
+    }
     if (!bursts) return pick_simulated(s, std::move(tried), predicted.candidate, high, policy.alike);
     const bool is_short = bytes <= s.burst() * policy.busy_of_burst;
     return pick_simulated(s, std::move(tried), no_candidate, high,

@@ -127,8 +127,8 @@ std::optional<std::string> group_proof::prove_groups(const composed_stage& s, st
 
 std::optional<std::string> group_proof::prove_groups(const composition& c, bool exchanges) {
     for (const composed_stage& s : c.stages) {
-        if (const auto fault = prove_groups(s, s.groups, exchanges)) return fault;
-        if (const auto fault = prove_groups(handing_of(s), s.handing, false)) return fault;
+        if (auto fault = prove_groups(s, s.groups, exchanges)) return fault;
+        if (auto fault = prove_groups(handing_of(s), s.handing, false)) return fault;
     }
     return {};
 }

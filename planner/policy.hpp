@@ -147,10 +147,13 @@ struct planner_policy {
     /// Where nothing can be simulated, something that hinders lanes less may cost processors so many times as much.
     double untried_effort = 2;
     /// Messages of one simulation, and the work of all simulations for one collective, counted in shares of links, of
-    /// which a message by itself counts for so many. Counted and not timed, so that a machine has one plan. The five
-    /// plans of 12 ranks then cost 0.2 s in all, and machines of more than some 50 ranks are not simulated.
+    /// which a message by itself counts for so many. Counted and not timed, so that a machine has one plan. Plans for
+    /// 50 to 100 ranks then take a second or less (docs/measurements/planning.md).
     double most_messages = 8'000;
-    std::int64_t simulated_shares = 6'000'000, shares_of_message = 16;
+    std::int64_t simulated_shares = 2'000'000, shares_of_message = 16;
+    /// For alternatives a size may use one part in so many of what the smaller ones have left. Else 128 KiB to 1 MiB
+    /// used all of it.
+    std::int64_t sizes_to_come = 4;
     /// Times that work for a plan for options::reproducible, which somebody asks for: prices say little there.
     std::int64_t reproducible_trials = 16;
     /// The same for a plan for shapers, whose simulations are longer.

@@ -169,9 +169,10 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         open.push_back(c);
     std::vector<choice> tried;
     double best = own.how.simulated;
+    const std::int64_t for_later = t.left() - t.left() / policy.sizes_to_come;
     for (choice& c : open) {
-        const bool enough =
-            tried.size() == most_trials(s, high) || (!bursts && c.how.time > best * policy.above_simulated);
+        const bool enough = tried.size() == most_trials(s, high) || t.left() < for_later ||
+                            (!bursts && c.how.time > best * policy.above_simulated);
         if (tried.size() >= in_any_case && enough) break;
         if (!simulate(t, s, c, high)) break;
         best = std::min(best, c.how.simulated);

@@ -57,7 +57,7 @@ std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int
 
 // Returns how many lanes a call has chunks for: more of them change nothing.
 int trials::lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const {
-    if (chunk == 0) return lanes;
+    if (chunk == 0) return 1;
     const rule how{.lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const slicing slices = sim::slices_of(machine_, how, c.cost.what(), bytes, 0);
     return static_cast<int>(std::min<std::int64_t>(lanes, slices.chunks));
@@ -74,9 +74,12 @@ std::vector<trial> trials::run(const priced_candidate& c, int lanes, std::int64_
     const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
     known->second.clear();
-    for (const simulation& made :
-         simulate(machine_, how, c.cost.what(), sizes,
-                  {.slot_bytes = slot, .burst = burst_, .reproducible = reproducible_, .counts_loads = false})) {
+    for (const simulation& made : simulate(machine_, how, c.cost.what(), sizes,
+                                           {.slot_bytes = slot,
+                                           .burst = burst_,
+                                           .reproducible = reproducible_,
+                                           .counts_loads = false,
+                                           .known = &programs_})) {
         left_ -= made.shares + policy.shares_of_message * made.messages;
         known->second.push_back({made.time, static_cast<double>(made.messages)});
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/search.hpp"
+#include "planner/simulate/simulate.hpp"
 
 namespace terrace::detail {
 
@@ -35,6 +36,9 @@ public:
     /// of these.
     std::optional<trial> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
 
+    /// Returns what is left of the budget (planner_policy::simulated_shares).
+    std::int64_t left() const noexcept { return left_; }
+
 private:
     int lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const;
     // Calls of these sizes, the largest first; none where that one would be too long.
@@ -46,6 +50,7 @@ private:
     double burst_;
     std::int64_t left_;                                // of planner_policy::simulated_shares
     std::map<std::string, std::vector<trial>> known_;  // by candidate, lanes, chunk and largest size
+    known_programs programs_;
 };
 
 }  // namespace terrace::detail

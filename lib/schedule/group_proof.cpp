@@ -1,6 +1,7 @@
 #include "schedule/group_proof.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -114,10 +115,15 @@ std::optional<std::string> prove_exchange_alone(const composed_stage& s, const g
 
 }  // namespace
 
+bool group_proof::is_new(std::string kind) {
+    const std::scoped_lock lock(mutex_);
+    return proved_.insert(std::move(kind)).second;
+}
+
 std::optional<std::string> group_proof::prove_groups(const composed_stage& s, std::span<const group> groups,
                                                      bool exchanges) {
     for (const group& g : groups) {
-        if (g.whole().empty() || !proved_.insert(exchanges ? kind_of_exchange(s, g) : kind_of(s, g)).second) continue;
+        if (g.whole().empty() || !is_new(exchanges ? kind_of_exchange(s, g) : kind_of(s, g))) continue;
         if (const auto fault = exchanges ? prove_exchange_alone(s, g) : prove_alone(alone(s, g)))
             return fmt::format("{} over {} ranks, mode {}, {}", s.by->name, g.members().size(), to_string(s.how),
                                *fault);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -17,6 +18,8 @@ namespace terrace::detail {
 ///   that their lengths do not matter.
 /// That stages of one rank do not disturb one another rests on what the builder does with every program: it orders
 /// whatever overlaps, and numbers steps alike on all ranks.
+///
+/// Several threads may use it at a time. A kind of group is then proved by one of them, which alone returns its fault.
 class group_proof {
 public:
     /// Nothing if all holds, else what does not.
@@ -26,6 +29,7 @@ public:
     /// @param b made by compose_exchange
     std::optional<std::string> find_exchange_fault(const block_layout& b);
 
+    /// Of groups that have been proved. Not while other threads use it.
     std::size_t kinds() const noexcept { return proved_.size(); }
 
 private:
@@ -33,6 +37,9 @@ private:
     std::optional<std::string> prove_groups(const composition& c, bool exchanges);
     std::optional<std::string> prove_groups(const composed_stage& s, std::span<const group> groups, bool exchanges);
 
+    bool is_new(std::string kind);
+
+    std::mutex mutex_;
     std::set<std::string> proved_;  // kinds of groups
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double same_rate = 1e-9;
 
-constexpr std::size_t enough = 64;  // flows that get a new share at a time
+constexpr std::size_t enough = 32;  // flows that get a new share at a time
 
 }  // namespace
 
@@ -81,6 +81,7 @@ void flows::leave(int id, double now) {
         places_[moved].position = p.position;
         l.through.pop_back();
         l.wanted = l.through.empty() ? 0 : l.wanted - f.most;
+        if (l.through.empty()) l.used = 0;
     }
 }
 
@@ -95,7 +96,10 @@ void flows::settle(flow& f, double now) {
 }
 
 void flows::set_rate(flow& f, double rate, double now) {
-    for (const place& p : limits(f)) shapers_.add(p.link, rate - f.rate, now);
+    for (const place& p : limits(f)) {
+        shapers_.add(p.link, rate - f.rate, now);
+        links_[at(p.link)].used += rate - f.rate;
+    }
     f.rate = rate;
 }
 
@@ -118,29 +122,36 @@ void flows::settle_at(flow& f, double share) {
     for (const place& p : limits(f)) links_[at(p.link)].spare -= share, --links_[at(p.link)].waiting;
 }
 
-// Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
-// wait on it, or by a flow to itself if only the rates of its own links limit it.
-void flows::fill() {
+// A link shares what other flows than these members do not use of it.
+void flows::open_links() {
     open_.clear();
     free_.clear();
     for (const int id : reshared_) {
-        link& l = links_[at(id)];
         if (!contended(id)) continue;
-        l.spare = shapers_.capacity(id);
-        l.waiting = 0;
-        for (const auto& [f, which] : l.through) {
-            if (flows_[at(f)].seen) ++l.waiting;
-            else l.spare -= flows_[at(f)].rate;
-        }
+        link& l = links_[at(id)];
+        l.spare = shapers_.capacity(id) - l.used;
+        l.sharers.clear();
         open_.push_back(id);
     }
     for (const int id : members_) {
         const flow& f = flows_[at(id)];
-        if (std::ranges::none_of(
-                limits(f), [&](const place& p) { return contended(p.link) && shapers_.capacity(p.link) <= f.most; }))
-            free_.push_back(id);
+        bool is_free = true;
+        for (const place& p : limits(f)) {
+            if (!contended(p.link)) continue;
+            links_[at(p.link)].spare += f.rate;
+            links_[at(p.link)].sharers.push_back(id);
+            is_free = is_free && shapers_.capacity(p.link) > f.most;
+        }
+        if (is_free) free_.push_back(id);
     }
+    for (const int id : open_) links_[at(id)].waiting = static_cast<int>(links_[at(id)].sharers.size());
     std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });
+}
+
+// Max-min fairness by rounds. In each, the least share that anything allows is given out: by a link to the flows that
+// wait on it, or by a flow to itself if only the rates of its own links limit it.
+void flows::fill() {
+    open_links();
     for (;;) {
         double least = std::numeric_limits<double>::infinity();
         std::erase_if(open_, [&](int l) { return links_[at(l)].waiting == 0; });
@@ -152,7 +163,7 @@ void flows::fill() {
         for (const int id : open_) {
             const link& l = links_[at(id)];
             if (l.spare > least * l.waiting * (1 + same_rate)) continue;
-            for (const auto& [f, which] : l.through)
+            for (const int f : l.sharers)
                 if (flows_[at(f)].seen) settle_at(flows_[at(f)], least);
         }
         for (; !free_.empty() && flows_[at(free_.back())].most <= least * (1 + same_rate); free_.pop_back())

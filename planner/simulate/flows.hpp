@@ -66,9 +66,12 @@ private:
     struct link {
         std::vector<std::pair<int, std::uint32_t>> through;  // active flows, each with the place that is of this link
         double wanted = 0;                                   // the most that they can use together [B/s]
-        double spare = 0;                                    // not given to any flow yet, in the sharing in progress
-        int waiting = 0;                                     // flows without a share in it
+        double used = 0;                                     // what they use now [B/s]
         bool seen = false;
+        // Of the sharing in progress: what it shares among which flows, and how many of these have no share yet.
+        double spare = 0;
+        std::vector<int> sharers;
+        int waiting = 0;
     };
 
     // Returns true if the flows of a link can use more than it has. Only then it needs to be shared.
@@ -84,6 +87,7 @@ private:
     void collect_link(int id);
     void collect_flow(int id);
     void leave(int id, double now);
+    void open_links();
     void fill();
     void settle_at(flow& f, double share);
     void settle(flow& f, double now);

@@ -1,16 +1,18 @@
 #include "planner/simulate/simulate.hpp"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
 #include "base/wire.hpp"
+#include "planner/pricer.hpp"
 #include "planner/simulate/connections.hpp"
 #include "planner/simulate/memory_stages.hpp"
 #include "planner/simulate/processor_times.hpp"
@@ -247,24 +249,22 @@ private:
 
 namespace {
 
-using programs_by_count = std::map<std::int64_t, std::shared_ptr<const sim::sim_programs>>;
-
 // The programs of all ranks for a call, and how the call is sliced.
 struct prepared_call {
     slicing chunks;
     sim::call_programs programs;
 };
 
-// @param known programs by the elements of their chunk: of the machine and rule, for calls that are no longer than
-// those that they were made for
+// @param known where programs are looked up and kept
 prepared_call prepare(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
-                      const simulation_options& options, const link_loads& loads, programs_by_count& known) {
+                      const simulation_options& options, const link_loads& loads, known_programs& known) {
     const std::int64_t slot = options.slot_bytes > 0 ? options.slot_bytes : slot_bytes(std::span(&how, 1));
     const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
     const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        std::shared_ptr<const sim::sim_programs>& made = known[elements];
+        std::shared_ptr<const sim::sim_programs>& made =
+            known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
         if (!made)
             made = std::make_shared<const sim::sim_programs>(
                 sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
@@ -281,7 +281,7 @@ prepared_call prepare(const hierarchy& machine, const rule& how, collective what
 bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                   const simulation_options& options) {
     try {
-        programs_by_count known;
+        known_programs known;
         prepare(machine, how, what, bytes, options, link_loads(machine), known);
         return true;
     } catch (const plan_error&) {
@@ -296,7 +296,8 @@ simulation simulate(const hierarchy& machine, const rule& how, collective what, 
 
 std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
                                  std::span<const std::int64_t> sizes, const simulation_options& options) {
-    programs_by_count known;
+    known_programs own;
+    known_programs& known = options.known != nullptr ? *options.known : own;
     std::vector<simulation> all;
     for (const std::int64_t bytes : sizes) {
         link_loads loads(machine, options.counts_loads);

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,12 +37,20 @@ struct simulation {
     std::vector<stage_span> spans;   ///< of all ranks, in the order they ended
 };
 
+namespace sim {
+struct sim_programs;
+}
+/// Programs of all ranks for a chunk, by stages, the chunk's elements and the length of slots: most of what a short
+/// simulation costs.
+using known_programs = std::map<std::string, std::shared_ptr<const sim::sim_programs>>;
+
 struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
     double burst = 0;           ///< bytes with headers that the shaper of each network link passes at once: its bucket
     bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
     std::int64_t most_steps = 0;                ///< fewer than most_simulated, where time is short; 0: as many
     bool counts_loads = true;                   ///< in simulation::links, which has zeros otherwise
+    known_programs* known = nullptr;            ///< of simulations that differ in rule and size alone; null: none
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 
@@ -58,8 +68,7 @@ struct simulation_options {
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
 
-/// Simulates calls of several sizes by one rule, one after the other. Chunks of one length have one program, which is
-/// most of what a short simulation costs.
+/// Simulates calls of several sizes by one rule, one after the other. Chunks of one length have one program.
 /// @param sizes the largest first
 std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
                                  std::span<const std::int64_t> sizes, const simulation_options& options = {});

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "base/index.hpp"
 #include "bench/discover/switches.hpp"
@@ -16,6 +17,37 @@ std::vector<double> added_up(const std::vector<double>& each, const std::vector<
     std::vector<double> sums(n);
     for (std::size_t i = 0; i < each.size(); ++i) sums[whose[i]] += each[i];
     return sums;
+}
+
+// Some orders of nodes; of fewer than three none, since there nobody shares a link.
+class shuffled_orders {
+public:
+    shuffled_orders(int nodes, std::uint64_t seed)
+        : dice_(seed),
+          order_(at(nodes)),
+          left_(nodes < 3             ? 0
+                : nodes <= few_nodes  ? 6
+                : nodes <= some_nodes ? 4
+                                      : 2) {
+        std::iota(order_.begin(), order_.end(), 0);
+    }
+
+    // Null: that was the last one.
+    const std::vector<int>* next() {
+        if (left_-- == 0) return nullptr;
+        std::shuffle(order_.begin(), order_.end(), dice_);
+        return &order_;
+    }
+
+private:
+    std::mt19937_64 dice_;
+    std::vector<int> order_;
+    int left_;
+};
+
+observation watched(node_network& net, std::vector<stream> between) {
+    std::vector<double> rates = net.rates_once(between);
+    return {std::move(between), std::move(rates)};
 }
 
 }  // namespace
@@ -48,11 +80,11 @@ double node_network::rate(stream between) {
     return rates(std::span(&between, 1)).front();
 }
 
-std::vector<observation> observe(node_network& net, std::uint64_t seed) {
+std::vector<observation> observe_alone(node_network& net, std::uint64_t seed) {
     const int n = net.nodes();
     std::mt19937_64 dice(seed);
-    std::vector<observation> all;
-    const auto alone = [&](int a, int b) { all.push_back({{{a, b}}, {net.rate({a, b})}}); };
+    std::vector<observation> seen;
+    const auto alone = [&](int a, int b) { seen.push_back({{{a, b}}, {net.rate({a, b})}}); };
     for (int a = 0; a < n; ++a) {
         if (n <= few_nodes)
             for (int b = a + 1; b < n; ++b) (a + b) % 2 == 0 ? alone(a, b) : alone(b, a);
@@ -60,19 +92,38 @@ std::vector<observation> observe(node_network& net, std::uint64_t seed) {
             for (int i = 0; i < 2; ++i)
                 alone(a, (a + 1 + static_cast<int>(dice() % static_cast<std::uint64_t>(n - 1))) % n);
     }
-    if (n < 3) return all;
-    std::vector<int> order(at(n));
-    std::iota(order.begin(), order.end(), 0);
-    const int orders = n <= few_nodes ? 6 : n <= some_nodes ? 4 : 2;
-    for (int o = 0; o < orders; ++o) {
-        std::shuffle(order.begin(), order.end(), dice);
+    return seen;
+}
+
+std::vector<observation> observe_all(node_network& net, std::uint64_t seed) {
+    const int n = net.nodes();
+    shuffled_orders orders(n, seed);
+    std::vector<observation> seen;
+    while (const std::vector<int>* order = orders.next())
         for (int shift = 1; shift < n; ++shift) {
-            observation& seen = all.emplace_back();
-            for (int i = 0; i < n; ++i) seen.between.push_back({order[at(i)], order[at((i + shift) % n)]});
-            seen.rates = net.rates_once(seen.between);
+            std::vector<stream> between;
+            for (int i = 0; i < n; ++i) between.push_back({(*order)[at(i)], (*order)[at((i + shift) % n)]});
+            seen.push_back(watched(net, std::move(between)));
         }
-    }
-    return all;
+    return seen;
+}
+
+std::vector<observation> observe_halves(node_network& net, std::uint64_t seed) {
+    const int half = net.nodes() / 2;
+    shuffled_orders orders(net.nodes(), seed);
+    std::vector<observation> seen;
+    while (const std::vector<int>* order = orders.next())
+        for (int shift = 0; shift < half; ++shift) {
+            std::vector<stream> there, back;
+            for (int i = 0; i < half; ++i) {
+                const int a = (*order)[at(i)], b = (*order)[at(half + (i + shift) % half)];
+                there.push_back({a, b});
+                back.push_back({b, a});
+            }
+            seen.push_back(watched(net, std::move(there)));
+            seen.push_back(watched(net, std::move(back)));
+        }
+    return seen;
 }
 
 void measure_uplinks(node_network& net, switch_tree& tree) {

@@ -40,8 +40,15 @@ struct observation {
     std::vector<double> rates;
 };
 
-/// Streams by themselves, and all nodes sending at once: to each other one in turn, in orders that are shuffled.
-std::vector<observation> observe(node_network& net, std::uint64_t seed);
+/// Streams by themselves.
+std::vector<observation> observe_alone(node_network& net, std::uint64_t seed);
+
+/// All nodes send at once: to each other one in turn, in orders that are shuffled.
+std::vector<observation> observe_all(node_network& net, std::uint64_t seed);
+
+/// Half of the nodes send to the other half, and back, in orders that are shuffled: fewer streams, of which each rank
+/// has one, where processors do not keep up with those of observe_all().
+std::vector<observation> observe_halves(node_network& net, std::uint64_t seed);
 
 /// Groups of nodes that share a link to the others, nested.
 struct switch_level {

@@ -269,6 +269,36 @@ hierarchy racks_of_like_latency() {
     return truth;
 }
 
+// Processors that do not keep up: where ranks send and receive at once, some streams get what others leave.
+TEST(discover, asks_half_of_the_nodes_where_all_are_too_much) {
+    class slow final : public probes {
+    public:
+        explicit slow(const hierarchy& h) : net_(h, 5) {}
+
+        int ranks() const override { return net_.ranks(); }
+        double latency(int a, int b) override { return net_.latency(a, b); }
+        double overhead(int a, int b) override { return net_.overhead(a, b); }
+        std::vector<double> rates(std::span<const stream> all) override {
+            std::vector<double> found = net_.rates(all);
+            std::set<int> senders;
+            for (const stream& s : all) senders.insert(s.from);
+            if (std::ranges::any_of(all, [&](const stream& s) { return senders.contains(s.to); }))
+                for (double& rate : found) rate *= 0.15 + 0.85 * static_cast<double>(dice_.below(100)) / 100;
+            return found;
+        }
+        const std::vector<int>& places() const { return net_.places(); }
+
+    private:
+        simulated_network net_;
+        test::dice dice_{3};
+    };
+    const hierarchy truth = racks_of_like_latency();
+    slow net(truth);
+    const discovery d = discover(net, {.seed = 5});
+    EXPECT_EQ(difference(truth, all_levels(truth), d, net.places()), "");
+    EXPECT_TRUE(d.sure()) << shapes_of(d);
+}
+
 TEST(discover, finds_nodes_by_rates_where_latencies_are_alike) {
     const hierarchy truth = racks_of_like_latency();
     simulated_network net(truth, 8);

@@ -19,22 +19,24 @@ bool is_ring_over_all(const screen& s, std::size_t i) {
     return s.is_floor(i) && stages.size() == 1 && stages.front().algorithm == "ring";
 }
 
-// Drops what is simulated slower than the fastest one by more than the factor, or slower than the floor: than a ring
-// over all ranks only if they are not alike.
-void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
-    double best = infinity, floor = infinity;
-    for (const choice& c : tried) {
-        best = std::min(best, c.how.simulated);
-        if (s.is_floor(c.candidate) && c.how == s.how(c.candidate))
-            floor = std::min(floor, c.how.simulated * (is_ring_over_all(s, c.candidate) ? policy.alike : 1));
-    }
-    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > std::min(best * alike, floor); });
-}
-
 template <class Key>
 choice least(const std::vector<choice>& among, Key&& key) {
     return *std::min_element(among.begin(), among.end(),
                              [&](const choice& a, const choice& b) { return key(a) < key(b); });
+}
+
+double fastest(const std::vector<choice>& tried) {
+    return least(tried, [](const choice& c) { return c.how.simulated; }).how.simulated;
+}
+
+// Drops what is simulated slower than the fastest one by more than the factor, or slower than the floor: than a ring
+// over all ranks only if they are not alike.
+void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
+    double most = fastest(tried) * alike;
+    for (const choice& c : tried)
+        if (s.is_floor(c.candidate) && c.how == s.how(c.candidate))
+            most = std::min(most, c.how.simulated * (is_ring_over_all(s, c.candidate) ? policy.alike : 1));
+    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > most; });
 }
 
 }  // namespace
@@ -72,9 +74,8 @@ choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wa
 }
 
 choice fewest_messages(std::vector<choice> tried, double alike) {
-    double best = infinity;
-    for (const choice& c : tried) best = std::min(best, c.how.simulated);
-    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > best * alike; });
+    const double most = fastest(tried) * alike;
+    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > most; });
     return least(tried, [&](const choice& c) { return std::pair(c.messages, c.how.simulated); });
 }
 

@@ -148,7 +148,7 @@ struct planner_policy {
     double untried_effort = 2;
     /// Messages of one simulation, and the work of all simulations for one collective, counted in shares of links, of
     /// which a message by itself counts for so many. Counted and not timed, so that a machine has one plan. Plans for
-    /// 50 to 100 ranks then take a second or less (docs/measurements/planning.md).
+    /// 50 to 100 ranks then take about a second (docs/measurements/planning.md).
     double most_messages = 8'000;
     std::int64_t simulated_shares = 2'000'000, shares_of_message = 16;
     /// For alternatives a size may use one part in so many of what the smaller ones have left. Else 128 KiB to 1 MiB

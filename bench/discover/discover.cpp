@@ -114,11 +114,11 @@ private:
             sure[known.back().of] = l.confidence;
         }
         switch_tree tree = find_switches(seen, net.nodes(), known);
-        if (misfit(tree, seen) > too_much_at_once) {
+        if (const double off = misfit(tree, seen); off > too_much_at_once) {
             net_.begin("contention of half of the nodes");
             std::vector<observation> of_halves = joined(alone, observe_halves(net, o_.seed));
             switch_tree found = find_switches(of_halves, net.nodes(), known);
-            if (misfit(found, of_halves) < misfit(tree, seen)) {
+            if (misfit(found, of_halves) < off) {
                 tree = std::move(found);
                 seen = std::move(of_halves);
             }

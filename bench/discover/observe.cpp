@@ -20,30 +20,19 @@ std::vector<double> added_up(const std::vector<double>& each, const std::vector<
 }
 
 // Some orders of nodes; of fewer than three none, since there nobody shares a link.
-class shuffled_orders {
-public:
-    shuffled_orders(int nodes, std::uint64_t seed)
-        : dice_(seed),
-          order_(at(nodes)),
-          left_(nodes < 3             ? 0
-                : nodes <= few_nodes  ? 6
-                : nodes <= some_nodes ? 4
-                                      : 2) {
-        std::iota(order_.begin(), order_.end(), 0);
+std::vector<std::vector<int>> shuffled_orders(int nodes, std::uint64_t seed) {
+    std::vector<std::vector<int>> orders;
+    if (nodes < 3) return orders;
+    std::mt19937_64 dice(seed);
+    std::vector<int> order(at(nodes));
+    std::iota(order.begin(), order.end(), 0);
+    const int count = nodes <= few_nodes ? 6 : nodes <= some_nodes ? 4 : 2;
+    for (int o = 0; o < count; ++o) {
+        std::shuffle(order.begin(), order.end(), dice);
+        orders.push_back(order);
     }
-
-    // Null: that was the last one.
-    const std::vector<int>* next() {
-        if (left_-- == 0) return nullptr;
-        std::shuffle(order_.begin(), order_.end(), dice_);
-        return &order_;
-    }
-
-private:
-    std::mt19937_64 dice_;
-    std::vector<int> order_;
-    int left_;
-};
+    return orders;
+}
 
 observation watched(node_network& net, std::vector<stream> between) {
     std::vector<double> rates = net.rates_once(between);
@@ -97,12 +86,11 @@ std::vector<observation> observe_alone(node_network& net, std::uint64_t seed) {
 
 std::vector<observation> observe_all(node_network& net, std::uint64_t seed) {
     const int n = net.nodes();
-    shuffled_orders orders(n, seed);
     std::vector<observation> seen;
-    while (const std::vector<int>* order = orders.next())
+    for (const std::vector<int>& order : shuffled_orders(n, seed))
         for (int shift = 1; shift < n; ++shift) {
             std::vector<stream> between;
-            for (int i = 0; i < n; ++i) between.push_back({(*order)[at(i)], (*order)[at((i + shift) % n)]});
+            for (int i = 0; i < n; ++i) between.push_back({order[at(i)], order[at((i + shift) % n)]});
             seen.push_back(watched(net, std::move(between)));
         }
     return seen;
@@ -110,13 +98,12 @@ std::vector<observation> observe_all(node_network& net, std::uint64_t seed) {
 
 std::vector<observation> observe_halves(node_network& net, std::uint64_t seed) {
     const int half = net.nodes() / 2;
-    shuffled_orders orders(net.nodes(), seed);
     std::vector<observation> seen;
-    while (const std::vector<int>* order = orders.next())
+    for (const std::vector<int>& order : shuffled_orders(net.nodes(), seed))
         for (int shift = 0; shift < half; ++shift) {
             std::vector<stream> there, back;
             for (int i = 0; i < half; ++i) {
-                const int a = (*order)[at(i)], b = (*order)[at(half + (i + shift) % half)];
+                const int a = order[at(i)], b = order[at(half + (i + shift) % half)];
                 there.push_back({a, b});
                 back.push_back({b, a});
             }

@@ -80,8 +80,8 @@ void flows::leave(int id, double now) {
         l.through[p.position] = l.through.back();
         places_[moved].position = p.position;
         l.through.pop_back();
-        l.wanted = l.through.empty() ? 0 : l.wanted - f.most;
-        if (l.through.empty()) l.used = 0;
+        l.wanted -= f.most;
+        if (l.through.empty()) l.wanted = l.used = 0;  // what rounding has left
     }
 }
 
@@ -131,6 +131,7 @@ void flows::open_links() {
         link& l = links_[at(id)];
         l.spare = shapers_.capacity(id) - l.used;
         l.sharers.clear();
+        l.waiting = 0;
         open_.push_back(id);
     }
     for (const int id : members_) {
@@ -138,13 +139,14 @@ void flows::open_links() {
         bool is_free = true;
         for (const place& p : limits(f)) {
             if (!contended(p.link)) continue;
-            links_[at(p.link)].spare += f.rate;
-            links_[at(p.link)].sharers.push_back(id);
+            link& l = links_[at(p.link)];
+            l.spare += f.rate;
+            l.sharers.push_back(id);
+            ++l.waiting;
             is_free = is_free && shapers_.capacity(p.link) > f.most;
         }
         if (is_free) free_.push_back(id);
     }
-    for (const int id : open_) links_[at(id)].waiting = static_cast<int>(links_[at(id)].sharers.size());
     std::sort(free_.begin(), free_.end(), [&](int a, int b) { return flows_[at(a)].most > flows_[at(b)].most; });
 }
 

@@ -48,9 +48,11 @@ struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
     double burst = 0;           ///< bytes with headers that the shaper of each network link passes at once: its bucket
     bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
-    std::int64_t most_steps = 0;                ///< fewer than most_simulated, where time is short; 0: as many
-    bool counts_loads = true;                   ///< in simulation::links, which has zeros otherwise
-    known_programs* known = nullptr;            ///< of simulations that differ in rule and size alone; null: none
+    std::int64_t most_steps = 0;  ///< fewer than most_simulated, where time is short; 0: as many
+    bool counts_loads = true;     ///< in simulation::links, which has zeros otherwise
+    /// Of simulations that differ in rule and size alone; null: none. Steps are limited where programs are made, and
+    /// not again where they are found here.
+    known_programs* known = nullptr;
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 

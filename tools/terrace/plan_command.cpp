@@ -74,14 +74,13 @@ std::optional<std::string> first_fault(const plan_data& plan, const std::vector<
     };
     auto others = start_quiet_task(prove_some);
     const std::optional<fault> mine = prove_some(), theirs = others.get();
-    const std::optional<fault>& first = mine && theirs ? std::min(mine, theirs) : mine ? mine : theirs;
+    const std::optional<fault>& first = !mine || (theirs && *theirs < *mine) ? theirs : mine;
     return first ? std::optional(first->second) : std::nullopt;
 }
 
 // Proves what fits the budgets and says so in the plan. Returns the fault if there is one.
 std::optional<std::string> verify(plan_data& plan) {
     std::int64_t spent = 0;
-    std::size_t whole = 0;
     std::vector<planned_proof> proofs;
     const std::vector<claim> claims = claims_of(plan);  // allreduce first
     const std::int64_t groups = static_cast<std::int64_t>(claims.size()) * plan.machine.ranks();
@@ -92,18 +91,17 @@ std::optional<std::string> verify(plan_data& plan) {
         const std::int64_t work = of_rule->second;
         const bool fits = work <= proof_budget / 4 && spent + work <= proof_budget;
         if (!fits && groups > (c.root == 0 ? group_budget : group_budget_of_roots)) continue;
-        if (fits) spent += work, ++whole;
+        if (fits) spent += work;
         proofs.push_back({c, fits});
     }
     if (auto fault = first_fault(plan, proofs)) return fault;
     const std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
+    const auto whole = static_cast<std::size_t>(std::ranges::count(proofs, true, &planned_proof::whole));
     if (whole == claims.size()) plan.verified = counts;
-    else if (proofs.size() == claims.size())
-        plan.verified = fmt::format("{}: {} programs whole, {} by groups", counts, whole, proofs.size() - whole);
     else if (groups <= group_budget)
         plan.verified =
-            fmt::format("{}: {} programs whole, {} by groups with root 0; terrace verify proves other roots", counts,
-                        whole, proofs.size() - whole);
+            fmt::format("{}: {} programs whole, {} by groups{}", counts, whole, proofs.size() - whole,
+                        proofs.size() == claims.size() ? "" : " with root 0; terrace verify proves other roots");
     else
         plan.verified = fmt::format("{} of {} programs, what fits {} instructions; terrace verify proves the rest",
                                     whole, claims.size(), proof_budget);

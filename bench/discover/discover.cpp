@@ -16,9 +16,9 @@ namespace terrace::detail::bench {
 namespace {
 
 constexpr double most_misfit = 0.3;  // of a tree that explains what is measured
-// Of one beyond which fewer streams at once may tell more: on slow processors three-racks had 0.36 to 0.41 while all
-// nodes sent, and 0.11 to 0.13 while half of them did.
-constexpr double too_much_at_once = 0.2;
+// Of one beyond which fewer streams at once may tell more: on slow processors three-racks had 0.22 to 0.60 while all
+// nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
+constexpr double too_much_at_once = 0.08;
 constexpr std::size_t most_pairs = 5;  // that tell the overhead of a level
 constexpr int most_domains = 4;        // whose links inside nodes are measured
 

@@ -125,21 +125,22 @@ std::vector<int> level_search::never_slowed() const {
     return groups;
 }
 
-// Makes one group of two wherever that explains more.
+// Makes one group of two, of the two that explain the most together, for as long as that explains more.
 bool level_search::join(std::vector<int>& groups, double& now) const {
     bool better = false;
-    for (std::size_t a = 0; a < groups.size(); ++a)
-        for (std::size_t b = a + 1; b < groups.size(); ++b) {
-            if (groups[a] == groups[b] || parent_[a] != parent_[b]) continue;
-            std::vector<int> joined = groups;
-            std::replace(joined.begin(), joined.end(), groups[b], groups[a]);
-            const double c = cost(joined);
-            if (c > now - 1e-6) continue;
-            now = c;
-            groups = std::move(joined);
-            better = true;
-        }
-    return better;
+    for (std::vector<int> best = groups;; groups = best) {
+        double least = now - 1e-6;
+        for (std::size_t a = 0; a < groups.size(); ++a)
+            for (std::size_t b = a + 1; b < groups.size(); ++b) {
+                if (groups[a] == groups[b] || parent_[a] != parent_[b]) continue;
+                std::vector<int> joined = groups;
+                std::replace(joined.begin(), joined.end(), groups[b], groups[a]);
+                if (const double c = cost(joined); c < least) least = c, best = std::move(joined);
+            }
+        if (best == groups) return better;
+        now = least;
+        better = true;
+    }
 }
 
 double level_search::climb(std::vector<int>& groups) const {

@@ -16,7 +16,7 @@ public:
     rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
                bool reproducible, double burst = 0)
         : screen_(machine, list, std::move(floor), burst),
-          trials_(machine, reproducible, burst),
+          trials_(machine, list.front().cost.what(), reproducible, burst),
           limit_of_byte_(limit(machine, 1, list.front().cost.what())),
           reproducible_(reproducible) {}
 

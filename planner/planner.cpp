@@ -1,8 +1,7 @@
 #include "planner/planner.hpp"
 
 #include <algorithm>
-#include <future>
-#include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,7 +22,7 @@ bool only_scatters(const candidate& c) {
     return std::all_of(c.stages.begin(), c.stages.end(), [](const stage& s) { return s.how == mode::scatter; });
 }
 
-// A plan whose rules are made of all candidates of each collective, those of several at a time.
+// A plan whose rules are made of all candidates of each collective.
 template <class Rules>
 plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& rules) {
     plan_data r;
@@ -31,12 +30,19 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
     r.made_by = fmt::format("terrace {}", version());
     r.machine = machine;
     pricer prices(machine);
-    std::map<collective, std::vector<priced_candidate>> found;
-    for (const collective what : all_collectives) found[what] = search(prices, what);
-    std::map<collective, std::future<std::vector<rule>>> made;
-    for (const auto& [what, list] : found)
-        made[what] = start_quiet_task([&rules, &list = list, what = what] { return rules(list, what); });
-    for (auto& [what, of] : made) r.rules[what] = of.get();
+    std::vector<std::pair<collective, std::vector<priced_candidate>>> found;
+    for (const collective what : all_collectives) {
+        found.emplace_back(what, search(prices, what));
+        r.rules[what];
+    }
+    // Those that take the longest first, so that cores are through at about one time.
+    const auto key = [](collective what) { return std::tuple(has_root(what), !exchanges(what), !has_blocks(what)); };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const auto& a, const auto& b) { return key(a.first) < key(b.first); });
+    for_each_on_all_cores(found.size(), [&](std::size_t i) {
+        const auto& [what, list] = found[i];
+        r.rules.at(what) = rules(list, what);
+    });
     return finished(std::move(r));
 }
 
@@ -102,9 +108,12 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     return make_rules(exact, list, {});
 }
 
-plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, double burst) {
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, double burst,
+                    const rules_made& made) {
     return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective what) {
-        return make_rules(machine, list, floor_of(list), reproducible && goes_up(what), burst);
+        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && goes_up(what), burst);
+        if (made) made(what, rules);
+        return rules;
     });
 }
 

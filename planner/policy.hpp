@@ -151,6 +151,8 @@ struct planner_policy {
     /// 50 to 100 ranks then take about a second (docs/measurements/planning.md).
     double most_messages = 8'000;
     std::int64_t simulated_shares = 2'000'000, shares_of_message = 16;
+    /// That work for alltoall, which has the longest simulations: all ranks send to all others at once.
+    std::int64_t simulated_shares_of_alltoall = 800'000;
     /// For alternatives a size may use one part in so many of what the smaller ones have left. Else 128 KiB to 1 MiB
     /// used all of it.
     std::int64_t sizes_to_come = 4;

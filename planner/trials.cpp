@@ -21,8 +21,10 @@ std::int64_t simulated_rounds(std::int64_t round, double burst) {
     return std::max<std::int64_t>(policy.simulated_rounds, 2 * div_ceil(least, 2 * round));
 }
 
-std::int64_t times_as_many_trials(bool reproducible, double burst) {
-    return reproducible ? policy.reproducible_trials : burst > 0 ? policy.burst_trials : 1;
+std::int64_t shares_for(collective what, bool reproducible, double burst) {
+    const bool all_to_all = exchanges(what) && !has_root(what);
+    const std::int64_t times = reproducible ? policy.reproducible_trials : burst > 0 ? policy.burst_trials : 1;
+    return (all_to_all ? policy.simulated_shares_of_alltoall : policy.simulated_shares) * times;
 }
 
 }  // namespace
@@ -32,11 +34,11 @@ bool moves_by_links(const hierarchy& machine) noexcept {
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
 
-trials::trials(const hierarchy& machine, bool reproducible, double burst)
+trials::trials(const hierarchy& machine, collective what, bool reproducible, double burst)
     : machine_(machine),
       reproducible_(reproducible),
       burst_(burst),
-      left_(moves_by_links(machine) ? policy.simulated_shares * times_as_many_trials(reproducible, burst) : 0) {}
+      left_(moves_by_links(machine) ? shares_for(what, reproducible, burst) : 0) {}
 
 std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
     const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk);

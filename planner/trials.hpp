@@ -27,9 +27,9 @@ struct trial {
 /// simulated, in which that costs next to nothing (planner_policy::most_messages, simulated_shares).
 class trials {
 public:
-    /// @param reproducible the calls' reductions are those of options::reproducible
+    /// @param what of all candidates   @param reproducible the calls' reductions are those of options::reproducible
     /// @param burst as in make_plan()
-    explicit trials(const hierarchy& machine, bool reproducible = false, double burst = 0);
+    trials(const hierarchy& machine, collective what, bool reproducible = false, double burst = 0);
 
     /// Returns a call's time and messages, or nothing where a simulation would be too long. Of many chunks the first
     /// ones are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later

@@ -2,8 +2,13 @@
 
 #include <signal.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <future>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 namespace terrace::detail {
 
@@ -34,6 +39,21 @@ auto start_quiet_task(const Task& task) {
     } catch (const std::system_error&) {
         return std::async(std::launch::deferred, task);
     }
+}
+
+/// Calls work(i) for each i below n, begun in this order, in as many threads as there are cores.
+/// @throws what one of the calls throws, when all have ended
+template <class Work>
+void for_each_on_all_cores(std::size_t n, const Work& work) {
+    std::atomic<std::size_t> next = 0;
+    const auto go_on = [&] {
+        for (std::size_t i = next++; i < n; i = next++) work(i);
+    };
+    std::vector<std::future<void>> others;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t t = 1; t < std::min(cores, n); ++t) others.push_back(start_quiet_task(go_on));
+    go_on();
+    for (std::future<void>& other : others) other.get();
 }
 
 }  // namespace terrace::detail

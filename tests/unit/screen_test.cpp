@@ -176,7 +176,7 @@ TEST(simulated_choice, is_for_lanes_and_for_blocks) {
 // A rule that a simulation confirms stays as it is; where lanes hinder each other, the rule says what was simulated.
 TEST(simulated_choice, stands_where_a_simulation_agrees) {
     const screened of(two_nodes());
-    trials t(of.h);
+    trials t(of.h, collective::allreduce);
     const std::vector<std::size_t> good = of.s.fast_enough(mib / 2, mib);
     const std::size_t picked = pick(of.s, good, no_candidate, mib);
     const choice predicted{picked, of.s.how(picked)};

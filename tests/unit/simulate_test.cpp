@@ -197,7 +197,7 @@ TEST(trials, are_over_when_too_much_has_been_shared) {
                c.what.stages.front().how == mode::scatter;
     });
     ASSERT_NE(direct, all.end());
-    trials tried(h);
+    trials tried(h, collective::allreduce);
     int simulated = 0;
     while (tried.time(*direct, 3, 160 * kib, 400 * kib + simulated * kib)) ++simulated;
     EXPECT_GT(simulated, 1);
@@ -219,7 +219,7 @@ TEST(trials, go_on_until_buckets_are_empty) {
                std::all_of(s.begin(), s.end(), [](const stage& each) { return each.algorithm == "ring"; });
     });
     ASSERT_NE(by_levels, all.end());
-    const auto tried = trials(h, false, burst).time(*by_levels, 2, 64 * kib, 32 * mib);
+    const auto tried = trials(h, collective::allreduce, false, burst).time(*by_levels, 2, 64 * kib, 32 * mib);
     ASSERT_TRUE(tried);
     rule r = rule_of(by_levels->what.stages);
     r.lanes = 2;

@@ -1,10 +1,8 @@
 #include "tools/terrace/plan_command.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,7 +14,6 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
-#include "base/quiet_task.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
 #include "plan/profile.hpp"
@@ -28,8 +25,8 @@
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
 #include "tools/terrace/arguments.hpp"
+#include "tools/terrace/plan_proofs.hpp"
 #include "tools/terrace/profile_text.hpp"
-#include "tools/terrace/proof.hpp"
 #include "tools/terrace/sensitivity_text.hpp"
 #include "tools/terrace/summary.hpp"
 
@@ -37,76 +34,11 @@ namespace terrace::detail {
 
 namespace {
 
-// What a plan may spend on proofs, in instructions of all ranks: a tenth of a second or two. Counted, not timed, so
-// that the same cluster gives the same file everywhere.
-constexpr std::int64_t proof_budget = 100'000;
-
 // A cluster's name as the name of a file in this directory.
 std::string file_name(std::string name) {
     std::replace(name.begin(), name.end(), '/', '_');
     if (name.starts_with('.')) name.front() = '_';
     return name;
-}
-
-// Up to so many programs times ranks, what does not fit is proved by groups: with root 0 (a second or two), and with
-// the other roots (a tenth of one).
-constexpr std::int64_t group_budget = 500'000, group_budget_of_roots = 20'000;
-
-struct planned_proof {
-    claim of;
-    bool whole = false;  // else by groups
-};
-
-// Returns the fault that the first of these proofs finds, if one does. Two threads take one after the other.
-std::optional<std::string> first_fault(const plan_data& plan, const std::vector<planned_proof>& proofs) {
-    using fault = std::pair<std::size_t, std::string>;  // by the proof's place
-    std::atomic<std::size_t> next = 0;
-    group_proof groups;
-    const auto prove_some = [&]() -> std::optional<fault> {
-        for (std::size_t i = next++; i < proofs.size(); i = next++) {
-            const claim& c = proofs[i].of;
-            const auto found = proofs[i].whole ? prove(plan, c) : prove_by_groups(plan, c, groups);
-            if (!found) continue;
-            next = proofs.size();
-            return fault(i, fmt::format("{}: {}", describe(plan, c), *found));
-        }
-        return {};
-    };
-    auto others = start_quiet_task(prove_some);
-    const std::optional<fault> mine = prove_some(), theirs = others.get();
-    const std::optional<fault>& first = !mine || (theirs && *theirs < *mine) ? theirs : mine;
-    return first ? std::optional(first->second) : std::nullopt;
-}
-
-// Proves what fits the budgets and says so in the plan. Returns the fault if there is one.
-std::optional<std::string> verify(plan_data& plan) {
-    std::int64_t spent = 0;
-    std::vector<planned_proof> proofs;
-    const std::vector<claim> claims = claims_of(plan);  // allreduce first
-    const std::int64_t groups = static_cast<std::int64_t>(claims.size()) * plan.machine.ranks();
-    std::map<std::pair<collective, std::size_t>, std::int64_t> works;  // of all claims of a rule
-    for (const claim& c : claims) {
-        const auto [of_rule, is_new] = works.try_emplace({c.what, c.rule});
-        if (is_new) of_rule->second = work_of(plan, c);
-        const std::int64_t work = of_rule->second;
-        const bool fits = work <= proof_budget / 4 && spent + work <= proof_budget;
-        if (!fits && groups > (c.root == 0 ? group_budget : group_budget_of_roots)) continue;
-        if (fits) spent += work;
-        proofs.push_back({c, fits});
-    }
-    if (auto fault = first_fault(plan, proofs)) return fault;
-    const std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
-    const auto whole = static_cast<std::size_t>(std::ranges::count(proofs, true, &planned_proof::whole));
-    if (whole == claims.size()) plan.verified = counts;
-    else if (groups <= group_budget)
-        plan.verified =
-            fmt::format("{}: {} programs whole, {} by groups{}", counts, whole, proofs.size() - whole,
-                        proofs.size() == claims.size() ? "" : " with root 0; terrace verify proves other roots");
-    else
-        plan.verified = fmt::format("{} of {} programs, what fits {} instructions; terrace verify proves the rest",
-                                    whole, claims.size(), proof_budget);
-    plan = finished(std::move(plan));
-    return {};
 }
 
 void print_allreduce(const plan_data& plan) {
@@ -206,17 +138,22 @@ int plan_command::run() const {
         learned = corrections_text(t.machine, c);
         t.machine = std::move(c.machine);
     }
+    plan_proofs proofs(t.machine);
+    const auto prove = [&](collective what, const std::vector<rule>& rules) { proofs.prove(what, rules); };
     plan_data plan = candidate > 0 ? plan_by_place(t.name, t.machine, static_cast<std::size_t>(candidate - 1))
-                                   : make_plan(t.name, t.machine, reproducible, burst_bytes);
+                                   : make_plan(t.name, t.machine, reproducible, burst_bytes, prove);
     if (!profiles.empty() && candidate == 0 && !reproducible) {
         plan_that_keeps all = keep_what_ran(std::move(plan), profiles);
         plan = std::move(all.plan);
         learned += kept_text(all.kept);
     }
-    if (const auto fault = verify(plan)) {
+    proofs.prove_rest(plan);
+    if (const auto fault = proofs.fault()) {
         fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
     }
+    plan.verified = proofs.text();
+    plan = finished(std::move(plan));
     const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
     expect_replaceable(file, {machine.source, machine.network}, force);
     expect_readable(plan, machine.source, file);

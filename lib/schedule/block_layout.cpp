@@ -15,20 +15,24 @@ namespace terrace::detail {
 
 namespace {
 
+// The root of each group shares its largest part out among all members, who then have their blocks side by side and in
+// order. It may own several: where it is alone in its rack, one of each shard of another rack. Nobody's block is there.
 void hand_down(const composed_stage& s, std::vector<owned>& owners) {
+    std::map<int, range> largest;  // by the group's index
     std::vector<owned> after;
     for (const owned& o : owners) {
-        const int rank = o.owners.front();
-        std::int64_t begin = o.part.begin;
-        for (const int index : s.groups_of(rank)) {
+        bool hands_on = false;
+        for (const int index : s.groups_of(o.owners.front())) {
             const group& g = s.groups[at(index)];
-            const range part{std::max(begin, g.whole().begin), std::min(o.part.end, g.whole().end)};
-            if (g.rank(g.root()) != rank || part.begin >= part.end) continue;
-            if (begin < part.begin) after.push_back({{begin, part.begin}, o.owners});
-            for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
-            begin = part.end;
+            if (g.rank(g.root()) != o.owners.front() || !g.whole().overlaps(o.part)) continue;
+            hands_on = true;
+            if (range& part = largest[index]; o.part.count() > part.count()) part = o.part;
         }
-        if (begin < o.part.end) after.push_back({{begin, o.part.end}, o.owners});
+        if (!hands_on) after.push_back(o);
+    }
+    for (const auto& [index, part] : largest) {
+        const group& g = s.groups[at(index)];
+        for (int i = 0; i < g.size(); ++i) after.push_back({partition(part, g.size(), i, 1), {g.rank(i)}});
     }
     owners = std::move(after);
 }

@@ -158,6 +158,28 @@ TEST(compose_blocks, one_rank_hands_on_what_is_for_its_node) {
     }
 }
 
+// The last node's root is alone in its rack and owns a part of each shard of the other one's. Its node's blocks are in
+// one of these parts.
+TEST(compose_blocks, a_root_that_owns_several_parts_hands_on_one) {
+    const hierarchy machine = test::machine_of(tree({{3, 4, 2, 2}, {3, 1}, {2}}));
+    const std::vector<stage> stages{test::run_by({.levels = {0}, .how = mode::root}, "tree"),
+                                    test::run_by({.levels = {1}, .how = mode::scatter}, "direct"),
+                                    test::run_by({.levels = {2}, .group = 2, .how = mode::scatter}, "ring")};
+    const std::vector<std::int64_t> counts(11, 1);
+    const block_layout b = compose_blocks(machine, stages, counts);
+    const std::vector<range> of_last = b.c.stages[0].handing[3].shards();
+    EXPECT_EQ(of_last[0].end, of_last[1].begin);
+
+    const std::vector<range> blocks = side_by_side(counts);
+    std::vector<std::int64_t> begins;
+    for (const range& block : blocks) begins.push_back(block.begin);
+    for (const collective what : {collective::reduce_scatter, collective::allgather}) {
+        std::vector<schedule> all;
+        for (int r = 0; r < machine.ranks(); ++r) all.push_back(generate(b, what, r, begins));
+        EXPECT_EQ(find_fault(all, {.root = 0, .blocks = blocks}), std::nullopt);
+    }
+}
+
 TEST(compose_blocks, refuses_stages_that_cannot_leave_each_rank_its_block) {
     const auto fault = [](const std::vector<stage>& stages) {
         const auto found = fault_of_blocks(stages);

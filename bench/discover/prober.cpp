@@ -26,7 +26,7 @@ constexpr int short_message = 32 << 10, long_message = 1 << 20;
 constexpr double usual_duration = 0.07, longest_duration = 2, rough_duration = 0.012;  // [s]
 constexpr double warm_up = 0.35;       // of the duration: shapers and windows fill
 constexpr int fewest_messages = 12;    // that a rate is told from
-constexpr double fast_stream = 1.5e9;  // [B/s], which takes longer messages
+constexpr double fast_stream = 0.5e9;  // [B/s], of which overheads of short messages take a tenth and more
 constexpr int name_length = 256;
 
 double since(steady::time_point begin) { return std::chrono::duration<double>(steady::now() - begin).count(); }

@@ -69,7 +69,7 @@ std::optional<std::string> plan_proofs::fault() const {
 }
 
 std::string plan_proofs::text() const {
-    const std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
+    std::string counts = "all rules at counts 0, 1, P-1, P, 2P+3 and on both sides of every bound";
     proved all;
     for (const auto& [what, of] : done_) {
         all.claims += of.claims;

@@ -22,9 +22,8 @@ std::int64_t simulated_rounds(std::int64_t round, double burst) {
 }
 
 std::int64_t shares_for(collective what, bool reproducible, double burst) {
-    const bool all_to_all = exchanges(what) && !has_root(what);
     const std::int64_t times = reproducible ? policy.reproducible_trials : burst > 0 ? policy.burst_trials : 1;
-    return (all_to_all ? policy.simulated_shares_of_alltoall : policy.simulated_shares) * times;
+    return (what == collective::alltoall ? policy.simulated_shares_of_alltoall : policy.simulated_shares) * times;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "bench/discover/level_search.hpp"
 
 #include <algorithm>
+#include <queue>
+#include <tuple>
 
 #include "base/index.hpp"
 
@@ -14,6 +16,7 @@ constexpr double unslowed = 0.9;           // of what is expected
 constexpr double slower_link = 0.8;        // of what its members have
 constexpr std::size_t fewest_changed = 3;  // streams
 constexpr std::size_t least_part = 50;     // of all streams, as a divisor
+constexpr double least_gain = 1e-6;        // less is rounding
 
 }  // namespace
 
@@ -125,22 +128,54 @@ std::vector<int> level_search::never_slowed() const {
     return groups;
 }
 
-// Makes one group of two, of the two that explain the most together, for as long as that explains more.
+// Makes one group of two, of the two that explain the most together, for as long as that explains more. A pair is asked
+// again only when it comes first by what it explained before: costs take long, and a merger changes few of them.
 bool level_search::join(std::vector<int>& groups, double& now) const {
+    struct pair {
+        double gain = 0;                    // when it was asked
+        std::size_t first = 0, second = 0;  // the first item of each group
+
+        bool operator<(const pair& other) const {
+            return std::tuple(gain, other.first, other.second) < std::tuple(other.gain, first, second);
+        }
+    };
+    std::priority_queue<pair> open;
+    const auto leads = [&](std::size_t i) {
+        return std::find(groups.begin(), groups.end(), groups[i]) - groups.begin() == static_cast<std::ptrdiff_t>(i);
+    };
+    const auto joined = [&](const pair& p) {
+        std::vector<int> made = groups;
+        std::replace(made.begin(), made.end(), groups[p.second], groups[p.first]);
+        return made;
+    };
+    const auto ask = [&](std::size_t a, std::size_t b) {
+        if (parent_[a] != parent_[b] || !leads(a) || !leads(b)) return;
+        pair p{0, a, b};
+        p.gain = now - cost(joined(p));
+        if (p.gain > least_gain) open.push(p);
+    };
+    for (std::size_t a = 0; a < groups.size(); ++a)
+        for (std::size_t b = a + 1; b < groups.size(); ++b) ask(a, b);
     bool better = false;
-    for (std::vector<int> best = groups;; groups = best) {
-        double least = now - 1e-6;
-        for (std::size_t a = 0; a < groups.size(); ++a)
-            for (std::size_t b = a + 1; b < groups.size(); ++b) {
-                if (groups[a] == groups[b] || parent_[a] != parent_[b]) continue;
-                std::vector<int> joined = groups;
-                std::replace(joined.begin(), joined.end(), groups[b], groups[a]);
-                if (const double c = cost(joined); c < least) least = c, best = std::move(joined);
-            }
-        if (best == groups) return better;
-        now = least;
+    while (!open.empty()) {
+        pair p = open.top();
+        open.pop();
+        if (!leads(p.first) || !leads(p.second)) continue;
+        std::vector<int> made = joined(p);
+        const double c = cost(made);
+        p.gain = now - c;
+        if (p.gain <= least_gain) continue;
+        if (!open.empty() && p.gain < open.top().gain) {
+            open.push(p);
+            continue;
+        }
+        groups = std::move(made);
+        now = c;
         better = true;
+        for (std::size_t i = 0; i < groups.size(); ++i)
+            if (i != p.first) ask(std::min(i, p.first), std::max(i, p.first));
     }
+    return better;
 }
 
 double level_search::climb(std::vector<int>& groups) const {
@@ -155,7 +190,7 @@ double level_search::climb(std::vector<int>& groups) const {
                 if (g == home || tried[at(g)]) return;
                 tried[at(g)] = true;
                 groups[item] = g;
-                if (const double c = cost(groups); c < now - 1e-6) {
+                if (const double c = cost(groups); c < now - least_gain) {
                     now = c;
                     best = g;
                 }

@@ -20,18 +20,12 @@ std::vector<double> added_up(const std::vector<double>& each, const std::vector<
     return sums;
 }
 
-std::vector<int> in_order(int nodes) {
-    std::vector<int> order(at(nodes));
-    std::iota(order.begin(), order.end(), 0);
-    return order;
-}
-
 // Some orders of nodes; of fewer than three none, since there nobody shares a link.
 std::vector<std::vector<int>> shuffled_orders(int nodes, std::uint64_t seed) {
     std::vector<std::vector<int>> orders;
     if (nodes < 3) return orders;
     std::mt19937_64 dice(seed);
-    std::vector<int> order = in_order(nodes);
+    std::vector<int> order = grouping::each(nodes).of;
     const int count = nodes <= few_nodes ? 6 : nodes <= some_nodes ? 4 : 2;
     for (int o = 0; o < count; ++o) {
         std::shuffle(order.begin(), order.end(), dice);
@@ -55,7 +49,7 @@ std::vector<std::vector<int>> orders_of_halves(int nodes, std::uint64_t seed) {
     };
     const int count = nodes <= few_nodes ? 8 : nodes <= some_nodes ? 4 : 2;
     for (int o = 0; o < count; ++o) {
-        std::vector<int> order = in_order(nodes), best;
+        std::vector<int> order = grouping::each(nodes).of, best;
         int least = 0;
         for (int t = 0; t < tried_orders; ++t) {
             std::shuffle(order.begin(), order.end(), dice);

@@ -79,8 +79,7 @@ std::string plan_proofs::text() const {
     if (all.whole == all.claims) return counts;
     if (machine_.ranks() > most_by_groups)
         return fmt::format(
-            "{} of {} programs, of each collective what fits {} instructions; terrace verify proves the "
-            "rest",
+            "{} of {} programs, of each collective what fits {} instructions; terrace verify proves the rest",
             all.whole, all.claims, proof_budget);
     return fmt::format(
         "{}: {} programs whole, {} by groups{}", counts, all.whole, all.by_groups,

@@ -16,6 +16,7 @@ namespace terrace::detail {
 /// machines the others by groups. Budgets are counted and not timed, so that one cluster has one plan file everywhere.
 class plan_proofs {
 public:
+    /// @param machine outlives it
     explicit plan_proofs(const hierarchy& machine) : machine_(machine) {}
 
     /// Proves what it can of a collective's rules. Several threads may call it at a time.
@@ -37,7 +38,7 @@ private:
 
     proved proofs_of(collective what, const std::vector<rule>& rules);
 
-    hierarchy machine_;
+    const hierarchy& machine_;
     group_proof groups_;
     mutable std::mutex mutex_;
     std::map<collective, proved> done_;

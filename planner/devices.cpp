@@ -7,6 +7,16 @@
 
 namespace terrace::detail {
 
+namespace {
+
+double longest_overhead(const hierarchy& machine) noexcept {
+    double longest = 0;
+    for (const level& l : machine.levels) longest = std::max(longest, l.overhead);
+    return longest;
+}
+
+}  // namespace
+
 bool between_gpus(fabric f) noexcept { return f == fabric::nvlink || f == fabric::pcie; }
 
 bool on_gpus(const hierarchy& machine) noexcept { return between_gpus(machine.levels.front().medium); }
@@ -29,9 +39,12 @@ double flag_time(const hierarchy& machine, int l) noexcept {
 
 double turn_time(const hierarchy& machine) noexcept {
     if (machine.shared_cores() == 0) return 0;
-    double longest = 0;
-    for (const level& l : machine.levels) longest = std::max(longest, l.overhead);
-    return (static_cast<double>(machine.ranks()) / machine.shared_cores() - 1) * longest;
+    return (static_cast<double>(machine.ranks()) / machine.shared_cores() - 1) * longest_overhead(machine);
+}
+
+double wait_time(const hierarchy& machine) noexcept {
+    if (machine.shared_cores() == 0) return 0;
+    return policy.wait_of_overhead * longest_overhead(machine) / machine.shared_cores();
 }
 
 }  // namespace terrace::detail

@@ -23,6 +23,10 @@ double access_time(const hierarchy& machine) noexcept;
 /// a turn for each of the others on that core, each about as long as one end of a message. 0 where they do not.
 double turn_time(const hierarchy& machine) noexcept;
 
+/// How much longer a call takes for each time that a rank waits for another, where ranks share cores [s]: a part of o
+/// (planner_policy::wait_of_overhead) on one of them. Simulations leave it out. 0 where they do not.
+double wait_time(const hierarchy& machine) noexcept;
+
 /// Time until a rank sees the flag of a peer that it meets at level `l`, in memory that they share [s]: alpha / 3, and
 /// a turn of the others on its core.
 double flag_time(const hierarchy& machine, int l) noexcept;

@@ -12,7 +12,7 @@ namespace terrace::detail {
 struct choice {
     std::size_t candidate = 0;
     tuning how;
-    double messages = 0;  ///< of its simulation
+    double messages = 0, waits = 0;  ///< of its simulation
 };
 
 inline constexpr std::size_t no_candidate = std::numeric_limits<std::size_t>::max();

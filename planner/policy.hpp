@@ -135,6 +135,11 @@ struct planner_policy {
     /// 16 of them 69 of 96 choices were near the fastest, with these 91 (docs/measurements/random-clusters.md).
     double alike_on_shared_cores = 1.5;
     std::size_t trials_on_shared_cores = 48;
+    /// Of what up to `busy_of_burst` buckets hold, each wait of a rank for another takes this part of a message's
+    /// overhead longer than simulated; and so many candidates are tried in longer chunks, with fewer waits. Half and
+    /// twice of it were near the fastest in 30 and 29 of 36 choices of 512 KiB, this in 33, none in 17.
+    double wait_of_overhead = 1.0 / 3;
+    std::size_t tried_in_longer_chunks = 4;
     /// Up to this part of a bucket, calls one after the other are taken to empty it: of 8 and 16 KiB by one leader with
     /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
     double in_a_row_of_burst = 1.0 / 8;

@@ -24,6 +24,7 @@ bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
     const auto found = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
     if (!found) return false;
     c.messages = found->messages;
+    c.waits = found->waits;
     c.how.simulated = std::max(found->time, least_in_a_row(s, c, bytes));
     return true;
 }
@@ -106,9 +107,10 @@ bool passes_in_bursts(const screen& s, std::int64_t bytes) {
            size <= s.burst() * policy.most_of_burst;
 }
 
-// Whether turns of processors that ranks share decide how long a call takes: a bucket holds all of it.
+// Whether turns of processors that ranks share are a good part of a call: a few buckets hold all of it.
 bool waits_for_cores(const screen& s, std::int64_t bytes) {
-    return passes_in_bursts(s, bytes) && s.machine().shared_cores() > 0 && static_cast<double>(bytes) <= s.burst();
+    return passes_in_bursts(s, bytes) && s.machine().shared_cores() > 0 &&
+           static_cast<double>(bytes) <= s.burst() * policy.busy_of_burst;
 }
 
 std::size_t most_trials(const screen& s, std::int64_t bytes) {
@@ -129,6 +131,34 @@ std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
                      [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
     result.resize(std::min(result.size(), most_trials(s, bytes)));
     return result;
+}
+
+// Returns what a simulation comes to with the turns of processors that it leaves out [s].
+double time_with_waits(const screen& s, const choice& c) { return c.how.simulated + c.waits * wait_time(s.machine()); }
+
+// Tries the best of them in longer chunks as well, of which there are fewer to wait for.
+void add_longer_chunks(trials& t, const screen& s, std::vector<choice>& tried, std::int64_t bytes) {
+    std::vector<choice> open = tried;
+    std::ranges::stable_sort(open, {}, [&](const choice& c) { return time_with_waits(s, c); });
+    open.resize(std::min(open.size(), policy.tried_in_longer_chunks));
+    for (const choice& c : open)
+        for (const tuning& how : tunings(s.machine(), s[c.candidate], bytes)) {
+            choice longer{c.candidate, how};
+            if (how.chunk <= c.how.chunk || how.lanes != c.how.lanes) continue;
+            if (!simulate(t, s, longer, bytes)) return;
+            tried.push_back(longer);
+        }
+}
+
+// Returns the best where turns of processors count: if a bucket holds all of a call, nothing else does.
+// @param best the fastest simulation [s]
+choice pick_for_shared_cores(trials& t, const screen& s, std::vector<choice> tried, double best, std::int64_t bytes) {
+    if (static_cast<double>(bytes) <= s.burst()) {
+        std::erase_if(tried, [&](const choice& c) { return least_in_a_row(s, c, bytes) > best; });
+        return fewest_messages(std::move(tried), policy.alike_on_shared_cores);
+    }
+    add_longer_chunks(t, s, tried, bytes);
+    return std::ranges::min(tried, {}, [&](const choice& c) { return time_with_waits(s, c); });
 }
 
 // Returns what is simulated in any case: the choice; without a root also the same with all lanes, and the floor.
@@ -178,10 +208,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         best = std::min(best, c.how.simulated);
         tried.push_back(c);
     }
-    if (waits_for_cores(s, high)) {
-        std::erase_if(tried, [&](const choice& c) { return least_in_a_row(s, c, high) > best; });
-        return fewest_messages(std::move(tried), policy.alike_on_shared_cores);
-    }
+    if (waits_for_cores(s, high)) return pick_for_shared_cores(t, s, std::move(tried), best, high);
     if (!bursts) return pick_simulated(s, std::move(tried), predicted.candidate, high, policy.alike);
     const bool is_short = bytes <= s.burst() * policy.busy_of_burst;
     return pick_simulated(s, std::move(tried), no_candidate, high,

@@ -53,7 +53,7 @@ std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int
     const auto extended = [&](double trial::*value) {
         return found[0].*value + later * (found[0].*value - found[1].*value);
     };
-    return trial{extended(&trial::time), extended(&trial::messages)};
+    return trial{extended(&trial::time), extended(&trial::messages), extended(&trial::waits)};
 }
 
 // Returns how many lanes a call has chunks for: more of them change nothing.
@@ -82,7 +82,7 @@ std::vector<trial> trials::run(const priced_candidate& c, int lanes, std::int64_
                                            .counts_loads = false,
                                            .known = &programs_})) {
         left_ -= made.shares + policy.shares_of_message * made.messages;
-        known->second.push_back({made.time, static_cast<double>(made.messages)});
+        known->second.push_back({made.time, static_cast<double>(made.messages), static_cast<double>(made.waits)});
     }
     return known->second;
 }

@@ -20,6 +20,7 @@ bool moves_by_links(const hierarchy& machine) noexcept;
 struct trial {
     double time = 0;      ///< [s]
     double messages = 0;  ///< of all ranks, in segments
+    double waits = 0;     ///< simulation::waits
 };
 
 /// Simulated calls of one collective's candidates. Simulations see what no closed form does: stages of different chunks
@@ -31,7 +32,7 @@ public:
     /// @param burst as in make_plan()
     trials(const hierarchy& machine, collective what, bool reproducible = false, double burst = 0);
 
-    /// Returns a call's time and messages, or nothing where a simulation would be too long. Of many chunks the first
+    /// Returns what a call comes to, or nothing where a simulation would be too long. Of many chunks the first
     /// ones are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later
     /// of these.
     std::optional<trial> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);

@@ -62,6 +62,7 @@ public:
     void report(simulation& made) {
         made.time = end_;
         made.messages = messages_;
+        made.waits = messages_ + arrivals_;
         made.shares = net_.shares();
         made.processors = cpus_.busy();
         made.spans = std::move(spans_);
@@ -95,6 +96,7 @@ private:
         void receive(std::uint32_t n, std::uint32_t) { all.expect(id, n, instruction(n)); }
         void start_stage(std::uint32_t n) {
             all.begins(l, n, all.events_.now());
+            ++all.arrivals_;
             all.stages_.arrive(l.machine.chunk(), {id, n});
         }
         void run_local(std::uint32_t n) { all.run_local(id, n, instruction(n).bytes); }
@@ -235,11 +237,11 @@ private:
     connections net_;
     memory_stages stages_;
     const std::function<void(double)>& progress_;
-    std::vector<std::vector<lane>> lanes_;  // by rank
-    std::vector<lane_starter> starters_;    // by rank
-    double end_ = 0;                        // of the last instruction so far; later events may have become void
-    std::int64_t left_, all_;               // steps to come, and at the start
-    std::int64_t messages_ = 0;
+    std::vector<std::vector<lane>> lanes_;      // by rank
+    std::vector<lane_starter> starters_;        // by rank
+    double end_ = 0;                            // of the last instruction so far; later events may have become void
+    std::int64_t left_, all_;                   // steps to come, and at the start
+    std::int64_t messages_ = 0, arrivals_ = 0;  // arrivals: of ranks at stages in shared memory
     std::vector<stage_span> spans_;
 };
 

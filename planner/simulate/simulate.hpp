@@ -30,6 +30,7 @@ struct simulation {
     slicing chunks;
     int lanes = 1;
     std::int64_t messages = 0;       ///< segments of messages
+    std::int64_t waits = 0;          ///< how often a rank waits for others: by these, and by stages in shared memory
     std::int64_t shares = 0;         ///< times that one of these got a new share of its links: the simulation's cost
     std::vector<link_load> links;    ///< both directions of every link
     double interval = 0;             ///< of the links' histories [s]

@@ -77,6 +77,14 @@ TEST(devices, who_waits_on_shared_cores_waits_for_the_turns_of_others) {
     EXPECT_NEAR(time(1) - time(0), 3 * 3 * 2e-6 + messages, 1e-7);
 }
 
+TEST(devices, a_wait_costs_a_part_of_a_message_on_one_of_the_shared_cores) {
+    hierarchy h = network(4);
+    h.levels[0].overhead = 30e-6;
+    EXPECT_EQ(wait_time(h), 0) << "cores of their own";
+    h.processors.cores = 2;
+    EXPECT_DOUBLE_EQ(wait_time(h), policy.wait_of_overhead * 15e-6);
+}
+
 // In lanes a chunk ends as often as the shared cores have done one.
 TEST(devices, shared_cores_hold_lanes_up) {
     hierarchy h = network(4);

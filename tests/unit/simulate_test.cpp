@@ -24,6 +24,7 @@ TEST(simulate, overhead_keeps_processors_busy) {
     const simulation s = simulate(h, rule_of({{{0}, 5, mode::scatter, "direct"}}), collective::allreduce, 5 * 64);
     for (const double busy : s.processors) EXPECT_NEAR(busy, 2 * 4 * 3e-6, 1e-12);
     EXPECT_EQ(s.messages, 2 * 5 * 4);
+    EXPECT_EQ(s.waits, s.messages);
 }
 
 // Each end of a message takes one of them; with a core of its own a rank sends and receives at once. Who waits has its
@@ -131,6 +132,7 @@ TEST(simulate, says_what_every_chunk_did) {
     const simulation s =
         simulate(h, r, collective::allreduce, 2 * mib, {.progress = [&](double part) { done = part; }});
     EXPECT_EQ(s.chunks.chunks, 8);
+    EXPECT_EQ(s.waits, s.messages + 8 * 2 * h.ranks()) << "in memory each rank waits on the way up and down";
     EXPECT_EQ(s.lanes, 2);
     EXPECT_LE(done, 1);
     std::set<std::tuple<int, std::int64_t, int, bool>> seen;

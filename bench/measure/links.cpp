@@ -158,8 +158,10 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         if (!m.levels[at(l)]) continue;
         const auto& [pair, all] = *m.levels[at(l)];
         level& link = machine.levels[at(l)];
-        for (double& rate : link.rates) rate *= all.bandwidth / link.bandwidth;
-        link.bandwidth = all.bandwidth;
+        // A network's link carries what one pair had; inside a node all ranks share the memory.
+        const double bandwidth = l < machine.node_levels() ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
+        for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
+        link.bandwidth = bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
         link.overhead = m.cores > 0 ? pair.overhead : all.overhead;
         if (m.cores > 0 && l < machine.node_levels())  // nothing travels: all of the time is a processor's

@@ -79,6 +79,7 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_FALSE(after.levels[0].overhead_assumed);
     EXPECT_DOUBLE_EQ(after.levels[1].latency, 7e-6);  // joins nothing
     EXPECT_TRUE(after.levels[1].bandwidth_assumed);
+    EXPECT_DOUBLE_EQ(after.levels[2].bandwidth, 119e6);  // of one pair: so much the link carries
     EXPECT_EQ(after.levels[2].latency, 0);
     EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
 

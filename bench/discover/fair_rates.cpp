@@ -2,38 +2,72 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/index.hpp"
 
 namespace terrace::detail::bench {
 
-std::vector<double> fair_rates(std::span<const std::vector<int>> paths, std::span<const double> capacity) {
-    constexpr double unlimited = std::numeric_limits<double>::infinity();
-    std::vector<double> left(capacity.begin(), capacity.end()), rates(paths.size(), unlimited);
-    std::vector<int> waiting(capacity.size());
-    for (const std::vector<int>& path : paths)
-        for (const int link : path) ++waiting[at(link)];
-    std::vector<bool> settled(paths.size());
-    while (true) {
-        double least = unlimited;
-        for (std::size_t l = 0; l < left.size(); ++l)
-            if (waiting[l] > 0) least = std::min(least, left[l] / waiting[l]);
-        if (least == unlimited) return rates;
-        // All streams over the links that are full at this rate.
-        std::vector<bool> full(left.size());
-        for (std::size_t l = 0; l < left.size(); ++l)
-            full[l] = waiting[l] > 0 && left[l] / waiting[l] <= least * (1 + 1e-9);
-        for (std::size_t s = 0; s < paths.size(); ++s) {
-            if (settled[s] || std::none_of(paths[s].begin(), paths[s].end(), [&](int l) { return full[at(l)]; }))
-                continue;
-            settled[s] = true;
-            rates[s] = least;
-            for (const int link : paths[s]) {
-                left[at(link)] = std::max(0.0, left[at(link)] - least);
-                --waiting[at(link)];
-            }
-        }
+namespace {
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+// By link, the streams that cross it.
+class link_streams {
+public:
+    link_streams(const stream_paths& paths, std::size_t links) : ends_(links + 1) {
+        for (std::size_t s = 0; s < paths.size(); ++s)
+            for (const int link : paths[s]) ++ends_[at(link) + 1];
+        std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+        streams_.resize(ends_.back());
+        std::vector<std::size_t> next(ends_.begin(), ends_.end() - 1);
+        for (std::size_t s = 0; s < paths.size(); ++s)
+            for (const int link : paths[s]) streams_[next[at(link)]++] = s;
     }
+
+    std::span<const std::size_t> operator[](std::size_t link) const noexcept {
+        return {streams_.data() + ends_[link], ends_[link + 1] - ends_[link]};
+    }
+
+private:
+    std::vector<std::size_t> ends_;  // of the link before each
+    std::vector<std::size_t> streams_;
+};
+
+}  // namespace
+
+std::vector<double> fair_rates(const stream_paths& paths, std::span<const double> capacity) {
+    const link_streams over(paths, capacity.size());
+    std::vector<double> rates(paths.size(), unlimited), left(capacity.begin(), capacity.end());
+    std::vector<double> share(left.size());  // of each stream that waits for the link
+    std::vector<std::size_t> waiting(left.size()), open, full;
+    const auto divide = [&](std::size_t l) {
+        if (waiting[l] > 0) share[l] = left[l] / static_cast<double>(waiting[l]);
+    };
+    for (std::size_t l = 0; l < left.size(); ++l) {
+        waiting[l] = over[l].size();
+        divide(l);
+        if (waiting[l] > 0) open.push_back(l);
+    }
+    while (!open.empty()) {
+        double least = unlimited;
+        for (const std::size_t l : open) least = std::min(least, share[l]);
+        full.clear();
+        for (const std::size_t l : open)
+            if (share[l] <= least * (1 + 1e-9)) full.push_back(l);
+        for (const std::size_t filled : full)
+            for (const std::size_t s : over[filled]) {
+                if (rates[s] != unlimited) continue;
+                rates[s] = least;
+                for (const int link : paths[s]) {
+                    left[at(link)] = std::max(0.0, left[at(link)] - least);
+                    --waiting[at(link)];
+                    divide(at(link));
+                }
+            }
+        std::erase_if(open, [&](std::size_t l) { return waiting[l] == 0; });
+    }
+    return rates;
 }
 
 }  // namespace terrace::detail::bench

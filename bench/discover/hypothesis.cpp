@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bench/discover/fair_rates.hpp"
-
 namespace terrace::detail::bench {
 
 namespace {
@@ -24,27 +22,25 @@ links_of::links_of(const groupings& levels) : levels_(levels) {
     }
 }
 
-std::vector<int> links_of::path(const stream& s) const {
-    std::vector<int> path;
-    for (std::size_t l = 0; l < levels_.size(); ++l) {
-        const int from = levels_[l].of[at(s.from)], to = levels_[l].of[at(s.to)];
-        if (from == to) break;
-        path.push_back(up(l, from));
-        path.push_back(up(l, to) + 1);
+stream_paths links_of::paths(std::span<const stream> all) const {
+    stream_paths found;
+    for (const stream& s : all) {
+        for (std::size_t l = 0; l < levels_.size(); ++l) {
+            const int from = levels_[l].of[at(s.from)], to = levels_[l].of[at(s.to)];
+            if (from == to) break;
+            found.add_link(up(l, from));
+            found.add_link(up(l, to) + 1);
+        }
+        found.end_stream();
     }
-    return path;
-}
-
-std::vector<std::vector<int>> links_of::paths(std::span<const stream> all) const {
-    std::vector<std::vector<int>> found;
-    for (const stream& s : all) found.push_back(path(s));
     return found;
 }
 
 hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
     : levels_(std::move(levels)), links_(levels_), capacity_(at(links_.count())) {
+    std::vector<stream_paths> all_paths;
     for (const observation& o : seen) {
-        auto& paths = paths_.emplace_back(links_.paths(o.between));
+        const stream_paths& paths = all_paths.emplace_back(links_.paths(o.between));
         std::vector<double> carried(capacity_.size());
         for (std::size_t s = 0; s < paths.size(); ++s)
             for (const int link : paths[s]) carried[at(link)] += o.rates[s];
@@ -53,7 +49,7 @@ hypothesis::hypothesis(const std::vector<observation>& seen, groupings levels)
     for (std::size_t l = 0; l < capacity_.size(); l += 2)  // both directions are alike
         capacity_[l] = capacity_[l + 1] = std::max({capacity_[l], capacity_[l + 1], 1.0});
     for (std::size_t i = 0; i < seen.size(); ++i) {
-        expected_.push_back(fair_rates(paths_[i], capacity_));
+        expected_.push_back(fair_rates(all_paths[i], capacity_));
         for (std::size_t s = 0; s < seen[i].rates.size(); ++s)
             off_.push_back(misfit_of(seen[i].rates[s], expected_[i][s]));
     }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/index.hpp"
+#include "bench/discover/fair_rates.hpp"
 #include "bench/discover/switches.hpp"
 
 namespace terrace::detail::bench {
@@ -19,8 +20,7 @@ public:
 
     int count() const noexcept { return count_; }
     int up(std::size_t level, int group) const { return first_[level] + 2 * group; }
-    std::vector<int> path(const stream& s) const;
-    std::vector<std::vector<int>> paths(std::span<const stream> all) const;
+    stream_paths paths(std::span<const stream> all) const;
 
 private:
     const groupings& levels_;
@@ -45,7 +45,6 @@ private:
     groupings levels_;
     links_of links_;
     std::vector<double> capacity_;
-    std::vector<std::vector<std::vector<int>>> paths_;
     std::vector<std::vector<double>> expected_;
     std::vector<double> off_;
 };

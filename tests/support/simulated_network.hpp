@@ -39,14 +39,14 @@ public:
     std::vector<double> rates(std::span<const stream> all) override {
         std::map<link, int> number;
         std::vector<double> capacity;
-        std::vector<std::vector<int>> paths;
+        stream_paths paths;
         for (const stream& s : all) {
-            std::vector<int>& path = paths.emplace_back();
             for (const auto& [which, rate] : path_of(place_[at(s.from)], place_[at(s.to)])) {
                 const auto [known, is_new] = number.try_emplace(which, static_cast<int>(capacity.size()));
                 if (is_new) capacity.push_back(rate);
-                path.push_back(known->second);
+                paths.add_link(known->second);
             }
+            paths.end_stream();
         }
         std::vector<double> found = fair_rates(paths, capacity);
         const double slow = stray() ? slowness() : 1;

@@ -15,8 +15,9 @@ constexpr double price_of_group = 0.15;    // misfit that a group has to explain
 constexpr double unslowed = 0.9;           // of what is expected
 constexpr double slower_link = 0.8;        // of what its members have
 constexpr std::size_t fewest_changed = 3;  // streams
-constexpr std::size_t least_part = 50;     // of all streams, as a divisor
+constexpr std::size_t least_part = 50;     // of these streams, as a divisor
 constexpr double least_gain = 1e-6;        // less is rounding
+constexpr std::size_t most_joined = 32;    // items of which all pairs are asked: of 64 that takes 30 s
 
 }  // namespace
 
@@ -31,7 +32,9 @@ level_search::level_search(const std::vector<observation>& seen, const groupings
 std::optional<std::pair<grouping, double>> level_search::find() {
     if (parent_.size() < 3) return {};
     std::optional<std::pair<std::vector<int>, double>> best;
-    for (std::vector<int> start : {never_slowed(), grouping::each(levels_[below_].count).of}) {
+    std::vector<std::vector<int>> starts{never_slowed()};
+    if (parent_.size() <= most_joined) starts.push_back(grouping::each(levels_[below_].count).of);
+    for (std::vector<int>& start : starts) {
         const double cost = climb(start);
         if (!best || cost < best->second - 1e-9) best = {std::move(start), cost};
     }
@@ -39,13 +42,14 @@ std::optional<std::pair<grouping, double>> level_search::find() {
     grouping found = of_nodes(groups);
     if (found.count == levels_[below_].count) return {};
     const hypothesis after(seen_, inserted(found));
-    const auto part = explained(before_, after);
+    const auto part = explained(before_, after, before_.off().size());
     if (!part) return {};
     confidence_ = *part;
     return std::pair(std::move(found), before_.misfit() - after.misfit());
 }
 
-std::optional<double> level_search::explained(const hypothesis& without, const hypothesis& with) const {
+std::optional<double> level_search::explained(const hypothesis& without, const hypothesis& with,
+                                              std::size_t streams) const {
     std::size_t changed = 0, i = 0;
     double was = 0, is = 0;
     for (std::size_t o = 0; o < seen_.size(); ++o)
@@ -55,7 +59,7 @@ std::optional<double> level_search::explained(const hypothesis& without, const h
             was += without.off()[i];
             is += with.off()[i];
         }
-    if (changed < std::max(fewest_changed, i / least_part) || is > was / 2) return {};
+    if (changed < std::max(fewest_changed, streams / least_part) || is > was / 2) return {};
     return was > 0 ? 1 - is / was : 0;
 }
 
@@ -72,9 +76,17 @@ std::vector<int> level_search::without_hidden(std::vector<int> groups) const {
             apart[i] = next;
         }
         const hypothesis without(seen_, inserted(of_nodes(apart))), with(seen_, inserted(of_nodes(groups)));
-        if (!explained(without, with)) groups = std::move(apart);
+        if (!explained(without, with, streams_of(groups, groups[first]))) groups = std::move(apart);
     }
     return groups;
+}
+
+std::size_t level_search::streams_of(const std::vector<int>& groups, int g) const {
+    const auto is_in = [&](int node) { return groups[at(levels_[below_].of[at(node)])] == g; };
+    std::size_t count = 0;
+    for (const observation& o : seen_)
+        for (const stream& s : o.between) count += is_in(s.from) != is_in(s.to);
+    return count;
 }
 
 groupings level_search::inserted(const grouping& g) const {

@@ -33,8 +33,11 @@ private:
     bool join(std::vector<int>& groups, double& now) const;
 
     // Returns the part of the misfit that a hypothesis explains of the streams that it has slower, or nothing where
-    // that is less than half, or there are too few.
-    std::optional<double> explained(const hypothesis& without, const hypothesis& with) const;
+    // that is less than half, or these are too few of `streams`.
+    std::optional<double> explained(const hypothesis& without, const hypothesis& with, std::size_t streams) const;
+
+    // How many streams leave or enter group g.
+    std::size_t streams_of(const std::vector<int>& groups, int g) const;
 
     // Takes groups apart that explain too little by themselves.
     std::vector<int> without_hidden(std::vector<int> groups) const;

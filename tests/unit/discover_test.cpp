@@ -182,6 +182,18 @@ TEST(discover, calls_a_flat_network_flat) {
     }
 }
 
+// Of many racks each explains little that the links of the others do not.
+TEST(discover, finds_many_racks) {
+    hierarchy truth;
+    truth.levels = {link("rack", fabric::ethernet, 1000 * megabit, 30e-6),
+                    link("core", fabric::ethernet, 1500 * megabit, 30e-6)};
+    truth.shape = tree::uniform(std::vector{3, 13});
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        simulated_network net(truth, seed);
+        EXPECT_EQ(difference(truth, {0, 1}, discovered(net, seed), net.places()), "");
+    }
+}
+
 // A link of racks that never has to wait changes nothing.
 TEST(discover, leaves_out_what_changes_no_probe) {
     hierarchy truth;

@@ -161,6 +161,13 @@ choice pick_for_shared_cores(trials& t, const screen& s, std::vector<choice> tri
     return std::ranges::min(tried, {}, [&](const choice& c) { return time_with_waits(s, c); });
 }
 
+// Returns the factor within which simulations say nothing about which is faster.
+double alike(const screen& s, std::int64_t bytes) {
+    const bool has_shapers = s.burst() > 0 && !is_rooted(s);
+    if (has_shapers && static_cast<double>(bytes) > s.burst() * policy.busy_of_burst) return policy.worth_a_lane;
+    return passes_in_bursts(s, bytes) ? policy.alike_in_bursts : policy.alike;
+}
+
 // Returns what is simulated in any case: the choice; without a root also the same with all lanes, and the floor.
 std::vector<choice> first_trials(const screen& s, const choice& own) {
     std::vector<choice> result{own};
@@ -209,10 +216,7 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
         tried.push_back(c);
     }
     if (waits_for_cores(s, high)) return pick_for_shared_cores(t, s, std::move(tried), best, high);
-    if (!bursts) return pick_simulated(s, std::move(tried), predicted.candidate, high, policy.alike);
-    const bool is_short = bytes <= s.burst() * policy.busy_of_burst;
-    return pick_simulated(s, std::move(tried), no_candidate, high,
-                          is_short ? policy.alike_in_bursts : policy.worth_a_lane);
+    return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high, alike(s, high));
 }
 
 choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {

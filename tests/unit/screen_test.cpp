@@ -117,16 +117,18 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     const screened of(two_racks());
     const floor_places places(of);
     const std::size_t ring = places.ring, levels = places.levels, other = of.list.size() - 1;
-    const auto picked = [&](double of_other, double of_levels) {
+    const auto picked = [&](double of_other, double of_levels, double alike = policy.alike) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(ring, of.s.how(ring), 1.0),
                                simulated(levels, of.s.how(levels), of_levels)},
-                              ring, mib, policy.alike)
+                              ring, mib, alike)
             .candidate;
     };
     EXPECT_EQ(picked(1.5, 1.0), levels);
     EXPECT_EQ(picked(1.04, 1.5), other);
     EXPECT_EQ(picked(1.06, 1.5), ring);
+    EXPECT_EQ(picked(1.04, 1.5, policy.worth_a_lane), other) << "the ring need not be nearly as slow";
+    EXPECT_EQ(picked(1.04, 1.02, policy.worth_a_lane), levels);
 }
 
 TEST(pick_simulated, takes_the_fewest_messages) {

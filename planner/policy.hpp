@@ -127,8 +127,8 @@ struct planner_policy {
     double alike = 1.05;
     /// Where links have shapers (make_plan: burst), vectors of this part of a bucket to so many of them are tried in
     /// any case: prices know of no buckets. Up to `busy_of_burst` buckets simulations this close say nothing. Above,
-    /// only a gain that is not worth another lane is none: plans that were simulated 2 to 7 % slower took 3 to 15 % longer
-    /// on unequal-uplinks, one of 32 MiB 7 to 14 % longer (docs/measurements/predictions.md, random-clusters.md).
+    /// only a gain that is not worth another lane is none: plans that were simulated 2 to 7 % slower took 3 to 15 %
+    /// longer on unequal-uplinks, one of 32 MiB 7 to 14 % (docs/measurements/predictions.md, random-clusters.md).
     double least_of_burst = 1.0 / 64, most_of_burst = 64, busy_of_burst = 4, alike_in_bursts = 1.1;
     /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
     /// bucket holds the fewest messages are chosen among simulations this close, of so many candidates: with 1.25 and

@@ -29,14 +29,15 @@ double fastest(const std::vector<choice>& tried) {
     return least(tried, [](const choice& c) { return c.how.simulated; }).how.simulated;
 }
 
-// Drops what is simulated slower than the fastest one by more than the factor, or slower than the floor: than a ring
+// Drops what is simulated slower than another candidate by more than the factor, or slower than the floor: than a ring
 // over all ranks only if they are not alike.
 void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
     double most = infinity;
     for (const choice& c : tried) {
-        const bool is_ring = is_ring_over_all(s, c.candidate),
-                   is_floor = s.is_floor(c.candidate) && c.how == s.how(c.candidate);
-        most = std::min(most, c.how.simulated * (is_ring ? policy.alike : is_floor ? 1 : alike));
+        double factor = alike;
+        if (is_ring_over_all(s, c.candidate)) factor = policy.alike;
+        else if (s.is_floor(c.candidate) && c.how == s.how(c.candidate)) factor = 1;
+        most = std::min(most, c.how.simulated * factor);
     }
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > most; });
 }

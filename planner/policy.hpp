@@ -130,6 +130,7 @@ struct planner_policy {
     /// only a gain that is not worth another lane is none: plans that were simulated 2 to 7 % slower took 3 to 15 %
     /// longer on unequal-uplinks, one of 32 MiB 7 to 14 % (docs/measurements/predictions.md, random-clusters.md).
     double least_of_burst = 1.0 / 64, most_of_burst = 64, busy_of_burst = 4, alike_in_bursts = 1.1;
+    constexpr bool busy_in_bursts(double bytes, double burst) const noexcept { return bytes <= burst * busy_of_burst; }
     /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
     /// bucket holds the fewest messages are chosen among simulations this close, of so many candidates: with 1.25 and
     /// 16 of them 69 of 96 choices were near the fastest, with these 91 (docs/measurements/random-clusters.md).

@@ -110,7 +110,7 @@ bool passes_in_bursts(const screen& s, std::int64_t bytes) {
 // Whether turns of processors that ranks share are a good part of a call: a few buckets hold all of it.
 bool waits_for_cores(const screen& s, std::int64_t bytes) {
     return passes_in_bursts(s, bytes) && s.machine().shared_cores() > 0 &&
-           static_cast<double>(bytes) <= s.burst() * policy.busy_of_burst;
+           policy.busy_in_bursts(static_cast<double>(bytes), s.burst());
 }
 
 std::size_t most_trials(const screen& s, std::int64_t bytes) {
@@ -163,8 +163,8 @@ choice pick_for_shared_cores(trials& t, const screen& s, std::vector<choice> tri
 
 // Returns the factor within which simulations say nothing about which is faster.
 double alike(const screen& s, std::int64_t bytes) {
-    const bool has_shapers = s.burst() > 0 && !is_rooted(s);
-    if (has_shapers && static_cast<double>(bytes) > s.burst() * policy.busy_of_burst) return policy.worth_a_lane;
+    if (s.burst() == 0 || is_rooted(s)) return policy.alike;
+    if (!policy.busy_in_bursts(static_cast<double>(bytes), s.burst())) return policy.worth_a_lane;
     return passes_in_bursts(s, bytes) ? policy.alike_in_bursts : policy.alike;
 }
 

@@ -15,22 +15,22 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 // By link, the streams that cross it.
 class link_streams {
 public:
-    link_streams(const stream_paths& paths, std::size_t links) : ends_(links + 1) {
+    link_streams(const stream_paths& paths, std::size_t links) : begins_(links + 1) {
         for (std::size_t s = 0; s < paths.size(); ++s)
-            for (const int link : paths[s]) ++ends_[at(link) + 1];
-        std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
-        streams_.resize(ends_.back());
-        std::vector<std::size_t> next(ends_.begin(), ends_.end() - 1);
+            for (const int link : paths[s]) ++begins_[at(link) + 1];
+        std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+        streams_.resize(begins_.back());
+        std::vector<std::size_t> next(begins_.begin(), begins_.end() - 1);
         for (std::size_t s = 0; s < paths.size(); ++s)
             for (const int link : paths[s]) streams_[next[at(link)]++] = s;
     }
 
     std::span<const std::size_t> operator[](std::size_t link) const noexcept {
-        return {streams_.data() + ends_[link], ends_[link + 1] - ends_[link]};
+        return {streams_.data() + begins_[link], begins_[link + 1] - begins_[link]};
     }
 
 private:
-    std::vector<std::size_t> ends_;  // of the link before each
+    std::vector<std::size_t> begins_;  // by link; then the end of the last one
     std::vector<std::size_t> streams_;
 };
 

@@ -157,14 +157,15 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
     for (int l = 0; l < machine.depth(); ++l) {
         if (!m.levels[at(l)]) continue;
         const auto& [pair, all] = *m.levels[at(l)];
+        const bool in_node = l < machine.node_levels();
         level& link = machine.levels[at(l)];
         // A network's link carries what one pair had; inside a node all ranks share the memory.
-        const double bandwidth = l < machine.node_levels() ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
+        const double bandwidth = in_node ? all.bandwidth : std::max(all.bandwidth, pair.bandwidth);
         for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
         link.bandwidth = bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
         link.overhead = m.cores > 0 ? pair.overhead : all.overhead;
-        if (m.cores > 0 && l < machine.node_levels())  // nothing travels: all of the time is a processor's
+        if (m.cores > 0 && in_node)  // nothing travels: all of the time is a processor's
             link.overhead += std::exchange(link.latency, 0);
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));

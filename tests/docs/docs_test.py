@@ -105,9 +105,9 @@ class Docs(unittest.TestCase):
             for snippet in snippets(page):
                 self.assertIn(textwrap.indent(snippet, "    "), program, f"{page.name}: not in docs/examples/{name}.cpp")
 
-    def test_the_program_of_the_readme_is_an_example(self):
+    def test_the_program_of_the_guide_is_an_example(self):
         program = iter((ROOT / "docs/examples/allreduce.cpp").read_text().splitlines())
-        lines = [line for line in snippets(ROOT / "README.md")[0].splitlines() if line]
+        lines = [line for line in snippets(ROOT / "docs/guides/cpp.md")[0].splitlines() if line]
         self.assertIn("int main(int argc, char** argv) {", lines)
         for line in lines:
             self.assertIn(line, program)  # goes on where the line before was found

@@ -93,9 +93,9 @@ class Installed(unittest.TestCase):
         return self.directory / "plan.yaml"
 
     def compile(self, source, program, wrapper=None):
-        """Compiles as README says, with an MPI's compiler, or without MPI."""
-        readme = (ROOT / "README.md").read_text().replace("\\\n", "")
-        line = re.search(r"^mpicxx (.*pkg-config.*)$", readme, re.M).group(1)
+        """Compiles as the guide says, with an MPI's compiler, or without MPI."""
+        guide = (ROOT / "docs/guides/installation.md").read_text().replace("\\\n", "")
+        line = re.search(r"^mpicxx (.*pkg-config.*)$", guide, re.M).group(1)
         words = line.replace("program.cpp", str(source)).replace("-o program", f"-o {program}")
         compiler = shlex.join(COMPILER)
         run("sh", "-c", f"{wrapper or compiler} -Wall -Wextra -Werror {words}",

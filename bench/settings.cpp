@@ -53,8 +53,8 @@ Examples:
       eight calls in flight at once; MPI makes its own one after the other
   mpirun -np 8 terrace-bench --plan plan.yaml --placement anywhere -e 1M
       tries a plan for several nodes on one; what it measures is not the machine of the plan
-  tools/vcluster run -- terrace-bench --plan plan.yaml --burst 128K
-      on a virtual cluster, whose links let 128 KiB pass free of charge
+  tools/vcluster run -- terrace-bench --plan plan.yaml -e 4M
+      on a virtual cluster
   mpirun -np 8 terrace-bench --plan plan.yaml --device cuda -b 1K -e 256M
       buffers on GPUs, one for each rank: the plan, flat ring, two-level and NCCL's own
   mpirun -np 8 terrace-bench --plan plan.yaml --device cuda --graph
@@ -262,9 +262,6 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->check(number_of(1))
         ->type_name("N")
         ->capture_default_str();
-    app.add_option("--burst", s.burst, "bytes that the shaper of each link, or NIC, lets pass free of charge")
-        ->transform(bytes_of(0))
-        ->type_name("BYTES");
     app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
     app.add_option("--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
         ->type_name("FILE");

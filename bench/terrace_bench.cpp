@@ -126,7 +126,7 @@ void compare(const world& w, const conditions& under, memory& where, collective 
     say(w, heading_text(under, what, all.absent));
     const std::size_t before = all.rows.size();
     for (const std::int64_t count : s.counts(what, w.size())) {
-        const std::vector<row> rows = run.measure(count, under.against, shown);
+        const std::vector<row> rows = run.measure(count, shown);
         shown.clear();
         say(w, rows_text(under, rows));
         all.rows.insert(all.rows.end(), rows.begin(), rows.end());
@@ -142,7 +142,7 @@ int compare(const world& w, const settings& s) {
     const std::unique_ptr<memory> where = device ? device_memory(*device) : host_memory();
     std::optional<bus_rates> bus;
     if (s.staging) bus = measure_bus(w, *device);
-    const link_limits against(data_of(p).machine, measure_goodput(w, data_of(p).machine, s.place), s.burst, bus);
+    const link_limits against(data_of(p).machine, measure_goodput(w, data_of(p).machine, s.place), bus);
     const conditions under{w, s, p, against, now_text(), device.get()};
 
     outcome all;

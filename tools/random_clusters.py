@@ -1,8 +1,7 @@
 """tools/predictions --random: is the plan the fastest, and its time as predicted, on clusters that nobody chose?
 
 Each cluster is drawn by its number and the seed alone: 2 to 6 nodes of 1 to 4 ranks, 3 to 12 ranks in all, alone or in
-2 or 3 racks of different sizes, links of 500 to 1000 Mbit/s, those of racks half to twice as fast as a node's, every
-third cluster with unequal ones at the top. A cluster that the folder has results of is not measured again.
+2 or 3 racks of different sizes, links of 50 to 100 Mbit/s, every third cluster with unequal ones at the top. A cluster that the folder has results of is not measured again.
 """
 import json
 import random
@@ -10,18 +9,34 @@ import shlex
 import statistics
 import subprocess
 
-from running import (BENCH, BURST, LEAST_PREDICTED, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of,
+from running import (BENCH, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of,
                      make_plan, say, show, simulated, size_text)
 
 COLLECTIVES = ["allreduce", "reduce_scatter", "allgather"]
 BASELINES = ["flat-ring", "two-level", "mpi"]
-SIZES = {"64K": 64 << 10, "512K": 512 << 10, "4M": 4 << 20, "32M": 32 << 20}
-ITERATIONS = {"64K": 61, "512K": 15, "4M": 5, "32M": 3}
+SIZES = {"4K": 4 << 10, "16K": 16 << 10, "64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20, "4M": 4 << 20}
+ITERATIONS = {"4K": 61, "16K": 61, "64K": 31, "256K": 15, "1M": 9, "4M": 3}
 CANDIDATES = 5
-LONG = 4 << 20     # from here on a choice is to be within 5 % of the best, below within 10 %
-NEAR, NEAR_BELOW, CLOSE = 1.05, 1.10, 0.15
+LONG = 64 << 10    # bytes from which on more is asked of choices and predictions
 SHARE = 0.95       # of all cases
 PROGRAM = ["shape", "lanes", "chunks"]  # by which runs are told apart; of MPI's own: none
+
+
+# ---- what is asked -------------------------------------------------------------------------------------------------
+
+
+def near_to(size):
+    """The times of the fastest that a choice may take."""
+    return 1.05 if size >= LONG else 1.10
+
+
+def close_to(size):
+    """The error that a prediction may have, as a part of the measured time."""
+    return 0.15 if size >= LONG else 0.25
+
+
+def is_close(size, error):
+    return abs(error) <= close_to(size)
 
 
 # ---- clusters ------------------------------------------------------------------------------------------------------
@@ -44,18 +59,17 @@ def cluster_text(name, seed, number):
     draw = random.Random(f"{seed} {number}")
     tree = tree_of(draw)
     has_racks = isinstance(tree[0], list)
-    node = draw.randrange(500, 1001, 50)
-    rates = [node, round(node * draw.uniform(0.5, 2) / 50) * 50] if has_racks else [node]
+    rates = [draw.randrange(50, 101, 5) for _ in range(2 if has_racks else 1)]
     top = str(rates[-1]) + " Mbit/s"
     if draw.random() < 1 / 3:
         parts = [draw.choice([1, 1, 0.5, 0.75]) for _ in tree]
         top = "[" + ", ".join(f"{rates[-1] * part / max(parts):g} Mbit/s" for part in parts) + "]"
     levels = [("node", "shm", "10 GB/s", "500 ns"),
-              *([("rack", "ethernet", f"{node} Mbit/s", "30 us, overhead: 10 us")] if has_racks else []),
+              *([("rack", "ethernet", f"{rates[0]} Mbit/s", "30 us, overhead: 10 us")] if has_racks else []),
               ("core" if has_racks else "cluster", "ethernet", top, "30 us, overhead: 10 us")]
     lines = ["# Drawn by tools/predictions --random.", "terrace_topology: 1", f"name: {name}", "levels:",
              *(f"  - {{name: {level}, fabric: {fabric}, bandwidth: {rate}, latency: {latency}}}"
-               for level, fabric, rate, latency in levels), f"tree: {tree}", "cores: 2"]
+               for level, fabric, rate, latency in levels), f"tree: {tree}"]
     return "\n".join(lines) + "\n"
 
 
@@ -74,13 +88,13 @@ def measure(args, name, cluster):
     links, plan, log = out / f"{name}.links.yaml", out / f"{name}.plan.yaml", out / f"{name}.txt"
     log.unlink(missing_ok=True)
     if args.launch:
-        launch, burst = [*shlex.split(args.launch), "-np", str(machine_of(cluster)["ranks"])], []
+        launch = [*shlex.split(args.launch), "-np", str(machine_of(cluster)["ranks"])]
     else:
-        launch, burst = [VCLUSTER, "run", "--"], ["--burst", BURST]
+        launch = [VCLUSTER, "run", "--"]
     anywhere = {"links": ["--anywhere"], "bench": ["--placement", "anywhere"]} if args.anywhere else {}
     with emulated(cluster, not args.launch):
         run(log, [*launch, BENCH, "--links", "--topology", cluster, "-o", links, *anywhere.get("links", [])])
-        make_plan(links, plan, *burst)
+        make_plan(links, plan)
         others = [out / name / f"candidate-{place}.plan.yaml" for place in range(1, CANDIDATES + 1)]
         (out / name).mkdir(exist_ok=True)
         for place, other in enumerate(others, 1):
@@ -88,7 +102,7 @@ def measure(args, name, cluster):
         for size in args.sizes:
             run(log, [*launch, BENCH, "--plan", plan, "--algorithms", ",".join(["hierarchical", *BASELINES]),
                       "--beside", ",".join(map(str, others)), "--collective", ",".join(COLLECTIVES), "-b", size,
-                      "-e", size, "-n", str(ITERATIONS[size]), "-w", "1", *burst, *anywhere.get("bench", []),
+                      "-e", size, "-n", str(ITERATIONS[size]), "-w", "1", *anywhere.get("bench", []),
                       "--force", "--json", out / f"{name}.{size}.json"])
 
 
@@ -101,7 +115,7 @@ def predicted(args, name, row):
         return {}
     own = row["algorithm"].startswith("candidate-")
     plan = args.output / (f"{name}/{row['algorithm']}.plan.yaml" if own else f"{name}.plan.yaml")
-    return simulated(plan, row["collective"], row["bytes"], 0 if args.launch else BURST,
+    return simulated(plan, row["collective"], row["bytes"],
                      row["algorithm"] if row["algorithm"] in BASELINES else None)
 
 
@@ -111,7 +125,7 @@ def cases_of(args, name, size):
     cases = []
     for what in COLLECTIVES:
         runs = [{"algorithm": row["algorithm"], "measured_s": row["time_us"] / 1e6, "ratio": row["ratio"],
-                 "wrong": row["wrong"] or 0, **{key: said.get(key) for key in (*PROGRAM, "predicted_s", "simulated_s")}}
+                 "wrong": row["wrong"] or 0, **{key: said.get(key) for key in (*PROGRAM, "closed_form_s", "simulated_s")}}
                 for row in rows if row["collective"] == what for said in [predicted(args, name, row)]]
         if not runs:
             continue  # too few bytes for a block each
@@ -122,7 +136,7 @@ def cases_of(args, name, size):
         best = min(programs.values(), key=ratio_of)
         cases.append({"cluster": name, "collective": what, "bytes": SIZES[size],
                       "times_best": ratio_of(own) / ratio_of(best), "best": best[0]["algorithm"],
-                      "predicted_over_measured": plan["predicted_s"] / plan["measured_s"],
+                      "predicted_over_measured": plan["closed_form_s"] / plan["measured_s"],
                       "simulated_over_measured": plan["simulated_s"] / plan["measured_s"], "runs": runs})
     return cases
 
@@ -132,18 +146,17 @@ def ratio_of(group):
 
 
 def is_near(case):
-    return case["times_best"] <= (NEAR if case["bytes"] >= LONG else NEAR_BELOW)
+    return case["times_best"] <= near_to(case["bytes"])
 
 
 def is_predicted(case):
-    return abs(case["predicted_over_measured"] - 1) <= CLOSE
+    return is_close(case["bytes"], case["predicted_over_measured"] - 1)
 
 
 def case_row(case):
     plan, best = (next(each for each in case["runs"] if each["algorithm"] == name)
                   for name in ("hierarchical", case["best"]))
-    foreseen = case["bytes"] < LEAST_PREDICTED or is_predicted(case)
-    marks = ("" if is_near(case) else "choice ") + ("" if foreseen else "predicted")
+    marks = ("" if is_near(case) else "choice ") + ("" if is_predicted(case) else "predicted")
     return [case["cluster"], case["collective"], size_text(case["bytes"]), f"{plan['measured_s'] * 1e3:.2f}",
             f"{case['times_best']:.3f}", case["best"], f"{case['predicted_over_measured']:.2f}",
             f"{case['simulated_over_measured']:.2f}", plan["shape"], best["shape"] or "-", marks.strip()]
@@ -156,12 +169,12 @@ def share_text(what, cases, holds):
 
 
 def verdicts(cases):
-    long, short = ([c for c in cases if (c["bytes"] >= LONG) == is_long] for is_long in (True, False))
-    foreseen = [c for c in cases if c["bytes"] >= LEAST_PREDICTED]
-    lines = [share_text(f"plan within {100 * (NEAR - 1):.0f} % of the best, from {size_text(LONG)} on", long, is_near),
-             share_text(f"plan within {100 * (NEAR_BELOW - 1):.0f} % of the best, below", short, is_near),
-             share_text(f"predicted within {100 * CLOSE:.0f} % of measured, from 2 MB on",
-                        foreseen, is_predicted)]
+    lines = []
+    for sizes, some in ((f"from {size_text(LONG)} on", [c for c in cases if c["bytes"] >= LONG]),
+                        ("below", [c for c in cases if c["bytes"] < LONG])):
+        size = some[0]["bytes"] if some else LONG
+        lines += [share_text(f"plan within {100 * (near_to(size) - 1):.0f} % of the best, {sizes}", some, is_near),
+                  share_text(f"predicted within {100 * close_to(size):.0f} % of measured, {sizes}", some, is_predicted)]
     if cases:
         lines.append(f"plan over best: {statistics.median(c['times_best'] for c in cases):.3f} in the middle, "
                      f"{max(c['times_best'] for c in cases):.3f} at most")
@@ -188,7 +201,7 @@ def compare(args):
     for number, (name, cluster) in enumerate(clusters.items()):
         lacks = [size for size in args.sizes if not (args.output / f"{name}.{size}.json").exists()]
         if lacks and not args.compare and number in (args.only or range(len(clusters))):
-            say(f"\n[{number}] {name}: {cluster.read_text().splitlines()[-2]}")
+            say(f"\n[{number}] {name}: {cluster.read_text().splitlines()[-1]}")
             measure(args, name, cluster)
     cases = [case for name in clusters for size in SIZES if (args.output / f"{name}.{size}.json").exists()
              for case in cases_of(args, name, size)]

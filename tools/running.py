@@ -16,8 +16,6 @@ TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
 # Taken out: what this starts would take it for a variable of the library that it does not know.
 BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
-BURST = "128K"  # that the shaper of each link of a virtual cluster, or NIC, lets pass at once
-LEAST_PREDICTED = 2_000_000  # bytes of a call from which on times are predicted: of less, such bursts are a large part
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 
@@ -83,17 +81,14 @@ def make_plan(cluster, plan, *options):
             raise Failure(f"no plan for {cluster}", 2)
 
 
-def simulated(plan, collective, size, burst, algorithm=None):
-    """What `terrace simulate` says of a call; and `predicted_s`, by the closed form. Calls of the bench begin with full
-    buckets."""
-    done = subprocess.run([TERRACE, "simulate", plan, "--bytes", str(size), "--collective", collective, "--burst",
-                           str(burst), *(["--algorithm", algorithm] if algorithm else []), "--json"],
+def simulated(plan, collective, size, algorithm=None):
+    """What `terrace simulate` says of a call."""
+    done = subprocess.run([TERRACE, "simulate", plan, "--bytes", str(size), "--collective", collective,
+                           *(["--algorithm", algorithm] if algorithm else []), "--json"],
                           text=True, capture_output=True)
     if done.returncode != 0:
         raise Failure(f"no prediction: {done.stderr.strip()}")
-    said = json.loads(done.stdout)
-    free = said["bursts_s"] if size >= LEAST_PREDICTED else 0
-    return {**said, "predicted_s": said["closed_form_s"] - free}
+    return json.loads(done.stdout)
 
 
 def vcluster_that_is_up():

@@ -1,19 +1,13 @@
 #include "bench/measure/link_limits.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
-#include "planner/policy.hpp"
 
 namespace terrace::detail::bench {
 
 namespace {
-
-// Below, the bytes that bursts let through are too large a part to say anything.
-// Not 2 MiB: sizes of 2 MiB are cut to what ranks can share evenly.
-constexpr std::int64_t least_with_burst = 2'000'000;
 
 std::optional<double> percent(double limit, double time) {
     if (limit <= 0 || time <= 0) return {};
@@ -22,32 +16,19 @@ std::optional<double> percent(double limit, double time) {
 
 }  // namespace
 
-link_limits::link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
+link_limits::link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured,
                          std::optional<bus_rates> bus)
-    : machine_(machine), measured_(std::move(measured)), burst_(burst), bus_(bus) {}
+    : machine_(machine), measured_(std::move(measured)), bus_(bus) {}
 
 std::optional<double> link_limits::percent_of_limit(collective what, std::int64_t bytes, double time) const {
     return percent(limit(machine_, bytes, what), time);
 }
 
 std::optional<double> link_limits::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
-    if (!has_goodput() || (burst_ > 0 && bytes < least_with_burst)) return {};
-    const auto rate = [this](int level) { return goodput(level); };
-    return percent(limit(machine_, bytes, rate, payload_of_frame * static_cast<double>(burst_), what), time);
-}
-
-double link_limits::refill_time(std::int64_t bytes) const {
-    if (!has_goodput() || policy.in_a_row(static_cast<double>(bytes), static_cast<double>(burst_))) return 0;
-    double slowest = std::numeric_limits<double>::infinity();
-    for (int l = 0; l < machine_.depth(); ++l) {
-        const level& of = machine_.levels[static_cast<std::size_t>(l)];
-        const bool has_nics = !machine_.nics.empty() && l == machine_.node_levels();
-        const std::vector<double>& rates = has_nics ? machine_.nics.rates : of.rates;
-        if (of.medium != fabric::ethernet) continue;
-        slowest = std::min(slowest, rates.empty() ? of.bandwidth : *std::min_element(rates.begin(), rates.end()));
-    }
-    if (machine_.nics.spine > 0) slowest = std::min(slowest, machine_.nics.spine);
-    return static_cast<double>(burst_) / slowest;
+    if (!has_goodput()) return {};
+    return percent(limit(
+                       machine_, bytes, [this](int level) { return goodput(level); }, 0, what),
+                   time);
 }
 
 std::optional<double> link_limits::percent_of_bus(collective what, std::int64_t bytes, double time) const {

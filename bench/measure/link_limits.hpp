@@ -13,21 +13,14 @@ namespace terrace::detail::bench {
 class link_limits {
 public:
     /// @param measured by level, as from measure_goodput
-    /// @param burst bytes on the wire that pass each link free of charge, of nodes with NICs each NIC
     /// @param bus where buffers cross it
-    link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured, std::int64_t burst,
+    link_limits(const hierarchy& machine, std::vector<std::optional<double>> measured,
                 std::optional<bus_rates> bus = {});
 
     /// Limit at the plan's rates over `time` [%]. Nothing if there is nothing to send.
     std::optional<double> percent_of_limit(collective what, std::int64_t bytes, double time) const;
-    /// The same at the rates that TCP gets through ethernet links. Nothing without such links, and where what bursts
-    /// let through is not small beside the vector.
+    /// The same at the rates that TCP gets through ethernet links. Nothing without such links.
     std::optional<double> percent_of_goodput(collective what, std::int64_t bytes, double time) const;
-
-    /// How long links must be idle before a call, so that all of the burst is free again, as percent_of_goodput and
-    /// simulations take it [s]. 0 for calls so short that the planner takes them to follow one another
-    /// (planner_policy::in_a_row).
-    double refill_time(std::int64_t bytes) const;
 
     /// The same at the rates at which the bus takes buffers from the device and back. Nothing where they stay there.
     std::optional<double> percent_of_bus(collective what, std::int64_t bytes, double time) const;
@@ -37,14 +30,12 @@ public:
     double goodput(int level) const;
     const std::vector<std::optional<double>>& measured() const noexcept { return measured_; }
     bool has_goodput() const noexcept;
-    std::int64_t burst() const noexcept { return burst_; }
     const std::optional<bus_rates>& bus() const noexcept { return bus_; }
     const hierarchy& machine() const noexcept { return machine_; }
 
 private:
     const hierarchy& machine_;
     std::vector<std::optional<double>> measured_;
-    std::int64_t burst_;
     std::optional<bus_rates> bus_;
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <thread>
 
 #include "base/units.hpp"
 #include "bench/measure/own_time.hpp"
@@ -81,14 +80,10 @@ std::int64_t runner::wrong_elements(const call& c, double rounding) {
     return data_.wrong_results(got, 0, c.count, rounding);
 }
 
-double runner::time_call(std::size_t which, std::int64_t count, std::chrono::duration<double> rest,
-                         std::int64_t* wrong) {
+double runner::time_call(std::size_t which, std::int64_t count, std::int64_t* wrong) {
     int number = 0;
     for (call& c : calls_) c = prepare(which, number++, count, wrong != nullptr);
     world_.barrier();
-    // Not before the barrier: its last messages would queue behind what a root sends, and ranks that they reach late
-    // would measure a part of the call alone.
-    std::this_thread::sleep_for(rest);
     const double before = own_processor_seconds();
     const double seconds = where_.time(*backends_[which].what, calls_);
     in_last_call_ = own_processor_seconds() - before;
@@ -101,9 +96,8 @@ double runner::time_call(std::size_t which, std::int64_t count, std::chrono::dur
     return seconds / static_cast<double>(calls_.size());
 }
 
-std::vector<row> runner::measure(std::int64_t count, const link_limits& against, progress& shown) {
+std::vector<row> runner::measure(std::int64_t count, progress& shown) {
     const std::int64_t bytes = bytes_of(what_, count, element_, world_.size());
-    const std::chrono::duration<double> rest(against.refill_time(bytes));
     std::vector<row> rows;
     for (const named_backend& e : backends_)
         rows.push_back({.algorithm = e.name,
@@ -127,7 +121,7 @@ std::vector<row> runner::measure(std::int64_t count, const link_limits& against,
                 return fmt::format("{} of {}: {} {} of {}, {}", settings_.function_of(what_), format_bytes(bytes),
                                    stage, number + 1, of, backends_[i].name);
             });
-            take(i, time_call(i, count, rest, checked && settings_.check ? &wrong[i] : nullptr));
+            take(i, time_call(i, count, checked && settings_.check ? &wrong[i] : nullptr));
         }
     };
 

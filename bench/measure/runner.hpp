@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -9,7 +8,6 @@
 
 #include "bench/measure/backend.hpp"
 #include "bench/measure/exact.hpp"
-#include "bench/measure/link_limits.hpp"
 #include "bench/measure/memory.hpp"
 #include "bench/measure/world.hpp"
 #include "bench/report/figures.hpp"
@@ -51,12 +49,11 @@ public:
     runner(const world& w, const settings& s, memory& where, collective what, std::vector<named_backend> backends);
 
     /// Of the sizes asked for. Collective; the same result on all ranks.
-    /// @param against of which each call waits for link_limits::refill_time
-    std::vector<row> measure(std::int64_t count, const link_limits& against, progress& shown);
+    std::vector<row> measure(std::int64_t count, progress& shown);
 
 private:
-    /// Time of a call on this rank, after a rest [s]. Adds wrong elements to `wrong`; null: does not look.
-    double time_call(std::size_t which, std::int64_t count, std::chrono::duration<double> rest, std::int64_t* wrong);
+    /// Time of a call on this rank [s]. Adds wrong elements to `wrong`; null: does not look.
+    double time_call(std::size_t which, std::int64_t count, std::int64_t* wrong);
     call prepare(std::size_t which, int number, std::int64_t count, bool spoiled);
     std::int64_t wrong_elements(const call& c, double rounding);
     bool is_root() const noexcept { return world_.rank() == settings_.root; }

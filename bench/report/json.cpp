@@ -93,7 +93,6 @@ std::string to_json(const conditions& c, std::span<const row> rows, std::span<co
              {"hosts", c.ranks.host_count()},
              {"placement", c.asked.place == options::placement::by_node ? "by-node" : "anywhere"},
              {"transport", c.asked.ucx ? "ucx" : "mpi"},
-             {"burst", c.against.burst()},
              {"warmup", c.asked.warmup},
              {"buffers", c.asked.windows ? "window" : "user"},
              {"async", c.asked.async},

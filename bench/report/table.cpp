@@ -42,9 +42,7 @@ std::string goodput_text(const conditions& c) {
             rates.push_back(fmt::format(
                 "{} {:.1f} Mbit/s ({})", y.machine().levels[static_cast<std::size_t>(l)].name, y.goodput(l) / 125e3,
                 *measured > 0 ? fmt::format("measured {:.1f}", *measured / 125e3) : "what headers leave of it"));
-    std::string text = fmt::format("the same at what TCP can carry: {}", fmt::join(rates, ", "));
-    if (y.burst() > 0) text += fmt::format("; {} a link are free, so from 2 MB on", format_bytes(y.burst()));
-    return text;
+    return fmt::format("the same at what TCP can carry: {}", fmt::join(rates, ", "));
 }
 
 std::string iterations_text(const settings& s) {
@@ -199,10 +197,7 @@ std::string rows_text(const conditions& c, std::span<const row> rows) {
         text += (c.asked.wide ? wide_row : narrow_row)(c, r, f, &r == best ? "*" : "");
     }
     if (best != nullptr) text += size_summary(rows, *best);
-    if (over)
-        text +=
-            "# over 100 %limit: links carry more than the plan says, or bursts of shapers passed (--burst); "
-            "terrace-bench --links measures\n";
+    if (over) text += "# over 100 %limit: links carry more than the plan says; terrace-bench --links measures\n";
     if (!rows.empty() && rows.front().percent_steal_time.value_or(0) > worth_saying)
         text += fmt::format("# steal time: the hypervisor took {:.1f} % of a host's processor time meanwhile\n",
                             *rows.front().percent_steal_time);

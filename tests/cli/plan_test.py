@@ -106,8 +106,6 @@ class Plan(Command):
         self.assertIn("profile: left, since ranks share cores, and calls wait for other ranks' turns as well:\n", text)
         self.assertIn("profile: sizes used: 1; ", text)
         self.assertIn("profile: sizes not used, as they depend on what is left: 1\n", text)
-        text = self.terrace("plan", "cluster.yaml", "--profile", "profiles", "--burst", "8M", "-o", "new.plan.yaml")
-        self.assertIn("profile: sizes not used, as they pass in bursts: 1\n", text)
 
     def test_a_plan_names_the_assumption_that_matters_most(self):
         planned = self.terrace("plan", "package:2 core:4")

@@ -42,17 +42,8 @@ class Simulate(Command):
                                            "--json", *asked))["simulated_s"]
         self.assertNotEqual(time("--reproducible"), time())
 
-    def test_lets_bursts_pass(self):
-        def time(*asked):
-            said = self.terrace("simulate", "cluster.plan.yaml", "--bytes", "4M", "--json", *asked)
-            return json.loads(said)["simulated_s"]
-        self.assertEqual(time(), time("--burst", "0"))
-        self.assertTrue(0.9 * time() < time("--burst", "128K") < time())
-        asked = ["simulate", "cluster.plan.yaml", "--bytes", "4M", "--burst", "128K"]
-        said = json.loads(self.terrace(*asked, "--json"))
-        self.assertAlmostEqual(said["bursts_s"], (128 << 10) * 1448 / 1514 / 125e6, 5)
-        self.assertIn("closed form, less bursts", self.terrace(*asked))
-        self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--burst", "much", status=2))
+    def test_needs_a_size(self):
+        self.assertIn("not a size", self.terrace("simulate", "cluster.plan.yaml", "--bytes", "much", status=2))
 
     def test_runs_baselines_and_other_collectives(self):
         self.assertIn("node:4 scatter",

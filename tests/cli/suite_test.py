@@ -188,8 +188,8 @@ class Predictions(Tool):
             self.assertEqual(case["times_best"], ratio("hierarchical") / ratio(case["best"]))
             self.assertEqual(ratio(case["best"]), min(map(ratio, ran)))
             self.assertEqual(case["predicted_over_measured"],
-                             ran["hierarchical"]["predicted_s"] / ran["hierarchical"]["measured_s"])
-            prices = [ran[f"candidate-{place}"]["predicted_s"] for place in range(1, 6)]
+                             ran["hierarchical"]["closed_form_s"] / ran["hierarchical"]["measured_s"])
+            prices = [ran[f"candidate-{place}"]["closed_form_s"] for place in range(1, 6)]
             self.assertEqual(prices, sorted(prices))
             self.assertTrue(all(run["wrong"] == 0 for run in case["runs"]))
         for words in ("below: ", "of 3 (", "wrong elements in all results: 0"):

@@ -2,15 +2,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
-
-/// The bytes that an option says, at least so many.
-/// @throws usage_error
-std::int64_t size_of(std::string_view option, std::string_view text, std::int64_t least);
 
 /// One call, as the command line names it.
 struct call_options {

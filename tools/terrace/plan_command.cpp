@@ -125,13 +125,12 @@ void set_wire_types(hierarchy& machine, std::string_view list) {
 
 int plan_command::run() const {
     expect_replaceable(output, {machine.source, machine.network, machine.hosts.value_or("")}, force);
-    const auto burst_bytes = static_cast<double>(size_of("--burst", burst, 0));
     topology t = load_machine(machine);
     set_wire_types(t.machine, wire);
     const auto profiles = profile.empty() ? std::vector<terrace::detail::profile>() : read_profiles(profile);
     std::string learned;
     if (!profiles.empty()) {
-        corrected_machine c = correct(t.machine, profiles, burst_bytes);
+        corrected_machine c = correct(t.machine, profiles);
         if (c.others == static_cast<int>(profiles.size()))
             throw usage_error(fmt::format("--profile {}: no profile is of a machine of {} ({} of other shapes)",
                                           profile, shape_text(t.machine.shape), c.others));
@@ -141,7 +140,7 @@ int plan_command::run() const {
     plan_proofs proofs(t.machine);
     const auto prove = [&](collective what, const std::vector<rule>& rules) { proofs.prove(what, rules); };
     plan_data plan = candidate > 0 ? plan_by_place(t.name, t.machine, static_cast<std::size_t>(candidate - 1))
-                                   : make_plan(t.name, t.machine, reproducible, burst_bytes, prove);
+                                   : make_plan(t.name, t.machine, reproducible, 0, prove);
     if (!profiles.empty() && candidate == 0 && !reproducible) {
         plan_that_keeps all = keep_what_ran(std::move(plan), profiles);
         plan = std::move(all.plan);

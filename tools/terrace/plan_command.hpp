@@ -15,7 +15,6 @@ struct plan_command {
     std::string profile;        ///< a directory of profiles, by which the machine's figures are corrected; empty: none
     bool sensitivity = false;   ///< prints what other values of assumed figures would change
     bool reproducible = false;  ///< reductions have the rules that suit options::reproducible
-    std::string burst = "0";    ///< bytes that each network link's shaper lets pass at once
     int candidate = 0;          ///< a plan of the candidates in this place by price, 1 for the cheapest; 0: the plan
     bool force = false;         ///< replaces a file that Terrace did not write
 

@@ -39,11 +39,6 @@ void add_plan(command_list& commands) {
     command.add_flag("--reproducible", a.reproducible,
                      "for programs with options::reproducible: choose what is fastest with it");
     command
-        .add_option("--burst", a.burst,
-                    "bytes that the shaper of each network link lets pass at once: plans for short vectors are then "
-                    "chosen by simulations that know of it")
-        ->type_name("BYTES");
-    command
         .add_option("--candidate", a.candidate,
                     "plan with the candidates in this place by price at every size, 1 for the cheapest: to measure "
                     "them beside the plan (terrace-bench --beside)")
@@ -105,9 +100,6 @@ void add_simulate(command_list& commands) {
                     "run staged or a baseline, as terrace-bench does, instead of what the plan says")
         ->check(
             CLI::IsMember({"staged", "flat-ring", "flat-rings", "two-level", "two-level-nics", "central", "direct"}));
-    command.add_option(
-        "--burst", a.burst,
-        "bytes that the shaper of each network link lets pass at once, as tools/vcluster does with 128K");
     command.add_flag("--reproducible", a.reproducible,
                      "reduce by one tree over the ranks, as options::reproducible does");
     command.add_flag("--json", a.json, "print the result as JSON");
@@ -118,7 +110,6 @@ void add_simulate(command_list& commands) {
         "Examples:\n"
         "  terrace simulate cluster.plan.yaml --bytes 8M\n"
         "  terrace simulate cluster.plan.yaml --bytes 8M --algorithm flat-ring\n"
-        "  terrace simulate cluster.plan.yaml --bytes 8M --burst 128K\n"
         "  terrace simulate cluster.plan.yaml --bytes 8M --svg timeline.svg --trace trace.json");
 }
 

@@ -64,7 +64,6 @@ std::string corrections_text(const hierarchy& before, const corrected_machine& c
         if (number > 0) text += fmt::format("profile: {}: {}\n", what, number);
     };
     add_unused("sizes not used, as they depend on what is left", c.unknown);
-    add_unused("sizes not used, as they pass in bursts", c.in_bursts);
     add_unused("profiles not used, of machines of other shapes", c.others);
     return text;
 }

@@ -54,26 +54,11 @@ private:
 
 std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "-"; }
 
-// Time by which the busiest link is done earlier where each shaper between nodes lets a burst pass at once.
-double time_of_bursts(const hierarchy& machine, const simulation& s, double burst) {
-    const link_rows rows(machine);
-    std::vector<std::vector<int>> shapers;
-    for (int row = 0; row < rows.count(); ++row) shapers.push_back(rows.shapers(row));
-    double with = 0, without = 0;
-    for (const link_load& link : s.links) {
-        const int of_link = shapers[static_cast<std::size_t>(link.row)][static_cast<std::size_t>(link.child)];
-        without = std::max(without, link.bytes / link.rate);
-        with = std::max(with, (link.bytes - of_link * payload_of_frame * burst) / link.rate);
-    }
-    return without - with;
-}
-
-void print_times(const simulation& s, double closed_form, double limit, bool bursts) {
+void print_times(const simulation& s, double closed_form, double limit) {
     table rows("<>>>");
     rows.add({"", "time", "of limit", ""});
     rows.add({"simulated", format_duration(s.time), percent_of_limit(limit, s.time), ""});
-    rows.add({bursts ? "closed form, less bursts" : "closed form", format_duration(closed_form),
-              percent_of_limit(limit, closed_form),
+    rows.add({"closed form", format_duration(closed_form), percent_of_limit(limit, closed_form),
               closed_form > 0 ? fmt::format("{:+.1f} %", 100 * (closed_form / s.time - 1)) : ""});
     rows.add({"limit", format_duration(limit), "", ""});
     say("{}\n", rows.text());
@@ -143,7 +128,7 @@ std::string bottleneck(const hierarchy& machine, const simulation& s) {
 
 // For programs: what is printed for people, in bytes and seconds.
 std::string json_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
-                      const prediction& p, double burst) {
+                      const prediction& p) {
     const link_load& worst = busiest_link(s);
     const nlohmann::ordered_json made{
         {"name", plan.name},
@@ -156,7 +141,6 @@ std::string json_text(const plan_data& plan, const simulate_command& a, const ru
         {"messages", s.messages},
         {"simulated_s", s.time},
         {"closed_form_s", p.time},
-        {"bursts_s", time_of_bursts(plan.machine, s, burst)},
         {"limit_s", limit(plan.machine, a.call.size(), a.call.what())},
         {"busiest_link",
          {{"level", link_rows(plan.machine).name(worst.row)},
@@ -167,13 +151,13 @@ std::string json_text(const plan_data& plan, const simulate_command& a, const ru
 }
 
 void print_text(const plan_data& plan, const simulate_command& a, const rule& how, const simulation& s,
-                const prediction& p, double burst) {
+                const prediction& p) {
     const hierarchy& machine = plan.machine;
     say("{}: {} of {} over {} ({})\n", plan.name, a.call.collective, format_bytes(a.call.size()), ranks_text(machine),
         shape_text(machine.shape));
     say("  {}\n  {} chunk{} in {} lane{}, {} messages\n\n", describe(machine, how.stages), s.chunks.chunks,
         s.chunks.chunks == 1 ? "" : "s", s.lanes, s.lanes == 1 ? "" : "s", s.messages);
-    print_times(s, p.time - time_of_bursts(machine, s, burst), limit(machine, a.call.size(), a.call.what()), burst > 0);
+    print_times(s, p.time, limit(machine, a.call.size(), a.call.what()));
     print_links(machine, s);
     print_stages(machine, how, s);
     say("bottleneck: {}\n", bottleneck(machine, s));
@@ -200,9 +184,7 @@ int simulate_command::run() const {
     const std::int64_t bytes = call.size();
     if (!origin.empty()) plan.rules[what] = rules_for(machine, origin, what);  // a baseline as terrace-bench runs it
     const rule& how = plan.choose(what, bytes);
-    simulation_options how_simulated{.slot_bytes = slot_bytes(plan),
-                                     .burst = static_cast<double>(size_of("--burst", burst, 0)),
-                                     .reproducible = reproducible};
+    simulation_options how_simulated{.slot_bytes = slot_bytes(plan), .reproducible = reproducible};
     simulation s;
     try {
         progress_line line;
@@ -212,8 +194,8 @@ int simulate_command::run() const {
         throw plan_error(e.what() + fitting_size(plan, what, bytes, how_simulated));
     }
     const prediction p = predict(machine, how.stages, bytes, how.lanes, how.chunk, what);
-    if (json) say_text(json_text(plan, *this, how, s, p, how_simulated.burst));
-    else print_text(plan, *this, how, s, p, how_simulated.burst);
+    if (json) say_text(json_text(plan, *this, how, s, p));
+    else print_text(plan, *this, how, s, p);
     if (!trace.empty()) {
         const int ranks = traced_ranks(s);
         write_atomically(trace, chrome_trace(machine, how, s, ranks));

@@ -13,7 +13,6 @@ struct simulate_command {
     call_options call;
     std::string origin;         ///< of a baseline to run in place of the plan's rules; empty: those
     std::string trace, svg;     ///< files to write; empty: none
-    std::string burst = "0";    ///< bytes that each network link's shaper lets pass at once
     bool reproducible = false;  ///< as with options::reproducible
     bool json = false;
     bool force = false;  ///< replaces files that Terrace did not write

@@ -216,11 +216,6 @@ json bench_part(const std::string& file, const json& results, std::span<const pl
     json notes = json::array();
     if (plan == plans.end())
         notes.push_back("What the plan predicts is not here: no plan on this page is the one that these ranks ran.");
-    if (const double burst = number_of(head, "burst"); burst > 0)
-        notes.push_back(
-            fmt::format("Links let bursts of {} pass at more than their rate, so that short calls may be "
-                        "faster than the limit and the prediction, which know no bursts.",
-                        format_bytes(static_cast<std::int64_t>(burst))));
     for (const json& line : entry_of(results, "left_out")) notes.push_back("Without " + cell_text(line));
     return {{"kind", "bench"},
             {"name", file},

@@ -52,6 +52,11 @@ std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const 
     return watch_job(ranks, memory, o.failure_timeout);
 }
 
+std::shared_ptr<region_source> memory_of_processes(const options& o) {
+    if (!o.log) return std::make_shared<posix_regions>();
+    return std::make_shared<posix_regions>([log = o.log](std::string_view why) { log(log_level::warn, why); });
+}
+
 void tell_others(team& all, const std::string& why) noexcept {
     try {
         require_same(all, why);

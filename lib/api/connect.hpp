@@ -32,6 +32,9 @@ planned connect(connection all, const options& o, std::string_view also = {});
 /// @param memory that ranks of a node share; may be null   @throws transport_error
 std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const options& o);
 
+/// Returns memory for ranks that are processes. Where they cannot share it, the log of `o` says why.
+std::shared_ptr<region_source> memory_of_processes(const options& o);
+
 /// Makes connect() fail on the other ranks, since this one will not get there. @param why in words
 void tell_others(team& all, const std::string& why) noexcept;
 

@@ -10,6 +10,7 @@
 
 #include <terrace/error.hpp>
 
+#include "api/connect.hpp"
 #include "transport/mpi/mpi_module.hpp"
 
 namespace terrace::detail {
@@ -88,7 +89,7 @@ connection over_mpi(const mpi_world& world, const options& o) {
     constexpr int failures = 8;  // that ranks go on after without a call of MPI's that has no timeout
     mpi_ranks all = load_on_all(world, o).join(world.comm, o.outlives_deaths ? failures : 0);
     return {.net = std::move(all.net),
-            .memory = std::make_shared<posix_regions>(),
+            .memory = memory_of_processes(o),
             .ranks = team(std::move(all.boot), all.rank, all.size)};
 }
 

@@ -94,7 +94,7 @@ communicator create_by(team all, const options& o, Plan&&... p) {
     std::shared_ptr<network> net =
         or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
     const int rank = all.rank();
-    planned with = connect({std::move(net), std::make_shared<posix_regions>(), std::move(all)}, p..., o);
+    planned with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p..., o);
     const std::vector<std::string> environment = process_environment();
     const std::string devices = devices_for(with.by, with.net.ranks);
     prefer(*settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);

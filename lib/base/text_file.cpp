@@ -4,16 +4,15 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "base/file_like.hpp"
 #include "base/units.hpp"
 
@@ -82,30 +81,25 @@ public:
         do {
             path_ = target;
             path_.replace_filename(fmt::format(".{}.{}.{}", target.filename().string(), ::getpid(), ++counter));
-            descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        } while (descriptor_ < 0 && errno == EEXIST);
-        if (descriptor_ < 0) fail_with_errno(target_, "cannot be written");
-        if (std::filesystem::exists(old)) ::fchmod(descriptor_, mode);  // what the umask took
+            file_ = descriptor(
+                uninterrupted([&] { return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode); }));
+        } while (!file_ && errno == EEXIST);
+        if (!file_) fail_with_errno(target_, "cannot be written");
+        if (std::filesystem::exists(old)) ::fchmod(file_.get(), mode);  // what the umask took
     }
     temporary_file(const temporary_file&) = delete;
     temporary_file& operator=(const temporary_file&) = delete;
     ~temporary_file() {
-        if (descriptor_ >= 0) ::close(descriptor_);
         if (!path_.empty()) ::unlink(path_.c_str());
     }
 
     void write(std::string_view content) {
-        while (!content.empty()) {
-            const ssize_t written = ::write(descriptor_, content.data(), content.size());
-            if (written < 0 && errno != EINTR) fail_with_errno(target_, "cannot be written");
-            if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
-        }
+        if (!write_whole(file_.get(), content)) fail_with_errno(target_, "cannot be written");
     }
 
     void move_to_target() {
-        const bool stored = ::fsync(descriptor_) == 0;
-        const bool closed = ::close(std::exchange(descriptor_, -1)) == 0;
-        if (!stored || !closed || ::rename(path_.c_str(), target_.c_str()) != 0)
+        const bool is_stored = uninterrupted([&] { return ::fsync(file_.get()); }) == 0;
+        if (!is_stored || !file_.close() || ::rename(path_.c_str(), target_.c_str()) != 0)
             fail_with_errno(target_, "cannot be written");
         path_.clear();
     }
@@ -113,7 +107,7 @@ public:
 private:
     std::filesystem::path target_;
     std::filesystem::path path_;
-    int descriptor_ = -1;
+    descriptor file_;
 };
 
 }  // namespace

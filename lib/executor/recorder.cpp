@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,8 @@
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
+
+#include "base/descriptor.hpp"
 
 namespace terrace::detail {
 
@@ -48,27 +49,25 @@ const std::filesystem::path& regular(const std::filesystem::path& path) {
 class locked_file {
 public:
     explicit locked_file(const std::filesystem::path& path)
-        : path_(regular(path)), file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-        if (file_ < 0 || flock(file_, LOCK_EX) != 0) fail(path_, "cannot open the trace");
+        : path_(regular(path)),
+          file_(uninterrupted([&] { return open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); })) {
+        if (!file_ || uninterrupted([&] { return flock(file_.get(), LOCK_EX); }) != 0)
+            fail(path_, "cannot open the trace");
     }
-    locked_file(const locked_file&) = delete;
-    locked_file& operator=(const locked_file&) = delete;
-    ~locked_file() { close(file_); }
 
     off_t size() const {
         struct stat s {};
-        return fstat(file_, &s) == 0 ? s.st_size : 0;
+        return fstat(file_.get(), &s) == 0 ? s.st_size : 0;
     }
     void write_at(off_t at, std::string_view text) const {
-        if (ftruncate(file_, at) == 0 &&
-            pwrite(file_, text.data(), text.size(), at) == static_cast<ssize_t>(text.size()))
-            return;
-        fail(path_, "cannot write the trace");
+        const bool is_cut = uninterrupted([&] { return ftruncate(file_.get(), at); }) == 0;
+        if (!is_cut || lseek(file_.get(), at, SEEK_SET) != at || !write_whole(file_.get(), text))
+            fail(path_, "cannot write the trace");
     }
 
 private:
     std::filesystem::path path_;
-    int file_;
+    descriptor file_;
 };
 
 // Names come from the program: what JSON does not allow in a string is left out.

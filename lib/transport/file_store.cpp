@@ -1,16 +1,15 @@
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "transport/store_bootstrap.hpp"
 
 namespace terrace::detail {
@@ -29,37 +28,32 @@ fs::path file_of(const fs::path& directory, std::string key) {
     return directory / key;
 }
 
+descriptor open(const fs::path& file, int flags) {
+    return descriptor(uninterrupted([&] { return ::open(file.c_str(), flags | O_CLOEXEC, 0600); }));
+}
+
 void write(const fs::path& file, std::string_view value) {
     const fs::path part = fmt::format("{}.{}.part", file.string(), ::getpid());
-    const int to = ::open(part.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-    if (to < 0) fail("open", part);
-    while (!value.empty()) {
-        const ssize_t wrote = ::write(to, value.data(), value.size());
-        if (wrote < 0 && errno != EINTR) {
-            ::close(to);
-            fail("write", part);
-        }
-        if (wrote > 0) value.remove_prefix(static_cast<std::size_t>(wrote));
-    }
-    if (::close(to) != 0) fail("close", part);
+    descriptor to = open(part, O_CREAT | O_TRUNC | O_WRONLY);
+    if (!to) fail("open", part);
+    if (!write_whole(to.get(), value)) fail("write", part);
+    if (!to.close()) fail("close", part);
     if (::rename(part.c_str(), file.c_str()) != 0) fail("rename", file);
 }
 
 std::optional<std::string> read(const fs::path& file) {
-    const int from = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (from < 0 && errno != ENOENT && errno != ESTALE) fail("open", file);
-    if (from < 0) {
+    const descriptor from = open(file, O_RDONLY);
+    if (!from && errno != ENOENT && errno != ESTALE) fail("open", file);
+    if (!from) {
         // NFS remembers for a while that a file is not there, unless somebody opens its directory.
-        if (const int look = ::open(file.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); look >= 0)
-            ::close(look);
+        open(file.parent_path(), O_RDONLY | O_DIRECTORY);
         return {};
     }
     std::string value;
     std::array<char, 4096> piece{};
     ssize_t got = 0;
-    while ((got = ::read(from, piece.data(), piece.size())) > 0 || (got < 0 && errno == EINTR))
-        if (got > 0) value.append(piece.data(), static_cast<std::size_t>(got));
-    ::close(from);
+    while ((got = uninterrupted([&] { return ::read(from.get(), piece.data(), piece.size()); })) > 0)
+        value.append(piece.data(), static_cast<std::size_t>(got));
     if (got < 0) fail("read", file);
     return value;
 }

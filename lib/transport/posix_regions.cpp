@@ -1,103 +1,200 @@
 #include "transport/shared_region.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/at_end.hpp"
+#include "base/descriptor.hpp"
 #include "base/index.hpp"
+#include "base/quiet_task.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-using object_name = std::array<char, 48>;  // empty: none
+constexpr const char* directory = "/dev/shm";
+constexpr std::string_view prefix = "terrace.";
 
-// Removes a name at the end; the memory stays while somebody has mapped it.
-struct unlinking {
-    const object_name& name;
-    explicit unlinking(const object_name& n) : name(n) {}
-    unlinking(const unlinking&) = delete;
-    unlinking& operator=(const unlinking&) = delete;
-    ~unlinking() {
-        if (name.front() != 0) shm_unlink(name.data());
-    }
+// Where processes find an object that has no name: among the open files of the one that made it. A process of another
+// container finds none there, or another file: the last two differ then.
+struct open_file {
+    pid_t process = 0;
+    int file = -1;
+    dev_t device = 0;
+    ino_t number = 0;
+
+    bool is(const struct stat& found) const noexcept { return found.st_dev == device && found.st_ino == number; }
 };
 
-// Creates an object without memory, if there is room for so much now.
-object_name create_object(std::size_t bytes) {
-    static std::atomic<unsigned> count{0};
-    object_name name{};
-    fmt::format_to_n(name.data(), name.size() - 1, "/terrace-{}-{}", getpid(), count++);
-    const int file = shm_open(name.data(), O_CREAT | O_EXCL | O_RDWR, 0600);
-    if (file < 0) return {};
-    struct statvfs there {};
-    const bool fits = fstatvfs(file, &there) == 0 && bytes <= there.f_bavail * there.f_frsize;
-    close(file);
-    if (fits) return name;
-    shm_unlink(name.data());
-    return {};
+using object_name = std::array<char, 64>;  // empty: none
+
+// How far a process has come: it has mapped an object; it finds none without a name; it has failed otherwise; or there
+// is none.
+enum class state : char { mapped, hidden, failed, absent };
+
+// Unlinks the names of objects whose processes have ended. A process that gives a name holds the file's lock.
+void remove_abandoned() {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(directory, none)) {
+        if (!entry.path().filename().native().starts_with(prefix)) continue;
+        const descriptor file(::open(entry.path().c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+    }
 }
 
-// An object as one process sees it.
-class mapping {
+// An object as one process sees it, of `bytes` bytes.
+class object {
 public:
-    mapping(const object_name& name, std::size_t bytes) : bytes_(bytes) {
-        if (name.front() == 0) return;
-        file_ = shm_open(name.data(), O_RDWR, 0);
-        if (file_ < 0) return;
-        void* there = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-        if (there != MAP_FAILED) memory_ = static_cast<std::byte*>(there);
+    explicit object(std::size_t bytes) : bytes_(bytes) {}
+    object(const object&) = delete;
+    object& operator=(const object&) = delete;
+    ~object() {
+        if (memory_ != nullptr) ::munmap(memory_, bytes_);
     }
-    mapping(const mapping&) = delete;
-    mapping& operator=(const mapping&) = delete;
-    ~mapping() {
-        if (memory_ != nullptr) munmap(memory_, bytes_);
-        if (file_ >= 0) close(file_);
+
+    // Creates it, without a name and without memory, if there is room for all of it now.
+    void create() {
+        file_ = descriptor(::open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+        if (!file_) return fail("open", errno);
+        struct statvfs there {};
+        if (::fstatvfs(file_.get(), &there) != 0) return fail("fstatvfs", errno);
+        if (bytes_ > there.f_bavail * there.f_frsize) fail("statvfs", ENOSPC);
+    }
+    open_file where() const noexcept {
+        struct stat own {};
+        if (!file_ || ::fstat(file_.get(), &own) != 0) return {};
+        return {::getpid(), file_.get(), own.st_dev, own.st_ino};
+    }
+    // Gives it a name at random, for processes that cannot open it without one.
+    object_name give_name() {
+        remove_abandoned();
+        std::array<std::uint64_t, 2> key{};
+        if (::getrandom(key.data(), sizeof key, 0) != sizeof key || ::flock(file_.get(), LOCK_EX | LOCK_NB) != 0)
+            return {};
+        object_name name{};
+        fmt::format_to_n(name.data(), name.size() - 1, "{}/{}{:016x}{:016x}", directory, prefix, key[0], key[1]);
+        const std::string file = fmt::format("/proc/self/fd/{}", file_.get());
+        if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, name.data(), AT_SYMLINK_FOLLOW) != 0) return {};
+        return name;
+    }
+
+    // Opens what another process has created.
+    void open(const open_file& there) {
+        if (there.file < 0) return;
+        const std::string file = fmt::format("/proc/{}/fd/{}", there.process, there.file);
+        struct stat found {};
+        if (::stat(file.c_str(), &found) != 0) fail("open", errno);
+        else if (!there.is(found)) fail("open", ENOENT);
+        else open(file.c_str());
+        if (!file_) state_ = state::hidden;
+    }
+    void open(const char* file) {
+        file_ = descriptor(::open(file, O_RDWR | O_CLOEXEC));
+        if (!file_) fail("open", errno);
+    }
+
+    // Maps what is open, and takes memory as take() does.
+    state map(std::size_t begin, std::size_t bytes) {
+        if (!file_ || state_ == state::failed || memory_ != nullptr) return state_;
+        void* const there = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+        if (there == MAP_FAILED) {
+            fail("mmap", errno);
+        } else {
+            memory_ = static_cast<std::byte*>(there);
+            state_ = state::mapped;
+            if (const int code = take(begin, bytes); code != 0) fail("posix_fallocate", code);
+        }
+        return state_;
+    }
+    // Each process takes the memory of its own part, so that all clear it at once, and each gets pages near its core. A
+    // full /dev/shm shows here and not at the first touch. Some kernels give all back when a signal comes, so that a
+    // timer of a profiler would keep it from ever ending.
+    int take(std::size_t begin, std::size_t bytes) const noexcept {
+        const blocked_signals none;
+        int code = EINTR;
+        while (code == EINTR)
+            code = ::posix_fallocate(file_.get(), static_cast<off_t>(begin), static_cast<off_t>(bytes));
+        return code;
     }
 
     std::byte* memory() const noexcept { return memory_; }
-    // Each process takes the memory of its own part, so that all clear it at once, and each gets pages near its core. A
-    // full /dev/shm shows here and not at the first touch.
-    bool take(std::size_t begin, std::size_t bytes) const noexcept {
-        return memory_ != nullptr && posix_fallocate(file_, static_cast<off_t>(begin), static_cast<off_t>(bytes)) == 0;
-    }
+    const std::string& trouble() const noexcept { return trouble_; }
 
 private:
+    void fail(const char* call, int code) {
+        state_ = state::failed;
+        trouble_ = fmt::format("{}, {}: {}", directory, call, std::strerror(code));
+    }
+
     std::size_t bytes_;
-    int file_ = -1;
+    descriptor file_;
     std::byte* memory_ = nullptr;
+    state state_ = state::absent;
+    std::string trouble_;
 };
 
 }  // namespace
-
 std::optional<shared_region> posix_regions::share(team& ranks, std::span<const int> sharers, std::size_t bytes,
                                                   std::size_t at_once) {
-    const std::size_t total = bytes * sharers.size();
+    const std::size_t all = at(ranks.size()), creator = at(sharers.front());
     const bool creates = sharers.front() == ranks.rank();
-    const object_name own = creates ? create_object(total) : object_name{};
-    const unlinking at_the_end(own);
-    std::vector<object_name> names(at(ranks.size()));
-    ranks.gather_all(own.data(), names.data(), sizeof own);
-    const auto object = std::make_shared<mapping>(names[at(sharers.front())], total);
     const auto part = std::find(sharers.begin(), sharers.end(), ranks.rank()) - sharers.begin();
-    const auto take = [object, first = static_cast<std::size_t>(part) * bytes](std::size_t begin, std::size_t more) {
-        return object->take(first + begin, more);
+    const std::size_t first = static_cast<std::size_t>(part) * bytes;
+    const auto shared = std::make_shared<object>(bytes * sharers.size());
+    std::vector<state> states(all);
+    const auto map = [&] {
+        const state own = shared->map(first, at_once);
+        ranks.gather_all(&own, states.data(), sizeof own);
     };
-    // All have mapped it then, or given up.
-    const char is_there = take(0, at_once);
-    std::vector<char> all(at(ranks.size()));
-    ranks.gather_all(&is_there, all.data(), 1);
-    if (!std::all_of(all.begin(), all.end(), [](char ok) { return ok != 0; })) return std::nullopt;
-    shared_region region{.bytes = bytes, .parts = {}, .keep = object, .take = take};
-    for (std::size_t i = 0; i < sharers.size(); ++i) region.parts.push_back(object->memory() + i * bytes);
+    const auto some_rank = [&](state s) { return std::find(states.begin(), states.end(), s) != states.end(); };
+
+    if (creates) shared->create();
+    const open_file own = shared->where();
+    std::vector<open_file> files(all);
+    ranks.gather_all(&own, files.data(), sizeof own);
+    if (!creates) shared->open(files[creator]);
+    map();
+    if (some_rank(state::hidden) && !some_rank(state::failed)) {
+        object_name name{};
+        // Each rank does it, since the others may be dead by then.
+        const at_end unlink([&] {
+            if (name.front() != 0) ::unlink(name.data());
+        });
+        const auto is_hidden = [&](int r) { return states[at(r)] == state::hidden; };
+        if (creates && std::any_of(sharers.begin(), sharers.end(), is_hidden)) name = shared->give_name();
+        std::vector<object_name> names(all);
+        ranks.gather_all(name.data(), names.data(), sizeof name);
+        name = names[creator];
+        if (is_hidden(ranks.rank()) && name.front() != 0) shared->open(name.data());
+        map();
+    }
+    const auto failed =
+        std::find_if(states.begin(), states.end(), [](state s) { return s == state::failed || s == state::hidden; });
+    if (failed != states.end()) {
+        if (warn_ && failed - states.begin() == ranks.rank())
+            warn_(fmt::format("ranks of a node cannot share memory: {}", shared->trouble()));
+        return std::nullopt;
+    }
+    shared_region region{.bytes = bytes, .parts = {}, .keep = shared, .take = [shared, first](auto begin, auto more) {
+                             return shared->take(first + begin, more);
+                         }};
+    for (std::size_t i = 0; i < sharers.size(); ++i) region.parts.push_back(shared->memory() + i * bytes);
     return region;
 }
 

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "transport/team.hpp"
@@ -16,9 +18,9 @@ struct shared_region {
     std::size_t bytes = 0;          ///< of one part
     std::vector<std::byte*> parts;  ///< by position among the ranks, as this process sees them; on cache lines, zeroed
     std::shared_ptr<void> keep;     ///< parts are valid as long as this
-    /// Takes memory for bytes of this rank's own part, before anybody touches them. Returns false if there is none.
+    /// Takes memory for bytes of this rank's own part, before anybody touches them. Returns 0, or an error of errno(3).
     /// Null: all bytes have memory.
-    std::function<bool(std::size_t begin, std::size_t bytes)> take{};
+    std::function<int(std::size_t begin, std::size_t bytes)> take{};
 };
 
 /// Allocates memory that ranks of one machine node share. Optional: without it all stages are messages.
@@ -37,12 +39,19 @@ public:
     }
 };
 
-/// Shared memory of POSIX, for ranks that are processes. It has a name only until all have mapped it.
+/// Files in /dev/shm, for ranks that are processes. They have no names, so that nothing is left of them however the
+/// processes end, unless some process can reach a file by a name alone: docs/explanation/shared-memory.md.
 class posix_regions final : public region_source {
 public:
+    /// @param warn gets a line where memory cannot be shared, on one rank; may be null
+    explicit posix_regions(std::function<void(std::string_view)> warn = nullptr) : warn_(std::move(warn)) {}
+
     using region_source::share;
     std::optional<shared_region> share(team& ranks, std::span<const int> sharers, std::size_t bytes,
                                        std::size_t at_once) override;
+
+private:
+    const std::function<void(std::string_view)> warn_;
 };
 
 }  // namespace terrace::detail

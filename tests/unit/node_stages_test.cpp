@@ -1,10 +1,14 @@
 // Stages in shared memory, run by node_stages itself: all ranks of a node in one thread, moved along in random order.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -321,12 +325,12 @@ TEST(node_memory, slots_take_memory_as_calls_need_it) {
     using pieces = std::vector<std::pair<std::size_t, std::size_t>>;
     constexpr std::size_t slot_bytes = 16384;
     pieces taken;
-    bool is_full = false;
+    int trouble = 0;
     shared_region arena = region_of(node_memory::arena_bytes(slots, slot_bytes));
     const std::byte* const part = arena.parts[root];
     arena.take = [&](std::size_t begin, std::size_t bytes) {
-        if (!is_full) taken.emplace_back(begin, bytes);
-        return !is_full;
+        if (trouble == 0) taken.emplace_back(begin, bytes);
+        return trouble;
     };
     node_memory memory(root, std::move(arena), slots, slot_bytes);
     const auto begin_of = [&](int slot) { return static_cast<std::size_t>(memory.slot_memory(slot, 100) - part); };
@@ -339,9 +343,37 @@ TEST(node_memory, slots_take_memory_as_calls_need_it) {
     EXPECT_EQ(
         taken,
         (pieces{{begin_of(0), 4096}, {begin_of(1), 4096}, {begin_of(0) + 4096, 8192}, {begin_of(1) + 4096, 8192}}));
-    is_full = true;
-    memory.take_slots(12000);
-    EXPECT_THROW(memory.take_slots(slot_bytes), transport_error);
+    for (const int code : {ENOSPC, EIO}) {
+        trouble = code;
+        memory.take_slots(12000);
+        try {
+            memory.take_slots(slot_bytes);
+            ADD_FAILURE() << "taken";
+        } catch (const transport_error& e) {
+            EXPECT_EQ(e.code(), code);
+            EXPECT_EQ(std::string(e.what()).find("enlarge it") != std::string::npos, code == ENOSPC) << e.what();
+        }
+    }
+}
+
+// A buffer of the caller that begins where a region ends is no memory of it.
+TEST(node_memory, ends_before_what_is_mapped_behind_it) {
+    constexpr std::size_t page = 4096;
+    const std::size_t arena_bytes = node_memory::arena_bytes(slots, page);
+    ASSERT_EQ(arena_bytes % page, 0u);
+    shared_region arena = region_of(arena_bytes);
+    // Two mappings side by side: the rank's part, and what the caller maps next.
+    void* const both = ::mmap(nullptr, arena_bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(both, MAP_FAILED);
+    std::byte* const part = static_cast<std::byte*>(both);
+    std::byte* const behind = part + arena_bytes;
+    ASSERT_EQ(::mmap(behind, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), behind);
+    arena.parts[root] = part;
+    const node_memory memory(root, std::move(arena), slots, page);
+    EXPECT_EQ(memory.locate(part), 0u);
+    EXPECT_EQ(memory.locate(behind - 1), arena_bytes - 1);
+    EXPECT_EQ(memory.locate(behind), node_memory::nowhere);
+    ::munmap(both, arena_bytes + page);
 }
 
 }  // namespace terrace::detail::test::node_stages_test

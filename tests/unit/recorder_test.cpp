@@ -6,12 +6,18 @@
 #include <sstream>
 #include <string>
 
+#include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <gtest/gtest.h>
 
 #include <terrace/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "support/temporary.hpp"
 
 namespace terrace::detail::recorder_test {
@@ -91,6 +97,27 @@ TEST(recorder, a_trace_needs_a_regular_file) {
     EXPECT_THROW(begin_trace(pipe), input_error);
     EXPECT_THROW(begin_trace(pipe.parent_path() / "missing" / "trace.json"), input_error);
     EXPECT_THROW(recorder(true).write_trace(pipe.parent_path(), "plan"), input_error);
+}
+
+TEST(recorder, waits_for_its_file_while_signals_come) {
+    const std::filesystem::path file = temporary("trace-interrupted.json");
+    const descriptor other(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::flock(other.get(), LOCK_EX), 0);
+    struct sigaction none {
+    }, before{};
+    none.sa_handler = [](int) {};
+    ASSERT_EQ(::sigaction(SIGUSR1, &none, &before), 0);
+    recorder r(true);
+    add(r, 1);
+    std::thread writer([&] { EXPECT_NO_THROW(r.write_trace(file, "a")); });
+    for (int i = 0; i < 30; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        ::pthread_kill(writer.native_handle(), SIGUSR1);
+    }
+    ::flock(other.get(), LOCK_UN);
+    writer.join();
+    ::sigaction(SIGUSR1, &before, nullptr);
+    EXPECT_EQ(count_of(contents(file), "\"call\": 1"), 1u);
 }
 
 }  // namespace

@@ -25,26 +25,13 @@
 
 #include <terrace/error.hpp>
 
+#include "base/descriptor.hpp"
+
 namespace terrace::detail {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-class descriptor {
-public:
-    explicit descriptor(int fd) noexcept : fd_(fd) {}
-    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    descriptor& operator=(descriptor&&) = delete;
-    ~descriptor() { close(); }
-    void close() noexcept {
-        if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-    }
-    int get() const noexcept { return fd_; }
-
-private:
-    int fd_;
-};
 
 // ---- In the child ---------------------------------------------------------------------------------------------------
 
@@ -113,13 +100,7 @@ void limit(int resource, std::uint64_t most) {
     limit(RLIMIT_CPU, static_cast<std::uint64_t>(limits.cpu.count()));
     limit(RLIMIT_AS, address_space() + limits.memory);
     const std::string text = answer(import, messages);
-    std::string_view rest = text;
-    while (!rest.empty()) {
-        const ssize_t written = ::write(out, rest.data(), rest.size());
-        if (written < 0 && errno != EINTR) break;
-        if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
-    }
-    ::_exit(rest.empty() ? 0 : 1);
+    ::_exit(write_whole(out, text) ? 0 : 1);
 }
 
 // ---- In the parent --------------------------------------------------------------------------------------------------
@@ -142,7 +123,7 @@ std::optional<std::string> read_until(int in, clock::time_point deadline) {
 
 int wait_for(pid_t child) {
     int status = 0;
-    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    uninterrupted([&] { return ::waitpid(child, &status, 0); });
     return status;
 }
 

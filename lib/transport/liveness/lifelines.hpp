@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "transport/liveness.hpp"
 #include "transport/liveness/acknowledgement.hpp"
-#include "transport/liveness/descriptor.hpp"
 #include "transport/team.hpp"
 
 namespace terrace::detail {

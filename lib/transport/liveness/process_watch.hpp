@@ -9,8 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "transport/liveness.hpp"
-#include "transport/liveness/descriptor.hpp"
 
 namespace terrace::detail {
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -41,12 +42,11 @@ void node_memory::take_slots(std::size_t bytes) {
     const auto& take = regions_.front()->memory.take;
     if (wanted <= taken_ || bytes <= mailbox{}.payload.size()) return;
     for (int slot = 0; take && slot < slots_; ++slot)
-        if (!take(slot_offset(slot) + taken_, wanted - taken_))
+        if (const int code = take(slot_offset(slot) + taken_, wanted - taken_); code != 0)
             throw transport_error(
-                "shm", "posix_fallocate", ENOSPC,
-                fmt::format(
-                    "/dev/shm has no memory left for {} slots of {} bytes; enlarge it (terrace doctor says how)",
-                    slots_, wanted));
+                "shm", "posix_fallocate", code,
+                fmt::format("no memory in /dev/shm for {} slots of {} bytes: {}{}", slots_, wanted, std::strerror(code),
+                            code == ENOSPC ? "; enlarge it (terrace doctor says how)" : ""));
     taken_ = wanted;
 }
 
@@ -95,7 +95,7 @@ bool node_memory::reachable(const std::byte* memory, std::size_t bytes) const no
 
 node_memory::location node_memory::locate(const std::byte* memory) const noexcept {
     for (const std::shared_ptr<region>& r : regions_)
-        if (memory >= mine(*r) && memory <= mine(*r) + r->bytes)
+        if (memory >= mine(*r) && memory < mine(*r) + r->bytes)
             return r->number << offset_bits | static_cast<std::uint64_t>(memory - mine(*r));
     return nowhere;
 }

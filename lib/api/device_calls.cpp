@@ -55,7 +55,7 @@ std::uint64_t device_calls::enqueue(const call_shape& call, std::uint64_t signat
     check();
     prepare_root(call, stream);
     programs::entry& found = find(call, signature);
-    net_->begin(stream, found.run.lanes());
+    found.in_graph |= net_->begin(stream, found.run.lanes());
     found.run.enqueue(send, recv);
     found.last_call = last_ = net_->end();
     check();

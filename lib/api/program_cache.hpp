@@ -26,6 +26,7 @@ public:
         bool peers_reach_it = false;  ///< the program is for buffers that peers on the node can reach
         Program run;                  ///< the program
         std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
+        bool in_graph = false;        ///< a graph runs it whenever it likes, so that it is never dropped
         /// What the rank gives: of premul_sum, where the result has no room; of a barrier.
         std::vector<std::byte> memory = {};
     };
@@ -58,7 +59,7 @@ public:
         entries_.push_front(std::move(made));
         for (auto oldest = std::prev(entries_.end()); entries_.size() > capacity_ && oldest != entries_.begin();) {
             const auto candidate = oldest--;
-            if (done(candidate->last_call)) entries_.erase(candidate);
+            if (!candidate->in_graph && done(candidate->last_call)) entries_.erase(candidate);
         }
         return entries_.front();
     }

@@ -37,8 +37,12 @@ struct launch {
         addresses<Shape::most> from;
         std::copy_n(sources, k, from.of);
         const auto blocks = std::min<std::int64_t>(gpu::blocks(t, sizeof(T)), multiprocessors * Shape::blocks);
-        reduction<T, Op, Shape><<<static_cast<unsigned>(blocks), gpu::threads, 0, stream>>>(t, from);
-        return cudaGetLastError();
+        cudaLaunchConfig_t where{};
+        where.gridDim = dim3(static_cast<unsigned>(blocks));
+        where.blockDim = dim3(gpu::threads);
+        where.stream = stream;
+        // Unlike cudaGetLastError it returns no error of the caller's, and takes none away.
+        return cudaLaunchKernelEx(&where, reduction<T, Op, Shape>, t, from);
     }
 };
 

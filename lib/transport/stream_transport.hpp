@@ -67,8 +67,9 @@ public:
     /// True while the stream is being captured into a graph.
     virtual bool captures(CUstream_st* stream) const noexcept = 0;
 
-    /// Begins a call: its queues start when the work that is now in `stream` is done.
-    virtual void begin(CUstream_st* stream, int queues) noexcept = 0;
+    /// Begins a call: its queues start when the work that is now in `stream` is done. Returns true if the call goes
+    /// into a graph, which then runs as often as it is launched.
+    virtual bool begin(CUstream_st* stream, int queues) noexcept = 0;
     /// Ends a call: `stream` goes on when the queues are done. Returns the number of the call, from 1.
     virtual std::uint64_t end() noexcept = 0;
 

@@ -13,7 +13,7 @@ using vector = std::vector<std::byte>;
 // One of two ranks, and its stream, which is the test.
 class end {
 public:
-    end(loopback_world& world, int rank) : peer_(1 - rank), bridge_(world.join(rank), {&at_}, false, {0, 1}) {}
+    end(loopback_world& world, int rank) : peer_(1 - rank), bridge_(world.join(rank), {&at_}, false, {0, 1}, [] {}) {}
 
     void send(vector& data) {
         put([&] { bridge_.send(peer_, data.data(), data.size()); });

@@ -20,7 +20,7 @@ TEST(gpu_streams, calls_run_between_what_is_before_and_behind_them) {
     constexpr std::size_t count = 5003;
     for (const hierarchy& m : {machine({2, 2}), machine({4, 2}), machine({2, 2, 2}), uneven()})
         for (const char* algorithm : {"ring", "halving", "direct", "nccl"}) {
-            gpu_stand_in gpus({.seed = 3});
+            gpu_stand_in gpus({.concurrent = m.ranks() == 8, .seed = 3});
             const auto thrown = run_on_stand_in(
                 gpus, all_stages(m, algorithm, 3, 4096),
                 [&](communicator& comm) {
@@ -212,7 +212,7 @@ TEST(gpu_graphs, captured_calls_run_again) {
     constexpr std::size_t count = 4001;
     for (const hierarchy& m : {machine({2, 2}), uneven()})
         for (const char* algorithm : {"ring", "nccl"}) {
-            gpu_stand_in gpus({.seed = 5});
+            gpu_stand_in gpus({.concurrent = m.ranks() == 4, .seed = 5});
             const auto thrown = run_on_stand_in(
                 gpus, all_stages(m, algorithm, 2, 4096),
                 [&](communicator& comm) {
@@ -239,6 +239,83 @@ TEST(gpu_graphs, captured_calls_run_again) {
                 patient());
             expect_well(gpus, thrown);
         }
+}
+
+// What a graph uses stays where it is, however many shapes come after it.
+TEST(gpu_graphs, programs_of_captured_calls_are_kept) {
+    constexpr std::size_t count = 4001, others = 40;
+    gpu_stand_in gpus({.seed = 6});
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 2}), "direct", 2, 4096),
+        [&](communicator& comm) {
+            device_buffer data(gpus, count);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            gpus.begin_capture(stream);
+            nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+            const auto graph = gpus.end_capture(stream);
+            for (std::size_t n = 1; n <= others; ++n) {
+                nccl::allreduce(comm, data.span().subspan(0, n), reduce_op::sum, stream);
+                gpus.wait_for(stream);
+            }
+            fill(data.data(), comm.rank(), count);
+            gpus.launch(graph, stream);
+            gpus.wait_for(stream);
+            EXPECT_EQ(wrong(data.data(), comm.size(), count), 0);
+            nccl::synchronize(comm);
+        },
+        patient());
+    expect_well(gpus, thrown);
+}
+
+// NCCL keeps communicators that a graph uses. Nobody waits for that but a thread, which ends with the graph.
+TEST(gpu_graphs, that_live_on_hold_up_neither_errors_nor_the_end) {
+    for (const bool one_dies : {true, false}) {
+        gpu_stand_in gpus({.remote_errors = false});
+        options o = patient(0.3);
+        o.check = options::checking::off;
+        std::vector<std::shared_ptr<gpu_stand_in::graph>> graphs(4);
+        std::atomic<int> through{0};
+        const auto thrown = run_on_stand_in(
+            gpus, all_stages(machine({2, 2}), "nccl"),
+            [&](communicator& comm) {
+                device_buffer data(gpus, 256);
+                const gpu_stream stream = gpus.make_stream(comm.rank());
+                gpus.begin_capture(stream);
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                graphs[static_cast<std::size_t>(comm.rank())] = gpus.end_capture(stream);
+                allreduce_once(gpus, comm, 256);
+                if (one_dies && comm.rank() != 3) {
+                    nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                    EXPECT_THROW(nccl::synchronize(comm), timeout_error);
+                }
+                ++through;
+                while (through < comm.size()) std::this_thread::yield();
+            },
+            o, false);
+        EXPECT_NE(gpus.left(), "") << "the graphs live";
+        graphs.clear();
+        for (int n = 0; n < 5000 && !gpus.left().empty(); ++n)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        expect_well(gpus, thrown);
+    }
+}
+
+// -- averages
+
+// The sum of these would be infinite.
+TEST(gpu_averages, of_float16_overflow_no_sooner_than_on_the_host) {
+    gpu_stand_in gpus({.any_memory = true});
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 1}), "nccl"),
+        [&](communicator& comm) {
+            std::vector<float16> data(64, float16(60000));
+            nccl::allreduce(comm, device_span<float16>(data.data(), data.size()), reduce_op::avg,
+                            gpus.make_stream(comm.rank()));
+            nccl::synchronize(comm);
+            for (const float16 x : data) EXPECT_EQ(static_cast<float>(x), 60000);
+        },
+        patient());
+    expect_well(gpus, thrown);
 }
 
 // -- roots

@@ -13,6 +13,8 @@ namespace terrace::detail::test {
 
 gpu_stand_in::gpu_stand_in(const setting& s) : state_(std::make_unique<state>(s)) { machine = state_.get(); }
 gpu_stand_in::~gpu_stand_in() {
+    state_->over = true;
+    while (state_->blocked > 0) std::this_thread::yield();
     state_->worker = {};
     machine = nullptr;
 }
@@ -74,6 +76,12 @@ std::shared_ptr<gpu_stand_in::graph> gpu_stand_in::end_capture(gpu_stream origin
         if (s->capturing == g.get()) s->capturing = nullptr;
     state_->captures.erase(g.get());
     return g;
+}
+
+gpu_stand_in::graph::~graph() {
+    const auto held = lock_machine();
+    for (const entry& e : entries)
+        if (e.op.network) --e.op.network->comm->graphs;
 }
 
 // Events get generations of their own, so that replays do not meet.

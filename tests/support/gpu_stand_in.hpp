@@ -13,8 +13,12 @@ namespace terrace::detail::test {
 /// Host memory and one thread in the place of GPUs, CUDA and NCCL. It is no GPU, and what passes on it has run on none:
 /// it runs what streams get, in any order that streams and events allow, and keeps count of every rule that is broken:
 ///
-/// * a device runs one NCCL operation at a time, in the order in which they were issued, as real ones may: orders that
-///   differ between ranks end in a deadlock, which the watcher's timeout finds;
+/// * a device launches NCCL operations in the order in which they were issued. By the setting it runs one at a time, so
+///   that orders that differ between ranks end in a deadlock, which the watcher's timeout finds, or those of different
+///   communicators at once: both are what a real one may do;
+/// * aborting a communicator waits for what is in front of its operations in their streams, in a group at its end; and
+///   aborting or finalizing one waits for the graphs that use it;
+/// * a communicator that is split off is written to its place once it is made, though its maker gave up long before;
 /// * collectives of one communicator agree in kind, count, type, operation and root; messages in length;
 /// * a communicator is used when it is settled, by one stream after the other, and never after its abort or end;
 /// * memory belongs to the device that uses it, all of it; a graph that is captured depends on nothing outside, and all
@@ -27,6 +31,7 @@ public:
         int devices = 16;
         bool any_memory = false;    ///< any host memory counts as the caller's device's
         bool remote_errors = true;  ///< an abort shows as an error on the other ranks' communicators
+        bool concurrent = false;    ///< operations of different communicators run at once
         std::uint64_t seed = 1;     ///< of the order in which streams run
     };
 

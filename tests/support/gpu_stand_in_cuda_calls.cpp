@@ -43,6 +43,10 @@ int allocate(void** memory, std::size_t bytes) {
 
 // Waits for the device, as the real one does.
 int release(void* memory) {
+    {
+        const auto held = lock_machine();
+        machine->expect_no_capture("cudaFree");
+    }
     const auto is_idle = [&] {
         const auto held = lock_machine();
         const int device = machine->how.any_memory ? -1 : machine->device_of(memory);

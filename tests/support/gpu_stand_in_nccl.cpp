@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,7 @@ struct grouped {
     std::shared_ptr<network_op> op;
 };
 thread_local std::vector<grouped> group_ops;
+thread_local std::vector<comm_state*> group_aborts;
 thread_local int group_depth = 0;
 
 std::vector<std::byte> sum_of(const std::vector<std::shared_ptr<network_op>>& all) {
@@ -72,15 +74,17 @@ bool gpu_stand_in::state::usable(comm_state* c, const char* what) {
 bool gpu_stand_in::state::run_network(stream_state& s, const std::shared_ptr<network_op>& op) {
     device_state& d = devices[static_cast<std::size_t>(s.device)];
     comm_state& c = *op->comm;
-    rule(c.aborted || c.completed == op->number,
+    rule(c.ends || c.completed == op->number,
          "an operation whose stream does not wait for the one before it on its communicator");
-    if (op->ticket != d.running) return false;  // one at a time, in the order of issue
-    if (!op->started && !c.aborted) {
+    if (!op->started) {
+        if (op->ticket != d.launched || (!how.concurrent && d.running > 0)) return false;
         op->started = true;
-        post(op);
+        ++d.launched;
+        ++d.running;
+        if (!c.ends) post(op);
     }
-    if (!op->done && !c.aborted) return false;
-    ++d.running;
+    if (!op->done && !c.ends) return false;
+    --d.running;
     ++c.completed;
     return true;
 }
@@ -88,6 +92,8 @@ bool gpu_stand_in::state::run_network(stream_state& s, const std::shared_ptr<net
 void gpu_stand_in::state::post(const std::shared_ptr<network_op>& op) {
     clique& all = *op->comm->all;
     const int me = op->comm->rank;
+    for (const message& m : op->sends) check_memory(op->comm->device, m.from, m.bytes, "a message that leaves");
+    for (const message& m : op->recvs) check_memory(op->comm->device, m.to, m.bytes, "a message that arrives");
     if (op->what == network_kind::group) {
         op->left = op->sends.size() + op->recvs.size();
         for (const message& m : op->sends) all.sends[{me, m.peer}].push_back({m, op});
@@ -153,22 +159,58 @@ int gpu_stand_in::state::add_message(comm_state* c, gpu_stream stream, const mes
         found = group_ops.insert(group_ops.end(), {c, s, op});
     }
     rule(found->stream == s, "a group with two streams");
+    ++c->grouped;
     (sends ? found->op->sends : found->op->recvs).push_back(m);
     return 0;
 }
 
 void gpu_stand_in::state::begin_group() { ++group_depth; }
 
-int gpu_stand_in::state::end_group() {
-    if (--group_depth > 0) return 0;
-    int code = 0;
+int gpu_stand_in::state::end_group(int failure) {
+    if (--group_depth > 0) return failure;
+    int code = failure;
     for (const grouped& g : group_ops) {
+        g.comm->grouped = 0;
+        if (failure != 0) continue;
         put(g.stream, {stream_op::kind::network, nullptr, nullptr, 0, g.op});
         settle_later(g.comm);
         if (g.comm->busy > 0) code = gpu_runtime::in_progress;
     }
     group_ops.clear();
     return code;
+}
+
+void gpu_stand_in::state::mark_aborted(comm_state* c) {
+    c->aborted = true;
+    group_aborts.push_back(c);
+}
+
+// Kernels look for the mark every few microseconds, in which the host marks all communicators of a group.
+void gpu_stand_in::state::end_aborted() {
+    if (group_depth > 0) return;
+    const std::vector<comm_state*> all = std::exchange(group_aborts, {});
+    {
+        const auto held = lock_machine();
+        for (comm_state* c : all) withdraw(c);
+        changed.notify_all();
+    }
+    for (comm_state* c : all) {
+        block_until([c] { return c->completed == c->issued; },
+                    "ncclCommAbort waits for work of another communicator, which nobody ends");
+        block_until([c] { return c->graphs == 0; }, "ncclCommAbort waits for a graph");
+    }
+}
+
+// What the communicator offered is withdrawn; what others wait for will not come.
+void gpu_stand_in::state::withdraw(comm_state* c) {
+    c->ends = true;
+    if (!c->all) return;
+    const auto of_it = [&](const clique::posted& p) { return p.of->comm == c; };
+    for (auto* ways : {&c->all->sends, &c->all->recvs})
+        for (auto& [way, posts] : *ways) posts.erase(std::remove_if(posts.begin(), posts.end(), of_it), posts.end());
+    c->all->collectives.clear();
+    for (comm_state* other : c->all->members)
+        if (other != nullptr && other != c && how.remote_errors) other->error = 6;
 }
 
 comm_state* gpu_stand_in::state::new_comm(int device) {
@@ -192,6 +234,7 @@ void gpu_stand_in::state::split_if_all_are_here(clique& all) {
             made->members.push_back(child);
         }
     }
+    for (const auto& [rank, s] : all.splits) *s.place = s.child;
     all.splits.clear();
     for (comm_state* c : all.members) c->splitting = false;
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,8 @@ comm_state* comm_of(nccl_comm c) { return reinterpret_cast<comm_state*>(c); }
 
 int make_id(nccl_id* id) {
     TERRACE_ENTER("ncclGetUniqueId");
+    const char* order = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+    m.rule(order != nullptr && std::string_view(order) == "1", "several communicators without one order of launches");
     const std::uint64_t number = ++m.ids;
     std::memcpy(id, &number, sizeof number);
     return 0;
@@ -43,9 +47,9 @@ int split(nccl_comm comm, int color, int key, nccl_comm* part) {
     comm_state* c = comm_of(comm);
     if (!m.usable(c, "ncclCommSplit")) return 5;
     comm_state* child = color < 0 ? nullptr : m.new_comm(c->device);
-    *part = reinterpret_cast<nccl_comm>(child);
+    *part = nullptr;
     c->splitting = true;
-    c->all->splits[c->rank] = {child, color, key};
+    c->all->splits[c->rank] = {child, reinterpret_cast<comm_state**>(part), color, key};
     m.split_if_all_are_here(*c->all);
     return gpu_runtime::in_progress;
 }
@@ -54,7 +58,7 @@ int status(nccl_comm comm, int* code) {
     TERRACE_ENTER("ncclCommGetAsyncError");
     comm_state* c = comm_of(comm);
     m.rule(!c->aborted && !c->dropped, "ncclCommGetAsyncError of a communicator that is gone");
-    const bool draining = c->finalizing && c->completed < c->issued;
+    const bool draining = c->finalizing && (c->completed < c->issued || c->graphs > 0);
     *code = c->error;
     if (c->error == 0 && (!c->ready || c->splitting || draining || c->busy > 0)) *code = gpu_runtime::in_progress;
     if (c->busy > 0) --c->busy;
@@ -72,25 +76,25 @@ int drop_comm(nccl_comm comm) {
     TERRACE_ENTER("ncclCommDestroy");
     comm_state* c = comm_of(comm);
     if (!m.usable(c, "ncclCommDestroy")) return 5;
-    m.rule(c->completed == c->issued, "ncclCommDestroy with operations under way");
+    m.rule(c->completed == c->issued && c->graphs == 0, "ncclCommDestroy with operations under way");
     c->dropped = true;
     return 0;
 }
 
 int abort_comm(nccl_comm comm) {
-    TERRACE_ENTER("ncclCommAbort");
-    comm_state* c = comm_of(comm);
-    m.rule(!c->aborted && !c->dropped, "ncclCommAbort of a communicator that is gone");
-    c->aborted = true;
-    if (!c->all) return 0;
-    // What it offered is withdrawn; what others wait for will not come.
-    const auto of_it = [&](const clique::posted& p) { return p.of->comm == c; };
-    for (auto* ways : {&c->all->sends, &c->all->recvs})
-        for (auto& [way, posts] : *ways) posts.erase(std::remove_if(posts.begin(), posts.end(), of_it), posts.end());
-    c->all->collectives.clear();
-    for (comm_state* other : c->all->members)
-        if (other != nullptr && other != c && m.how.remote_errors) other->error = 6;
-    m.changed.notify_all();
+    {
+        TERRACE_ENTER("ncclCommAbort");
+        comm_state* c = comm_of(comm);
+        m.rule(!c->aborted && !c->dropped, "ncclCommAbort of a communicator that is gone");
+        m.rule(c->grouped == 0, "ncclCommAbort with operations in a group that is open");
+        if (c->splitting) {  // joins what makes the part, whatever became of it
+            const auto own = c->all->splits.extract(c->rank);
+            *own.mapped().place = own.mapped().child;
+            c->splitting = false;
+        }
+        m.mark_aborted(c);
+    }
+    machine->end_aborted();
     return 0;
 }
 
@@ -101,8 +105,13 @@ int group_start() {
 }
 
 int group_end() {
-    TERRACE_ENTER("ncclGroupEnd");
-    return m.end_group();
+    int code = 0;
+    {
+        const auto held = lock_machine();
+        code = machine->end_group(machine->entering("ncclGroupEnd"));
+    }
+    machine->end_aborted();
+    return code;
 }
 
 int send(const void* from, std::size_t bytes, int peer, nccl_comm comm, gpu_stream stream) {
@@ -159,11 +168,17 @@ int combine(void* dst, const void* const* sources, int k, std::int64_t count, el
     stream_state* s = m.stream_of(stream);
     std::vector<const void*> from(sources, sources + k);
     const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
-    m.check_memory(s->device, dst, bytes, "combine");
-    for (const void* each : from) m.check_memory(s->device, each, bytes, "combine");
+    const auto check = [=, device = s->device] {
+        machine->check_memory(device, dst, bytes, "combine");
+        for (const void* each : from) machine->check_memory(device, each, bytes, "combine");
+    };
+    check();
     m.put(s, {stream_op::kind::work,
-              [=] { find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor); }, nullptr,
-              0, nullptr});
+              [=] {
+                  check();  // a graph runs long after it was captured
+                  find_reduce(type, op)(dst, from.data(), static_cast<int>(from.size()), count, divisor);
+              },
+              nullptr, 0, nullptr});
     return 0;
 }
 
@@ -177,7 +192,7 @@ void add_nccl_calls(gpu_runtime& table) {
         return code == 6 ? "remote process exited or there was a network error" : "injected";
     };
     table.nccl_version = [](int* version) {
-        *version = 0;
+        *version = 22809;
         return 0;
     };
     table.make_id = make_id;

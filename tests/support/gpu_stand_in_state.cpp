@@ -40,6 +40,21 @@ void gpu_stand_in::state::check_memory(int device, const void* at, std::size_t b
     rule(inside, fmt::format("{}: {} bytes that are not all memory of device {}", what, bytes, device));
 }
 
+void gpu_stand_in::state::block_until(const std::function<bool()>& holds, const std::string& what) {
+    const auto began = std::chrono::steady_clock::now();
+    ++blocked;
+    for (bool through = false; !through;) {
+        {
+            const auto held = lock_machine();
+            const bool late = std::chrono::steady_clock::now() - began > std::chrono::seconds(10);
+            rule(!late, what);
+            through = late || over || holds();
+        }
+        std::this_thread::yield();
+    }
+    --blocked;
+}
+
 void gpu_stand_in::state::expect_no_capture(const char* what) {
     for (const auto& s : streams)
         rule(capture_mode_here == gpu_runtime::relaxed || s->device != current_device || s->capturing == nullptr,
@@ -55,6 +70,7 @@ std::shared_ptr<event_state> gpu_stand_in::state::event_of(gpu_event e) {
 
 void gpu_stand_in::state::put(stream_state* s, stream_op op) {
     if (s->capturing != nullptr) {
+        if (op.network) ++op.network->comm->graphs;
         s->capturing->entries.push_back({s, std::move(op)});
         s->capturing->clocks[s][s] = ++s->capturing->lengths[s];
     } else {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -90,6 +91,7 @@ struct clique {
     std::map<std::pair<int, int>, std::deque<posted>> sends, recvs;  // by sender and receiver
     struct split {
         comm_state* child;
+        comm_state** place;  // where its handle belongs
         int color, key;
     };
     std::map<int, split> splits;  // by rank
@@ -98,15 +100,18 @@ struct clique {
 struct comm_state {
     std::shared_ptr<clique> all;
     int rank = 0, device = 0;
-    bool ready = false, aborted = false, dropped = false, finalizing = false;
+    bool ready = false, aborted = false, ends = false, dropped = false, finalizing = false;
     int error = 0;
     int busy = 0;  // times that it says it is in progress
     bool splitting = false;
+    int grouped = 0;  // operations of groups that are open
+    int graphs = 0;   // that use it
     std::uint64_t issued = 0, completed = 0, collectives = 0;
 };
 
 struct device_state {
-    std::uint64_t issued = 0, running = 0;  // tickets
+    std::uint64_t issued = 0, launched = 0;  // tickets
+    int running = 0;                         // operations
 };
 
 struct gpu_stand_in::graph {
@@ -114,6 +119,11 @@ struct gpu_stand_in::graph {
         stream_state* stream;
         stream_op op;
     };
+    graph() = default;
+    graph(const graph&) = delete;
+    graph& operator=(const graph&) = delete;
+    ~graph();
+
     stream_state* origin = nullptr;
     std::vector<entry> entries;
     std::map<void*, std::map<void*, std::size_t>> clocks;  // by stream: what it comes after
@@ -145,6 +155,8 @@ struct gpu_stand_in::state {
     std::vector<injection> injections;
     std::set<gpu_stream> own;
     std::set<const graph*> captures;  // under way
+    std::atomic<int> blocked{0};      // calls that wait
+    std::atomic<bool> over{false};    // they give up
     std::jthread worker;              // last
 
     // -- gpu_stand_in_state.cpp
@@ -157,6 +169,8 @@ struct gpu_stand_in::state {
     int device_of(const void* at) const;
     /// It must all be memory of the device.
     void check_memory(int device, const void* at, std::size_t bytes, const char* what);
+    /// Waits without the lock until `holds` does, with it; for some seconds, after which a rule is broken.
+    void block_until(const std::function<bool()>& holds, const std::string& what);
     /// By the process of the device, that is.
     void expect_no_capture(const char* what);
 
@@ -187,7 +201,12 @@ struct gpu_stand_in::state {
     int issue(gpu_stream stream, const std::shared_ptr<network_op>& op, const char* what);
     int add_message(comm_state* c, gpu_stream stream, const message& m, bool sends);
     void begin_group();
-    int end_group();
+    int end_group(int failure);
+    // An abort marks; the end of the group, or of the call outside of any, ends what is marked, and waits, without the
+    // lock.
+    void mark_aborted(comm_state* c);
+    void end_aborted();
+    void withdraw(comm_state* c);
     comm_state* new_comm(int device);
     void split_if_all_are_here(clique& all);
 };

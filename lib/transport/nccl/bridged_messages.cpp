@@ -23,7 +23,7 @@ bridged_messages::bridged_messages(connection& host, device_queues& on, int queu
         std::vector<mpi_bridge::counters*> each;
         for (int q = 0; q < queues; ++q) each.push_back(counters_ + q);
         bridge_ = std::make_unique<mpi_bridge>(connection{host.net, nullptr, *ranks.split(0, ranks.rank())},
-                                               std::move(each), direct_, callers_rank);
+                                               std::move(each), direct_, callers_rank, [&on] { on.use(); });
     } catch (...) {
         release_counters();
         throw;

@@ -88,6 +88,7 @@ std::shared_ptr<std::byte> device_queues::memory_of(const char* call, Allocate a
     return {static_cast<std::byte*>(memory), [gpu = &gpu_, release, device = device_, kept = kept_](std::byte* p) {
                 if (*kept) return;
                 gpu->use_device(device);
+                const relaxed_capture here(*gpu);
                 release(p);
             }};
 }
@@ -101,6 +102,7 @@ std::shared_ptr<std::byte> device_queues::allocate_pinned(std::size_t bytes) {
 }
 
 bool device_queues::holds(const void* memory) const noexcept {
+    use();  // the question makes a context on the thread's current device
     int device = -1;
     return gpu_.device_of(memory, &device) == 0 && device == device_;
 }
@@ -126,7 +128,12 @@ bool device_queues::reached(gpu_event e) noexcept {
 void device_queues::fail(transport_fault f) noexcept {
     if (fault_) return;
     fault_ = std::move(f);
-    if (at_failure_) at_failure_();
+    if (at_failure_ && !held_) at_failure_();
+}
+
+void device_queues::release_failures() noexcept {
+    held_ = false;
+    if (fault_ && at_failure_) at_failure_();
 }
 
 void device_queues::check(const char* call, int code) noexcept {

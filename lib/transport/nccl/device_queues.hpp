@@ -33,6 +33,7 @@ public:
     ~device_queues();
 
     const gpu_runtime& gpu() const noexcept { return gpu_; }
+    int device() const noexcept { return device_; }
     /// Makes the device the current one of this thread.
     void use() const noexcept { gpu_.use_device(device_); }
 
@@ -66,6 +67,9 @@ public:
     void fail(transport_fault f) noexcept;
     /// Says what to do at a failure.
     void at_failure(std::function<void()> action) { at_failure_ = std::move(action); }
+    // Between these that waits: NCCL drops the operations of an open group only where it ends.
+    void hold_failures() noexcept { held_ = true; }
+    void release_failures() noexcept;
     /// Fails if a function of CUDA returned a code other than 0.
     void check(const char* call, int code) noexcept;
     transport_fault cuda_fault(const char* call, int code) const { return {"cuda", call, code, gpu_.cuda_error(code)}; }
@@ -82,6 +86,7 @@ private:
     const std::shared_ptr<bool> kept_ = std::make_shared<bool>(false);
     std::optional<transport_fault> fault_;
     std::function<void()> at_failure_;
+    bool held_ = false;
 };
 
 }  // namespace terrace::detail

@@ -101,9 +101,11 @@ struct gpu_runtime {
 };
 
 /// True if NCCL has the type and computes the operation as Terrace defines it. NaN propagates in Terrace's min and max;
-/// NCCL's documentation does not say what it does in NCCL's.
+/// NCCL's documentation does not say what it does in NCCL's. A sum of float16 overflows where the average does not.
 constexpr bool nccl_reduces(element_type type, reduce_op op) noexcept {
-    return nccl_has(type) && nccl_has(op) && !(is_float(type) && (op == reduce_op::min || op == reduce_op::max));
+    const bool differs = (is_float(type) && (op == reduce_op::min || op == reduce_op::max)) ||
+                         (type == element_type::float16 && op == reduce_op::avg);
+    return nccl_has(type) && nccl_has(op) && !differs;
 }
 
 }  // namespace terrace::detail

@@ -25,7 +25,8 @@ bool reached(std::uint32_t& counter, std::uint32_t number) noexcept {
 
 }  // namespace
 
-mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool direct, std::vector<int> callers_rank)
+mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool direct, std::vector<int> callers_rank,
+                       std::function<void()> at_start)
     : by_(std::move(by.net)),
       net_(by_->connect(by.ranks, 2 * pieces_in_flight * static_cast<int>(counts.size()))),
       piece_(direct ? direct_piece : by_->traits().segment),
@@ -38,7 +39,10 @@ mpi_bridge::mpi_bridge(connection by, const std::vector<counters*>& counts, bool
             for (int i = 0; i < pieces_in_flight; ++i) free->push_back(slot++);
     }
     message_of_.resize(at(slot));
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    thread_ = std::jthread([this, begin = std::move(at_start)](const std::stop_token& stop) {
+        begin();
+        run(stop);
+    });
 }
 
 mpi_bridge::~mpi_bridge() { stop(); }

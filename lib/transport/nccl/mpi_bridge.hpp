@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -31,8 +32,10 @@ public:
     };
 
     /// @param by ranks that nobody else has connected  @param at one for each queue, 0; outlives this
-    /// @param direct whether messages lie in memory of devices, on all ranks
-    mpi_bridge(connection by, const std::vector<counters*>& at, bool direct, std::vector<int> callers_rank);
+    /// @param direct whether messages lie in memory of devices, on all ranks   @param at_start what its thread does
+    /// first
+    mpi_bridge(connection by, const std::vector<counters*>& at, bool direct, std::vector<int> callers_rank,
+               std::function<void()> at_start);
     ~mpi_bridge();
 
     // One thread adds batches, each between open() and close().

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +36,19 @@ void set(std::array<char, N>& to, std::string_view text) {
     std::copy_n(text.begin(), std::min(text.size(), N - 1), to.begin());
 }
 
+// Waits until an operation on a nonblocking communicator has been accepted. Returns NCCL's code, or timed_out_code.
+int settle(const gpu_runtime& gpu, nccl_comm comm, std::chrono::duration<double> limit) noexcept {
+    const auto began = clock::now();
+    int code = gpu_runtime::in_progress;
+    for (int n = 0;; ++n) {
+        if (const int asked = gpu.status(comm, &code); asked != 0) return asked;
+        if (code != gpu_runtime::in_progress) return code;
+        if (n < 64) continue;
+        sched_yield();
+        if (limit.count() > 0 && clock::now() - began > limit) return timed_out_code;
+    }
+}
+
 }  // namespace
 
 void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault>()>& action) {
@@ -53,21 +70,66 @@ void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault
     }
 }
 
+// Communicators that a thread of its own takes down, since NCCL makes it wait: for what runs on the device, and for
+// graphs that use them. The thread may outlive the transport.
+struct nccl_comms::reclaiming {
+    std::vector<handle> handles;  // NCCL may write to them until those that had been made are down
+    std::mutex guard;
+    std::condition_variable changed;
+    bool done = false;
+};
+
 nccl_comms::~nccl_comms() {
+    constexpr auto soon = std::chrono::seconds(2);
     on_.use();
-    const gpu_runtime& gpu = on_.gpu();
-    // Parts before what they were split from.
-    for (auto c = comms_.rbegin(); c != comms_.rend() && !on_.fault(); ++c) {
-        const int code = gpu.finalize(*c);
-        if ((code == 0 || code == gpu_runtime::in_progress) && settled(*c) == 0) gpu.drop_comm(*c);
-        else gpu.abort(*c);
+    std::reverse(comms_.begin(), comms_.end());  // parts before what they were split from
+    const auto finish = [&gpu = on_.gpu(), limit = captured_ ? std::chrono::duration<double>()
+                                                             : timeout_](const std::vector<nccl_comm>& all) {
+        for (const nccl_comm comm : all) {
+            const int code = gpu.finalize(comm);
+            if ((code == 0 || code == gpu_runtime::in_progress) && settle(gpu, comm, limit) == 0) gpu.drop_comm(comm);
+            else gpu.abort(comm);
+        }
+    };
+    if (!on_.fault()) reclaim(finish);
+    if (reclaiming_) {
+        std::unique_lock lock(reclaiming_->guard);
+        const auto is_done = [this] { return reclaiming_->done; };
+        if (captured_ || on_.fault()) reclaiming_->changed.wait_for(lock, soon, is_done);
+        else reclaiming_->changed.wait(lock, is_done);
     }
-    for (const gpu_event e : events_) gpu.drop_event(e);
+    for (const gpu_event e : events_) on_.gpu().drop_event(e);
+}
+
+// Leaves communicators for which there is no thread to the end of the process.
+void nccl_comms::reclaim(action how) noexcept {
+    try {
+        const auto work = std::make_shared<reclaiming>();
+        work->handles = std::exchange(comms_, {});
+        std::vector<nccl_comm> made;
+        for (const handle& h : work->handles)
+            if (*h != nullptr) made.push_back(*h);
+        std::thread([work, made, how, &gpu = on_.gpu(), device = on_.device()] {
+            gpu.use_device(device);
+            how(made);
+            // What was being made when its maker gave up has no work on the device.
+            for (const handle& h : work->handles)
+                if (*h != nullptr && std::find(made.begin(), made.end(), *h) == made.end()) gpu.abort(*h);
+            const std::lock_guard lock(work->guard);
+            work->done = true;
+            work->changed.notify_all();
+        }).detach();
+        reclaiming_ = work;
+    } catch (const std::exception& e) {
+        on_.fail({"nccl", "ncclCommAbort", 1, fmt::format("no thread for it: {}", e.what())});
+    }
 }
 
 void nccl_comms::connect(team& ranks, int count) {
     const gpu_runtime& gpu = on_.gpu();
     rank_ = ranks.rank();
+    // NCCL reads it at the first launch of the process.
+    setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
     nccl_id id{};
     on_all_ranks(ranks, [&]() -> std::optional<transport_fault> {
         const int code = rank_ == 0 ? gpu.make_id(&id) : 0;
@@ -101,7 +163,7 @@ std::optional<transport_fault> nccl_comms::join(const disjoint_groups& groups) {
 
 std::optional<transport_fault> nccl_comms::split(communicator& c, int color, int key) {
     return make(c, "ncclCommSplit", [&](nccl_comm* comm) {
-        const nccl_comm whole = of_all_.front().comm;
+        const nccl_comm whole = *of_all_.front().comm;
         const int code = on_.gpu().split(whole, color, key, comm);
         return code == 0 || code == gpu_runtime::in_progress ? settled(whole) : code;
     });
@@ -109,13 +171,12 @@ std::optional<transport_fault> nccl_comms::split(communicator& c, int color, int
 
 template <class Start>
 std::optional<transport_fault> nccl_comms::make(communicator& c, const char* call, Start start) {
-    int code = start(&c.comm);
-    if (c.comm != nullptr) {
-        comms_.push_back(c.comm);
-        if (code == 0 || code == gpu_runtime::in_progress) code = settled(c.comm);
-    }
+    c.comm = comms_.emplace_back(std::make_shared<nccl_comm>(nullptr));
+    int code = start(c.comm.get());
+    if (*c.comm != nullptr && (code == 0 || code == gpu_runtime::in_progress)) code = settled(*c.comm);
     if (code == timed_out_code) return late_fault(call);
     if (code != 0) return on_.nccl_fault(call, code);
+    if (*c.comm == nullptr) comms_.pop_back();  // this rank is in no part
     if (const int made = on_.gpu().make_event(&c.last); made != 0)
         return on_.cuda_fault("cudaEventCreateWithFlags", made);
     events_.push_back(c.last);
@@ -127,28 +188,22 @@ transport_fault nccl_comms::late_fault(const char* call) const {
             fmt::format("timed out after {} s (options::timeout), waiting for other ranks", timeout_.count())};
 }
 
-// Waits until an operation on a nonblocking communicator has been accepted. Returns NCCL's code, or timed_out_code.
-int nccl_comms::settled(nccl_comm comm) const noexcept {
-    const auto began = clock::now();
-    int code = gpu_runtime::in_progress;
-    for (int n = 0;; ++n) {
-        if (const int asked = on_.gpu().status(comm, &code); asked != 0) return asked;
-        if (code != gpu_runtime::in_progress) return code;
-        if (n < 64) continue;
-        sched_yield();
-        if (timeout_.count() > 0 && clock::now() - began > timeout_) return timed_out_code;
-    }
-}
+int nccl_comms::settled(nccl_comm comm) const noexcept { return settle(on_.gpu(), comm, timeout_); }
 
+// In one group, which marks all before it waits for any: NCCL waits for a communicator's stream, where work of the next
+// one may be in front. What ends also lets the stream go on to the next one's work, which must not reach a peer.
 void nccl_comms::abort() noexcept {
-    for (const nccl_comm comm : comms_) on_.gpu().abort(comm);
-    comms_.clear();
+    reclaim([&gpu = on_.gpu()](const std::vector<nccl_comm>& all) {
+        gpu.group_start();
+        for (const nccl_comm comm : all) gpu.abort(comm);
+        gpu.group_end();
+    });
 }
 
 std::optional<transport_fault> nccl_comms::find_fault() const noexcept {
-    for (const nccl_comm comm : comms_) {
+    for (const handle& c : comms_) {
         int code = 0;
-        if (on_.gpu().status(comm, &code) != 0 || code == 0 || code == gpu_runtime::in_progress) continue;
+        if (on_.gpu().status(*c, &code) != 0 || code == 0 || code == gpu_runtime::in_progress) continue;
         return on_.nccl_fault("ncclCommGetAsyncError", code);
     }
     return {};
@@ -166,7 +221,7 @@ void nccl_comms::claim(communicator& c, int queue, const issued_call& call) noex
 
 void nccl_comms::leave(communicator& c, int queue, const issued_call& call) noexcept {
     if (on_.fault()) return;
-    check("ncclCommGetAsyncError", settled(c.comm));
+    check("ncclCommGetAsyncError", settled(*c.comm));
     on_.check("cudaEventRecord", on_.gpu().record(c.last, on_.at(queue).stream));
     c.queue = queue;
     c.call = call;

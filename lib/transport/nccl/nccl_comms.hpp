@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "transport/nccl/device_queues.hpp"
@@ -26,12 +25,13 @@ struct issued_call {
 void on_all_ranks(team& ranks, const std::function<std::optional<transport_fault>()>& action);
 
 /// The NCCL communicators of one device: made by a bootstrap, and used in the order of issue. Every rank issues the
-/// same operations in the same order, and each communicator runs them in that order whatever their queues, so that no
-/// two communicators wait for each other. Not thread-safe: its owner holds a lock.
+/// same operations in the same order, and each communicator runs them in that order whatever their queues. NCCL keeps
+/// that order between communicators as well (NCCL_LAUNCH_ORDER_IMPLICIT, from NCCL 2.26 on), so that no two of them
+/// wait for each other. Not thread-safe: its owner holds a lock.
 class nccl_comms {
 public:
     struct communicator {
-        nccl_comm comm = nullptr;
+        std::shared_ptr<nccl_comm> comm;
         gpu_event last = nullptr;  // behind the last operation
         int queue = -1;            // of that
         issued_call call;          // that it was of
@@ -42,7 +42,8 @@ public:
     nccl_comms(device_queues& on, std::chrono::duration<double> timeout) : on_(on), timeout_(timeout) {}
     nccl_comms(const nccl_comms&) = delete;
     nccl_comms& operator=(const nccl_comms&) = delete;
-    /// Collective, unless they have been aborted.
+    /// Collective, unless they have been aborted. Waits some seconds for communicators that a graph still uses, and
+    /// then leaves them to a thread that ends with the graph.
     ~nccl_comms();
 
     /// Makes `count` communicators of all ranks. Collective. @throws as on_all_ranks
@@ -51,8 +52,10 @@ public:
     std::optional<transport_fault> join(const disjoint_groups& groups);
     /// The groups that have one.
     const std::shared_ptr<const std::set<std::vector<int>>>& groups() const noexcept { return groups_; }
-    /// Ends all operations in flight without waiting for other ranks.
+    /// Ends all operations in flight without waiting for other ranks, or for NCCL: a thread does that.
     void abort() noexcept;
+    /// Tells it that a graph uses its communicators, so that NCCL may keep them until the graph has gone.
+    void captured() noexcept { captured_ = true; }
     /// Returns the first error that a communicator reports.
     std::optional<transport_fault> find_fault() const noexcept;
 
@@ -68,16 +71,24 @@ public:
     void check(const char* call, int code) noexcept;
 
 private:
+    // NCCL writes a handle when the communicator is made, which may be after its maker gave up.
+    using handle = std::shared_ptr<nccl_comm>;
+    using action = std::function<void(const std::vector<nccl_comm>&)>;
+    struct reclaiming;
+
     template <class Start>
     std::optional<transport_fault> make(communicator& c, const char* call, Start start);
     std::optional<transport_fault> split(communicator& c, int color, int key);
     transport_fault late_fault(const char* call) const;
     int settled(nccl_comm comm) const noexcept;
+    void reclaim(action how) noexcept;
 
     device_queues& on_;
     const std::chrono::duration<double> timeout_;
     int rank_ = 0;
-    std::vector<nccl_comm> comms_;   // all that have not been aborted
+    bool captured_ = false;
+    std::vector<handle> comms_;  // all that have not been given to reclaim()
+    std::shared_ptr<reclaiming> reclaiming_;
     std::vector<gpu_event> events_;  // of communicators
     std::vector<communicator> of_all_;
     std::map<std::vector<int>, communicator> of_group_;

@@ -23,22 +23,24 @@ void nccl_operations::open(int queue, const call_position& where, std::string_vi
     queue_ = queue;
     log_.begin(where);
     comms_.claim(*open_, queue, calls_.current());
+    on_.hold_failures();
     comms_.check("ncclGroupStart", on_.gpu().group_start());
 }
 
 void nccl_operations::send(int peer, const void* from, std::size_t bytes) noexcept {
     log_.meets(peer);
-    if (!on_.fault()) comms_.check("ncclSend", on_.gpu().send(from, bytes, peer, open_->comm, on_.at(queue_).stream));
+    if (!on_.fault()) comms_.check("ncclSend", on_.gpu().send(from, bytes, peer, *open_->comm, on_.at(queue_).stream));
 }
 
 void nccl_operations::recv(int peer, void* to, std::size_t bytes) noexcept {
     log_.meets(peer);
-    if (!on_.fault()) comms_.check("ncclRecv", on_.gpu().recv(to, bytes, peer, open_->comm, on_.at(queue_).stream));
+    if (!on_.fault()) comms_.check("ncclRecv", on_.gpu().recv(to, bytes, peer, *open_->comm, on_.at(queue_).stream));
 }
 
 void nccl_operations::close() noexcept {
     const bool failed = on_.fault().has_value();
     const int code = on_.gpu().group_end();  // a group that has been started must be ended, whatever became of it
+    on_.release_failures();
     if (failed) return;
     comms_.check("ncclGroupEnd", code);
     leave(*open_, queue_);
@@ -55,7 +57,7 @@ void nccl_operations::run_stage(int queue, const call_position& where, const sta
     if (on_.fault()) return;
     log_.begin(where);
     for (const int member : c.group->members()) log_.meets(member);
-    start_collective(c, to.comm, on_.at(queue).stream);
+    start_collective(c, *to.comm, on_.at(queue).stream);
     leave(to, queue);
     const range got = result_of(c);
     if (c.divisor == 1 || got.empty()) return;

@@ -88,10 +88,12 @@ public:
         return on_.gpu().stream_captured(stream, &captured) == 0 && captured;
     }
 
-    void begin(gpu_stream stream, int queues) noexcept override {
+    bool begin(gpu_stream stream, int queues) noexcept override {
         held_ = std::unique_lock(guard_);
-        const bool alone = calls_.begin(stream, queues);
-        log_.begin_call(alone, !calls_.current().captured && setting_.timeout.count() > 0);
+        const bool alone = calls_.begin(stream, queues), captured = calls_.current().captured;
+        if (captured) comms_.captured();
+        log_.begin_call(alone, !captured && setting_.timeout.count() > 0);
+        return captured;
     }
     std::uint64_t end() noexcept override {
         const std::uint64_t number = calls_.end();
@@ -147,6 +149,9 @@ private:
         if (auto f = on_.open()) return f;
         int version = 0;
         if (const int code = on_.gpu().nccl_version(&version); code != 0) return on_.nccl_fault("ncclGetVersion", code);
+        constexpr int least = 22200;  // aborts the communicators of a group together
+        if (version < least)
+            return transport_fault{"nccl", "ncclGetVersion", version, "NCCL 2.22 or newer is required"};
         name_ = fmt::format("nccl {}.{}.{} on device {}", version / 10000, version / 100 % 100, version % 100,
                             setting_.device);
         return {};

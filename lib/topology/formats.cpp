@@ -1,6 +1,7 @@
 #include "topology/formats.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -72,6 +73,53 @@ std::string descriptions_of(Predicate wanted) {
     return text;
 }
 
+// Texts that people take for a description of a machine, by words that only they have.
+struct other_text {
+    std::string_view mark;
+    std::string_view what;
+    std::string_view instead;
+};
+
+constexpr std::string_view node_instead = "lstopo node.xml";
+constexpr std::string_view gpus_instead = "nvidia-smi topo -m > node.txt, or lstopo node.xml";
+constexpr std::string_view fabric_instead = "ibnetdiscover > fabric";
+
+constexpr std::array other_texts{
+    other_text{"ROCm System Management Interface", "rocm-smi prints", node_instead},
+    other_text{"ROCm SMI", "rocm-smi prints", node_instead},
+    other_text{"WEIGHT TABLE:", "amd-smi topology prints", node_instead},
+    other_text{"= Chipset not supported", "nvidia-smi topo -p2p prints", gpus_instead},
+    other_text{"| NVIDIA-SMI ", "nvidia-smi prints", gpus_instead},
+    other_text{"\n\t Link 0: ", "nvidia-smi nvlink prints", gpus_instead},
+    other_text{"\nCPU op-mode(s):", "lscpu prints", node_instead},
+    other_text{"\nnode 0 cpus:", "numactl --hardware prints", node_instead},
+    other_text{"\nMachine (", "lstopo prints as text", node_instead},
+    other_text{" Host bridge: ", "lspci prints", node_instead},
+    other_text{"\nprocessor\t: 0", "/proc/cpuinfo says", node_instead},
+    other_text{"\n\tCA type: ", "ibstat prints", fabric_instead},
+    other_text{"\nInfiniband device '", "ibstatus prints", fabric_instead},
+    other_text{"\nhca_id:\t", "ibv_devinfo prints", fabric_instead},
+    other_text{"\nlink mlx5_", "rdma link prints", fabric_instead},
+    other_text{": <LOOPBACK,UP", "ip addr or ip link prints", "terrace-bench --detect -o cluster.yaml"},
+    other_text{"\nNodeName=", "Slurm says of nodes", "scontrol show topology > topology.conf"},
+    other_text{"\nPARTITION ", "sinfo prints", "scontrol show topology > topology.conf"},
+    other_text{"\nNAME  ", "kubectl get nodes prints", "kubectl get nodes -o json > nodes.json"},
+    other_text{"\napiVersion: ", "kubectl prints as YAML", "kubectl get nodes -o json > nodes.json"},
+    other_text{"\n+--", "a program draws as a table", node_instead},
+};
+
+// @throws input_error for a text that describes no machine and is known
+void refuse_other_texts(const std::string& file, std::string_view start) {
+    const std::string text = fmt::format("\n{}", start);
+    if (start.starts_with('<') || start.starts_with('{') || text.find("\nterrace_topology:") != text.npos) return;
+    for (const other_text& o : other_texts)
+        if (text.find(o.mark) != text.npos)
+            throw input_error(
+                file, 0, 0,
+                fmt::format("this is what {}, which does not say enough of a machine; give what this writes: {}",
+                            o.what, o.instead));
+}
+
 const topology_format* first_that_recognises(const source_start& start) {
     for (const topology_format& f : topology_formats())
         if (f.sniff(start)) return &f;
@@ -107,6 +155,7 @@ const topology_format& format_of(const std::string& source) {
     std::string_view start = text;
     if (start.starts_with(byte_order_mark)) start.remove_prefix(byte_order_mark.size());
     start = trimmed(start);
+    refuse_other_texts(source, start);
     const std::string_view root = root_element(start);
     if (const topology_format* f = first_that_recognises({true, start, root})) return *f;
     throw input_error(source, 0, 0,

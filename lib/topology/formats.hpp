@@ -31,7 +31,9 @@ struct read_options {
     std::vector<std::string> hosts = {};  ///< the nodes of the job; empty: all
     std::optional<link_unit> unit = {};
     std::optional<gpu_fabric> gpus = {};  ///< what links the GPUs of a node, where its file does not say
-    std::string network_name = {};        ///< which of the networks in one file; empty: the file's default
+    std::vector<std::string> labels =
+        {};                         ///< of Kubernetes' nodes that say how they nest, outermost first; empty: known ones
+    std::string network_name = {};  ///< which of the networks in one file; empty: the file's default
 };
 
 /// The beginning of a source, by which formats recognise it.

@@ -14,6 +14,8 @@ namespace terrace::detail {
 
 namespace {
 
+constexpr std::string_view no_wires = "none";  // the name of a fabric that the user says is not there
+
 struct gpu_model {
     std::uint32_t pci;  // vendor, device
     std::string_view name;
@@ -75,7 +77,7 @@ double rate_of_first(const hardware& h) {
 }  // namespace
 
 std::optional<gpu_fabric> parse_gpu_fabric(std::string_view text) {
-    if (text == "none") return gpu_fabric{"none"};
+    if (text == no_wires) return gpu_fabric{std::string(no_wires)};
     const std::size_t colon = text.find(':');
     const std::string_view name = text.substr(0, colon);
     if (colon == text.npos || (name != "nvlink" && name != "xgmi" && name != "xelink")) return {};
@@ -88,8 +90,8 @@ void link_gpus(hardware& h, const gpu_fabric& by) {
     h.wires_known = true;
     h.wires.clear();
     h.wires_assumed.clear();
-    if (by.name == "none") return;
     h.wire_name = by.name;
+    if (by.name == no_wires) return;
     add_wires_to_switches(h, by.rate);
 }
 
@@ -115,7 +117,15 @@ gpu_link_remarks remarks_on_gpu_links(const hardware& h) {
         return {fmt::format("the rate of the links between the GPUs, {}, is assumed: {}; --gpu-fabric says otherwise",
                             format_bandwidth(rate_of_first(h)), h.wires_assumed),
                 {}};
-    if (!h.wires.empty() || h.wires_known) return {};
+    if (!h.wires.empty()) return {};
+    const gpu_model* const model = model_of_all(h.machine);
+    if (h.wires_known && model && model->links > 0 && h.wire_name != no_wires)
+        return {
+            fmt::format("the file lists no NVLink between the {} GPUs of a node, which are planned over PCIe; their "
+                        "model ({}) has it. If it works here, --gpu-fabric nvlink:{:g}GB/s",
+                        gpus, model->name, model->links / 1e9),
+            {}};
+    if (h.wires_known) return {};
     return {{},
             fmt::format("the file says nothing of NVLink or xGMI between the {} GPUs of a node, and they are taken to "
                         "have none. NCCL's files of clouds leave it out, and lstopo without the GPU's driver does. If "

@@ -45,7 +45,7 @@ std::string write_hardware(const hardware& h) {
     value wires = value::array();
     for (const hardware::wire& w : h.wires) wires.push_back(value::array({w.from, w.to, w.rate}));
     // Names come from files: what is not UTF-8 in them is replaced.
-    return value::array({part_json(h.machine), h.wire_name, std::move(wires), h.wires_known, h.wires_assumed})
+    return value::array({part_json(h.machine), h.wire_name, std::move(wires), h.wires_known, h.wires_assumed, h.notes})
         .dump(-1, ' ', false, value::error_handler_t::replace);
 }
 
@@ -57,6 +57,7 @@ hardware read_hardware(std::string_view text) {
     for (const value& w : all.at(2)) h.wires.push_back({w.at(0).get<int>(), w.at(1).get<int>(), w.at(2).get<double>()});
     h.wires_known = all.at(3).get<bool>();
     h.wires_assumed = all.at(4).get<std::string>();
+    h.notes = all.at(5).get<std::vector<std::string>>();
     return h;
 }
 

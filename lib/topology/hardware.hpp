@@ -34,7 +34,7 @@ struct part {
     std::string nearest_nic = {};  ///< ranks: the NIC it uses; empty where there is none (from place_ranks on)
     int nic_number = -1;           ///< ranks: of that NIC among those in use, in the order of the tree
     kind nic_within = kind::machine;  ///< ranks: the smallest part that holds both
-    std::uint32_t pci = 0;            ///< GPUs: vendor and device, 16 bits each; 0 where the file does not say
+    std::uint32_t pci = 0;            ///< GPUs, NICs: vendor and device, 16 bits each; 0 where the file does not say
     std::vector<part> children = {};
 };
 
@@ -51,8 +51,9 @@ struct hardware {
     part machine;
     std::string wire_name = "nvlink";  ///< what the wires are called
     std::vector<wire> wires;
-    bool wires_known = false;        ///< what the file does not list is not there
-    std::string wires_assumed = {};  ///< why the rates of wires are what they are; empty: the file has them
+    bool wires_known = false;             ///< what the file does not list is not there
+    std::string wires_assumed = {};       ///< why the rates of wires are what they are; empty: the file has them
+    std::vector<std::string> notes = {};  ///< for a person
 };
 
 /// The same as a line of JSON, and back: what the importing child process tells its parent.

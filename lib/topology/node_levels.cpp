@@ -116,12 +116,21 @@ public:
     }
 
 private:
-    // A place that holds several sockets, such as memory that all share, is no more than the node.
+    // A place that holds several sockets, such as memory that all share, is no more than the node. Ranks in no such
+    // place among others that are in one (a NUMA node without memory, or one that is off-line) are together with what
+    // is in the next part around them, up to a socket.
     grouping within(kind what) const {
         const std::vector<int> sockets = parts_.counts(parts_.of_kind(kind::package));
+        const std::vector<int> held = parts_.counts(parts_.of_kind(what));
+        const auto is_in = [&](int r) { return parts_[parts_.within(r, what)].what == what; };
+        const bool any = std::ranges::any_of(ranks_, is_in);
         std::vector<int> places;
         for (const int r : ranks_) {
-            const int place = parts_.within(r, what);
+            int place = parts_.within(r, what);
+            if (any && !is_in(r))
+                for (int next = parts_.above(r); next != nowhere && sockets[at(next)] <= 1 && held[at(place)] == 0;
+                     next = parts_.above(next))
+                    place = next;
             places.push_back(sockets[at(place)] > 1 ? r : place);
         }
         return group_by(places);

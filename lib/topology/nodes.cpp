@@ -18,7 +18,7 @@
 namespace terrace::detail {
 
 topology single_node(std::string name, node n) {
-    topology t{std::move(name), std::move(n.levels), nullptr, {}};
+    topology t{std::move(name), std::move(n.levels), nullptr, std::move(n.parts.notes)};
     gpu_link_remarks remarks = remarks_on_gpu_links(n.parts);
     if (!remarks.note.empty()) t.notes.push_back(std::move(remarks.note));
     if (!remarks.warning.empty()) t.warnings.push_back(std::move(remarks.warning));

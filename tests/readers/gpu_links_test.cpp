@@ -78,6 +78,11 @@ TEST(gpu_links, nccl_lists_all_that_it_found) {
     const topology t = read(four_gpus("vendor=\"0x10de\" device=\"0x20b0\"", "<gpu sm=\"80\"/>"));
     EXPECT_EQ(t.machine.levels.size(), 2U);
     EXPECT_TRUE(t.warnings.empty());
+    ASSERT_EQ(t.notes.size(), 1U);  // of a model that has NVLink
+    EXPECT_NE(t.notes[0].find("lists no NVLink between the 4 GPUs of a node, which are planned over PCIe"),
+              std::string::npos)
+        << t.notes[0];
+    EXPECT_TRUE(read(four_gpus("vendor=\"0x10de\" device=\"0x27b8\"", "<gpu sm=\"89\"/>")).notes.empty());
 }
 
 TEST(gpu_links, the_importing_process_tells_of_them) {

@@ -189,11 +189,58 @@ TEST(hwloc_xml, display_adapters_are_no_gpus) {
     EXPECT_EQ(shape_text(with_devices(pci(5, "0380 [8086:0bd5]")).levels.shape), "1");
 }
 
+std::string os_device(const std::string& name, int type) {
+    return fmt::format(R"(<object type="OSDev" name="{}" osdev_type="{}"/>)", name, type);
+}
+
+// By ATI's numbers, or as its driver sees it; what else the driver gives it makes it a GPU.
+TEST(hwloc_xml, consoles_by_makers_of_gpus_are_noted) {
+    const auto display = [](const std::string& kind, const std::string& inner) {
+        return fmt::format(R"(<object type="PCIDev" pci_busid="0000:00:05.0" pci_type="{} [0000:0000] 00">{}</object>)",
+                           kind, inner);
+    };
+    const std::string card = os_device("card0", 1), renderer = os_device("renderD128", 1);
+    for (const std::string& console :
+         {display("0300 [1002:515e]", card), display("0300 [1002:4752]", ""), display("0300 [10de:03d0]", card)}) {
+        const node n = with_devices(console);
+        EXPECT_EQ(shape_text(n.levels.shape), "2") << console;  // cores
+        ASSERT_EQ(n.parts.notes.size(), 1U) << console;
+        EXPECT_EQ(n.parts.notes[0], "display adapter 0000:00:05.0 is for a console and counts as no GPU");
+        EXPECT_TRUE(with_devices(console + pci(6, "0302 [10de:20b0]")).parts.notes.empty()) << console;
+    }
+    EXPECT_EQ(shape_text(with_devices(display("0300 [1002:744c]", card + renderer)).levels.shape), "1");
+}
+
+// Behind a bridge: an adapter with two ports, and virtual functions, which have numbers as of another device.
+TEST(hwloc_xml, functions_are_of_one_adapter) {
+    const auto adapter = [](const std::string& functions) {
+        return R"(<object type="Bridge" bridge_type="0-1" depth="0" bridge_pci="0000:[00-10]">)"
+               R"(<object type="Bridge" bridge_type="1-1" depth="1" bridge_pci="0000:[03-03]" pci_busid="0000:00:01.0" )"
+               R"(pci_type="0604 [8086:2030] [0000:0000] 00" pci_link_speed="15.75">)" +
+               functions + "</object></object>";
+    };
+    const auto function = [](const std::string& at, const std::string& model) {
+        return fmt::format(R"(<object type="PCIDev" pci_busid="0000:03:{}" pci_type="0207 [15b3:{}] [0000:0000] 00" )"
+                           R"(pci_link_speed="15.75">{}</object>)",
+                           at, model, os_device("mlx5_" + at, 3));
+    };
+    std::string virtual_ones;
+    for (const char* at : {"00.2", "00.3", "01.0", "01.7"}) virtual_ones += function(at, "1018");
+    const auto uplink_behind = [&](const std::string& functions) {
+        return uplink_of(with_devices(adapter(functions)).parts.machine).value_or(uplink{});
+    };
+    const uplink physical = uplink_behind(function("00.0", "1017") + function("00.1", "1017") + virtual_ones);
+    EXPECT_EQ(physical.nics.size(), 2U);
+    EXPECT_DOUBLE_EQ(physical.bandwidth, 15.75e9);
+    const uplink guest = uplink_behind(virtual_ones);  // a virtual machine sees these alone
+    EXPECT_EQ(guest.slots.size(), 1U);
+    EXPECT_DOUBLE_EQ(guest.bandwidth, 15.75e9);
+}
+
 TEST(hwloc_xml, gpus_without_pci_count_once) {
     std::string seen;
     for (const auto& [name, type] : {std::pair{"cuda", 5}, {"nvml", 1}})
-        for (int i = 0; i < 3; ++i)
-            seen += fmt::format(R"(<object type="OSDev" name="{}{}" osdev_type="{}"/>)", name, i, type);
+        for (int i = 0; i < 3; ++i) seen += os_device(fmt::format("{}{}", name, i), type);
     EXPECT_EQ(shape_text(with_devices(seen).levels.shape), "3");
 }
 

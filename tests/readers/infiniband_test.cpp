@@ -75,6 +75,71 @@ TEST(infiniband, leaves_linked_to_one_another) {
     EXPECT_EQ(n.machine.levels[1].bandwidth, 2e9);
 }
 
+// Leaves l0 ... with a node each, and cables by pairs of numbers; spines, if any, come behind them.
+network_levels cabled(int leaves, const std::vector<std::pair<int, int>>& cables, int spines = 0) {
+    fabric f{"file", {}};
+    for (int i = 0; i < leaves + spines; ++i)
+        f.switches.push_back(
+            leaf(fmt::format("l{}", i), i < leaves ? names{fmt::format("n{} HCA-1", i)} : names{}, {}));
+    for (const auto& [a, b] : cables) {
+        f.switches[at(a)].ports.push_back({f.switches[at(b)].id, "", 1e9});
+        f.switches[at(b)].ports.push_back({f.switches[at(a)].id, "", 1e9});
+    }
+    return levels_of(f);
+}
+
+names level_names(const network_levels& n) {
+    names result;
+    for (const level& l : n.machine.levels) result.push_back(l.name);
+    return result;
+}
+
+// Three groups of three leaves, a cable in each pair of leaves; one between each pair of groups.
+TEST(infiniband, groups_of_a_dragonfly) {
+    const network_levels n =
+        cabled(9, {{0, 1}, {0, 2}, {1, 2}, {3, 4}, {3, 5}, {4, 5}, {6, 7}, {6, 8}, {7, 8}, {0, 3}, {4, 6}, {7, 1}});
+    EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{3, 3}));
+    EXPECT_EQ(level_names(n), (names{"group", "global"}));
+    EXPECT_EQ(n.machine.levels[1].bandwidth, 2e9);
+    // Groups of two have no third leaf in common, but more cables than others have.
+    const network_levels pairs = cabled(6, {{0, 1}, {0, 1}, {2, 3}, {2, 3}, {4, 5}, {4, 5}, {1, 2}, {3, 4}, {5, 0}});
+    EXPECT_EQ(pairs.machine.shape, tree::uniform(std::vector{2, 3}));
+    EXPECT_EQ(pairs.machine.levels[1].bandwidth, 2e9);
+}
+
+// Two leaves below two spines in each of two groups, whose spines have links.
+TEST(infiniband, groups_of_a_dragonfly_plus) {
+    const network_levels n =
+        cabled(4, {{0, 4}, {0, 5}, {1, 4}, {1, 5}, {2, 6}, {2, 7}, {3, 6}, {3, 7}, {4, 6}, {5, 7}, {5, 7}}, 4);
+    EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{2, 2}));
+    EXPECT_EQ(level_names(n), (names{"group", "global"}));
+    EXPECT_EQ(n.machine.levels[0].bandwidth, 1e9);
+    EXPECT_EQ(n.machine.levels[1].bandwidth, 3e9);
+}
+
+TEST(infiniband, links_that_tell_no_groups_are_noted) {
+    std::vector<std::pair<int, int>> hypercube, hyperx;
+    for (int a = 0; a < 9; ++a)
+        for (int b = a + 1; b < 9; ++b) {
+            const int difference = a ^ b;
+            if (b < 8 && (difference & (difference - 1)) == 0) hypercube.emplace_back(a, b);
+            if (a / 3 == b / 3 || a % 3 == b % 3) hyperx.emplace_back(a, b);
+        }
+    for (const auto& [leaves, cables] : {std::pair(8, hypercube), std::pair(9, hyperx)}) {
+        const network_levels n = cabled(leaves, cables);
+        EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{leaves}));
+        ASSERT_FALSE(n.notes.empty());
+        EXPECT_EQ(
+            n.notes[0].find(fmt::format("{} switches with nodes link to one another by {} cables, as \"l0 of a test "
+                                        "(l0)\" to \"l1 of a test (l1)\"",
+                                        leaves, cables.size())),
+            0U)
+            << n.notes[0];
+    }
+    EXPECT_TRUE(cabled(3, {{0, 1}, {0, 2}, {1, 2}}).notes.empty());  // each with each
+    EXPECT_TRUE(cabled(3, {{0, 1}, {0, 2}}).notes.empty());          // a spine with a node
+}
+
 TEST(infiniband, rails) {
     const auto cluster = [](bool swapped) {
         return fabric{

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -21,10 +23,11 @@ namespace {
 
 using names = std::vector<std::string>;
 
-network_levels levels_in(const std::string& text, const names& hosts = {}) {
+network_levels levels_in(const std::string& text, const names& hosts = {}, const names& labels = {}) {
     const std::filesystem::path file = temporary("network.json");
     write_atomically(file, text);
-    return levels_of(read_network(format_of(file.string()), file.string(), {.hosts = hosts}), {}, hosts);
+    return levels_of(read_network(format_of(file.string()), file.string(), {.hosts = hosts, .labels = labels}), {},
+                     hosts);
 }
 
 names level_names(const network_levels& n) {
@@ -144,6 +147,65 @@ TEST(kubernetes, labels_of_aws_and_gke) {
         levels_in(node_list({node("n1", gke("s1", "h1")), node("n2", gke("s1", "h2")), node("n3", gke("s2", "h3"))}));
     EXPECT_EQ(g.machine.shape, tree({{2, 1}, {2}}));
     EXPECT_EQ(level_names(g), (names{"subblock", "block"}));
+}
+
+// Nodes n0 ..., with a label for each key: node i is in place i / size of it.
+std::string labelled(int nodes, const std::vector<std::pair<std::string, int>>& keys) {
+    names all;
+    for (int i = 0; i < nodes; ++i) {
+        names labels;
+        for (const auto& [key, size] : keys) labels.push_back(fmt::format(R"("{}": "p{}")", key, i / size));
+        all.push_back(node(fmt::format("n{}", i), fmt::format("{}", fmt::join(labels, ","))));
+    }
+    return node_list(all);
+}
+
+TEST(kubernetes, labels_of_other_clouds) {
+    for (const auto& [prefix, keys, levels] :
+         {std::tuple{"oci.oraclecloud.com/rdma.", names{"local_block_id", "network_block_id", "hpc_island_id"},
+                     names{"local-block", "network-block", "island"}},
+          {"backend.coreweave.cloud/", {"leafgroup", "superpod", "fabric"}, {"leafgroup", "superpod", "fabric"}},
+          {"ib.coreweave.cloud/", {"leafgroup", "superpod", "fabric"}, {"leafgroup", "superpod", "fabric"}},
+          {"topology.nebius.com/", {"tier-1", "tier-2", "gpu-cluster-id"}, {"leaf", "spine", "fabric"}}}) {
+        const network_levels n =
+            levels_in(labelled(8, {{prefix + keys[0], 2}, {prefix + keys[1], 4}, {prefix + keys[2], 8}}));
+        EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{2, 2, 2})) << prefix;
+        EXPECT_EQ(level_names(n), levels);
+        EXPECT_TRUE(n.notes.empty());
+    }
+}
+
+TEST(kubernetes, a_label_with_all_places) {
+    const auto in = [](const std::string& places) { return fmt::format(R"("volcano.sh/hypernode": "{}")", places); };
+    const network_levels n =
+        levels_in(node_list({node("a", in("s0,s4")), node("b", in("s0,s4")), node("c", in("s1,s4"))}));
+    EXPECT_EQ(n.machine.shape, tree({{2, 1}, {2}}));
+    EXPECT_EQ(level_names(n), (names{"hypernode", "hypernode-2"}));
+}
+
+TEST(kubernetes, labels_of_ones_own) {
+    const std::string text =
+        labelled(8, {{"a.org/rack", 2}, {"a.org/topology-block", 4}, {"pool", 2}, {"a.org/switch-port", 1}});
+    const network_levels flat = levels_in(text);
+    EXPECT_EQ(flat.machine.shape, tree::uniform(std::vector{8}));
+    EXPECT_NE(flat.notes.at(0).find("are not read; --labels a.org/topology-block,a.org/rack does, outermost first"),
+              std::string::npos)
+        << flat.notes[0];
+    const network_levels n = levels_in(text, {}, {"a.org/topology-block", "a.org/rack"});
+    EXPECT_EQ(n.machine.shape, tree::uniform(std::vector{2, 2, 2}));
+    EXPECT_EQ(level_names(n), (names{"rack", "topology-block", "cluster"}));
+    EXPECT_NE(refusal_of([&] { levels_in(text, {}, {"b"}); }).find("has the label \"b\""), std::string::npos);
+}
+
+TEST(kubernetes, nodes_that_lack_a_label_are_counted) {
+    const auto spine = [](const std::string& s) {
+        return fmt::format(R"("network.topology.nvidia.com/spine": "{}")", s);
+    };
+    const std::string text =
+        node_list({node("a", topograph("l", "s")), node("b", topograph("l", "s")), node("c", spine("s"))});
+    EXPECT_EQ(levels_in(text).notes.at(0),
+              "1 of 3 nodes, as \"c\", have no label of level \"leaf\"; those in one place "
+              "are read as one leaf");
 }
 
 TEST(kubernetes, without_labels_of_a_network) {

@@ -114,6 +114,9 @@ TEST(nccl_xml, errors_say_where_and_what) {
         {"<system version=\"1\">\n<cpu/></system>", ":2:2: <cpu> has no numaid"},
         {in_system("<pcie/>"), ":2:2: <pcie> inside <cpu> is not read; known there: pci, nic, pcilink"},
         {in_system("<pci class=\"0x030200\"/>"), ":2:2: <pci> has no busid"},
+        {in_system("<pci busid=\"a\"/>"),
+         ":2:2: <pci> has no class; NCCL itself looks it up: run any NCCL program on the node with this file in "
+         "NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE=node.xml, and give node.xml"},
         {in_system("<pci busid=\"a\" class=\"0x030200\" link_speed=\"8 GT/s\" link_width=\"x\"/>"),
          "link_width \"x\" is not an integer from 0 to 64"},
         {in_system(gpu("a") + gpu("a")), "two GPUs have busid \"a\""},

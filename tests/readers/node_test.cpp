@@ -36,6 +36,22 @@ TEST(node, levels_come_from_the_inside_whatever_holds_what) {
     EXPECT_EQ(levels_of(synthetic_hardware("package:2 core:4")), "socket:shm node:bus 4 x 2");  // one memory
 }
 
+// A NUMA node has memory in one part of a socket, and none in another; so has a socket as a whole.
+TEST(node, cores_without_memory_join_in_the_next_part) {
+    const auto l3 = [] { return in(kind::cache, {{.what = kind::core}, {.what = kind::core}}); };
+    const auto numa = [&] { return in(kind::numa, {l3(), l3()}); };
+    const auto levels = [](part socket, part other) {
+        return levels_of({in(kind::machine, {std::move(socket), std::move(other)}), "nvlink", {}});
+    };
+    EXPECT_EQ(levels(in(kind::package, {numa(), l3(), l3()}), in(kind::package, {numa(), numa()})),
+              "l3:shm numa:shm socket:shm node:bus 2 x 2 x 2 x 2");
+    EXPECT_EQ(levels(in(kind::package, {numa()}), in(kind::package, {l3(), l3(), l3()})),
+              "l3:shm socket:shm node:bus 2 x 2-3 x 2");
+    const part core{.what = kind::core};  // shares no L3, as small cores do
+    EXPECT_EQ(levels_of({in(kind::machine, {in(kind::package, {l3(), core, core, core})}), "nvlink", {}}),
+              "l3:shm node:shm 2-3 x 2");
+}
+
 // Quads of NVLink over two PCIe switches each; then over sockets, whose groups they are.
 TEST(node, levels_have_the_names_of_equal_groups) {
     for (const auto& [outer, expected] : {std::pair{kind::root, "host-bridge:nvlink node:bus 4 x 2"},

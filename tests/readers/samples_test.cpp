@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include <terrace/error.hpp>
 
 #include "base/document.hpp"
+#include "support/refusal.hpp"
 #include "support/samples.hpp"
 #include "support/temporary.hpp"
 #include "tools/common/machine.hpp"
@@ -177,6 +179,33 @@ TEST(samples, other_xml_is_refused_by_name) {
         EXPECT_TRUE(text.starts_with(file.string() + ": XML with root <svg> is no known format; known are: ")) << text;
         for (const topology_format& f : topology_formats()) EXPECT_NE(text.find(f.description), text.npos) << text;
     }
+}
+
+TEST(samples, what_other_programs_print_is_named) {
+    for (const auto& [text, program, instead] :
+         {std::tuple{"\n=== ROCm System Management Interface ===\nGPU0 GPU1\n", "rocm-smi", "lstopo node.xml"},
+          {" \tGPU0\tGPU1\n GPU0\tX\tOK\n\nLegend:\n  CNS  = Chipset not supported\n", "nvidia-smi topo -p2p",
+           "nvidia-smi topo -m"},
+          {"GPU 0: A (UUID: GPU-1)\n\t Link 0: 25 GB/s\n", "nvidia-smi nvlink", "nvidia-smi topo -m"},
+          {"Architecture: x86_64\nCPU op-mode(s): 32-bit, 64-bit\n", "lscpu", "lstopo node.xml"},
+          {"available: 2 nodes (0-1)\nnode 0 cpus: 0 1\n", "numactl --hardware", "lstopo node.xml"},
+          {"CA 'mlx5_0'\n\tCA type: MT4123\n", "ibstat", "ibnetdiscover"},
+          {"1: lo: <LOOPBACK,UP,LOWER_UP> mtu 65536\n", "ip addr", "terrace-bench --detect"},
+          {"00:00.0 Host bridge: Intel\n", "lspci", "lstopo node.xml"},
+          {"Machine (16GB total)\n  Package L#0\n", "lstopo prints as text", "lstopo node.xml"},
+          {"NodeName=n[1-2] CPUs=4\n", "Slurm says of nodes", "scontrol show topology"},
+          {"NAME   STATUS\nn1  Ready\n", "kubectl get nodes", "-o json"},
+          {"+----+\n| XX | GPU0 |\n+----+\n", "a table", "lstopo node.xml"}}) {
+        const fs::path file = temporary("other.txt");
+        write_atomically(file, text);
+        const std::string said = refusal_of<input_error>([&] { format_of(file); });
+        EXPECT_EQ(said.find(file.string() + ": this is what "), 0U) << said;
+        EXPECT_NE(said.find(program), said.npos) << said;
+        EXPECT_NE(said.find(instead), said.npos) << said;
+    }
+    const fs::path file = temporary("commented.yaml");
+    write_atomically(file, "# as nvidia-smi prints:\n+--\nterrace_topology: 1\n");
+    EXPECT_EQ(format_of(file).name, "cluster");
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ read_options options_of(const machine_options& o, const std::vector<std::string>
             .hosts = hosts,
             .unit = parse_link_unit(o.link_unit),
             .gpus = o.gpu_fabric.empty() ? std::nullopt : wanted_gpu_fabric(o.gpu_fabric),
+            .labels = o.labels,
             .network_name = o.network_name};
 }
 

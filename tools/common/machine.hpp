@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "topology/model.hpp"
 
@@ -13,6 +14,7 @@ struct machine_options {
     std::string ranks = {};                 ///< what a rank is, where the source describes one node
     std::string network = {};               ///< a file that says how such nodes are connected
     std::string network_name = {};          ///< which of the networks in that file; empty: its default
+    std::vector<std::string> labels = {};   ///< of Kubernetes' nodes, outermost first; empty: known ones
     std::string link_unit = {};             ///< of LinkSpeed in such a file: gbit, mbit; empty: assumed
     std::string gpu_fabric = {};            ///< what links a node's GPUs, "nvlink:300GB/s"; empty: what the file says
     std::optional<std::string> hosts = {};  ///< a host file or list: the job's part of the machine

@@ -55,6 +55,11 @@ void add_machine_options(CLI::App& command, machine_options& o) {
     command.add_option("--network-name", o.network_name,
                        "which network of a file that has several (default: the one that it calls its default)");
     command
+        .add_option(
+            "--labels", o.labels,
+            "labels of Kubernetes' nodes that say how the network nests, outermost first: a.com/block,a.com/rack")
+        ->delimiter(',');
+    command
         .add_option("--link-unit", o.link_unit,
                     "unit of LinkSpeed in topology.conf, which Slurm does not define: gbit or mbit (default: gbit if "
                     "the file's smallest number is below 1000, else mbit)")

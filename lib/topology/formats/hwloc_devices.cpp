@@ -29,16 +29,29 @@ std::optional<std::pair<std::size_t, int>> driver_number(object o) {
     return {};
 }
 
+constexpr unsigned nvidia = 0x10de, amd = 0x1002, intel = 0x8086;
+
 // Whether a device computes, by its PCI class. Display adapters of others than these makers are for a console, in
 // virtual machines too; Intel's VGA adapter is part of the processor.
 enum class computing { no, where_nothing_else_does, yes };
 
 computing computes(object pci) {
-    constexpr unsigned nvidia = 0x10de, amd = 0x1002, intel = 0x8086;
     const unsigned kind = pci->attr->pcidev.class_id, maker = pci->attr->pcidev.vendor_id;
     const bool known = maker == nvidia || maker == amd;
     if (kind == 0x0302 || kind == 0x1200 || (kind == 0x0380 && (known || maker == intel))) return computing::yes;
     return kind == 0x0300 && known ? computing::where_nothing_else_does : computing::no;
+}
+
+// A server's own display adapter, by a maker of GPUs: its driver gives it a screen (card0) and nothing to compute with
+// (renderD128), or it is one of ATI's before programmable ones, as ES1000 and Rage XL.
+bool is_for_console(object display) {
+    bool screen = false, renders = false;
+    for (object c = display->io_first_child; c; c = c->next_sibling) {
+        screen |= name_of(c).starts_with("card");
+        renders |= name_of(c).starts_with("render");
+    }
+    const auto& pci = display->attr->pcidev;
+    return (screen && !renders) || (pci.vendor_id == amd && pci.device_id >= 0x3000 && pci.device_id < 0x6000);
 }
 
 using driver_numbers = std::map<object, std::pair<std::size_t, int>>;
@@ -82,6 +95,8 @@ std::string bus_id(const pci_attributes& a) {
 
 double pcie_rate(const pci_attributes& a) { return a.linkspeed > 0 ? 1e9 * static_cast<double>(a.linkspeed) : 0; }
 
+std::uint32_t model_of(const pci_attributes& a) { return std::uint32_t{a.vendor_id} << 16 | a.device_id; }
+
 object device_of(object o) { return o->type == HWLOC_OBJ_OS_DEVICE && o->parent && is_pci(o->parent) ? o->parent : o; }
 
 gpu_table::gpu_table(hwloc_topology_t t) {
@@ -100,7 +115,11 @@ gpu_table::gpu_table(hwloc_topology_t t) {
     }
     for (const auto& [o, driver] : seen) add(o, driver);
     if (gpus_.empty())
-        for (const object o : displays) add(o, {});
+        for (const object o : displays) {
+            if (is_for_console(o)) consoles_.push_back(bus_id(o->attr->pcidev));
+            else add(o, {});
+        }
+    if (!gpus_.empty()) consoles_.clear();
     number();
 }
 
@@ -152,7 +171,10 @@ std::optional<part> nic_of(object device) {
     if (fabric != seen.end()) nic.name = name_of(*fabric);
     else if (net != seen.end()) nic.name = name_of(*net);
     else nic.name = bus_id(device->attr->pcidev);
-    if (is_pci(device)) nic.link = pcie_rate(device->attr->pcidev);
+    if (is_pci(device)) {
+        nic.link = pcie_rate(device->attr->pcidev);
+        nic.pci = model_of(device->attr->pcidev);
+    }
     return nic;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <hwloc.h>
 
@@ -26,6 +27,8 @@ std::uint64_t bus_order(const pci_attributes& a);
 std::string bus_id(const pci_attributes& a);
 /// Returns the rate of a device's link [B/s]; 0 if it is not known.
 double pcie_rate(const pci_attributes& a);
+/// Returns vendor and device, 16 bits each.
+std::uint32_t model_of(const pci_attributes& a);
 /// Returns the PCI device that an OS device is on, or the device itself.
 object device_of(object o);
 
@@ -35,7 +38,7 @@ struct gpu_name {
     std::uint64_t bus = 0;
 };
 
-/// Every GPU once, whatever drivers saw it; display adapters only where there is nothing else.
+/// Every GPU once, whatever drivers saw it; display adapters that may compute only where there is nothing else.
 class gpu_table {
 public:
     explicit gpu_table(hwloc_topology_t t);
@@ -45,11 +48,15 @@ public:
         return found == gpus_.end() ? nullptr : &found->second;
     }
 
+    /// Bus ids of display adapters that would be GPUs if they were not for a console.
+    const std::vector<std::string>& consoles() const { return consoles_; }
+
 private:
     void add(object o, std::optional<std::pair<std::size_t, int>> driver);
     void number();
 
     std::map<object, gpu_name> gpus_;
+    std::vector<std::string> consoles_;
 };
 
 /// Returns the NIC that a PCI device, or an OS device on none, is.

@@ -6,12 +6,12 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <hwloc/distances.h>
 
 #include <terrace/error.hpp>
@@ -42,6 +42,12 @@ public:
             case HWLOC_OBJ_OS_DEVICE: return device(o);
             default: return inside(o);  // groups, caches, ...: only what is in them counts
         }
+    }
+
+    std::vector<std::string> notes() const {
+        if (gpus_.consoles().empty()) return {};
+        return {
+            fmt::format("display adapter {} is for a console and counts as no GPU", fmt::join(gpus_.consoles(), ", "))};
     }
 
     // GPUs as wires number them: in the order of the tree.
@@ -110,7 +116,7 @@ private:
             gpu.order = known->number.value_or(0);
             if (is_pci(o)) {
                 gpu.link = pcie_rate(o->attr->pcidev);
-                gpu.pci = std::uint32_t{o->attr->pcidev.vendor_id} << 16 | o->attr->pcidev.device_id;
+                gpu.pci = model_of(o->attr->pcidev);
             }
             return one(std::move(gpu));
         }
@@ -118,31 +124,39 @@ private:
         return is_pci(o) ? inside(o) : std::vector<part>{};
     }
 
-    // A bridge with one thing behind it is a piece of that thing's link. Functions of one device share a slot, and
-    // several devices behind one PCI bridge make it a switch.
+    // A bridge with one thing behind it is a piece of that thing's link. A switch has more bridges behind its own; a
+    // bridge with devices alone is a slot, and they are functions of one adapter, which may have numbers as of several
+    // devices (SR-IOV).
     std::vector<part> bridge(object o) {
         const bool host = o->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
         const double link = host ? 0 : pcie_rate(o->attr->bridge.upstream.pci);
         std::vector<part> below;
-        std::set<std::uint64_t> devices;
+        bool bridges = false;
         for (object c = o->io_first_child; c; c = c->next_sibling) {
             std::vector<part> more = convert(c);
-            if (more.empty()) continue;
-            const bool on_bus =
-                is_pci(c) || (c->type == HWLOC_OBJ_BRIDGE && c->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_PCI);
-            devices.insert(on_bus ? bus_order(c->attr->pcidev) >> 3 : devices.size());
+            bridges |= !more.empty() && c->type == HWLOC_OBJ_BRIDGE;
             std::move(more.begin(), more.end(), std::back_inserter(below));
         }
+        if (!host && !bridges) drop_virtual_nics(below);
         if (below.size() == 1) below.front().link = slower(below.front().link, link);
         if (below.size() < 2) return below;
         part p;
-        p.what = host ? part::kind::root : devices.size() > 1 ? part::kind::bus_switch : part::kind::slot;
+        p.what = host ? part::kind::root : bridges ? part::kind::bus_switch : part::kind::slot;
         p.name = host ? fmt::format("host bridge {:04x}:{:02x}", o->attr->bridge.downstream.pci.domain,
                                     o->attr->bridge.downstream.pci.secondary_bus)
                       : fmt::format("{} {}", to_string(p.what), bus_id(o->attr->bridge.upstream.pci));
         p.link = link;
         p.children = std::move(below);
         return one(std::move(p));
+    }
+
+    // Virtual functions have a device number of their own, and the port of the physical function beside them.
+    static void drop_virtual_nics(std::vector<part>& slot) {
+        const auto nic = [](const part& p) { return p.what == part::kind::nic; };
+        const auto physical =
+            std::ranges::max_element(slot, {}, [&](const part& p) { return nic(p) + (nic(p) && p.rdma); });
+        if (physical == slot.end()) return;
+        std::erase_if(slot, [&, pci = physical->pci](const part& p) { return nic(p) && p.pci != pci; });
     }
 
     gpu_table gpus_;
@@ -192,6 +206,7 @@ hardware hardware_of(hwloc_topology_t topology) {
     converter c(topology);
     hardware h;
     h.machine = std::move(c.convert(hwloc_get_root_obj(topology)).front());
+    h.notes = c.notes();
     constexpr std::array<std::pair<const char*, const char*>, 3> matrices{
         {{"NVLinkBandwidth", "nvlink"}, {"XGMIBandwidth", "xgmi"}, {"XeLinkBandwidth", "xelink"}}};
     for (const auto& [matrix, name] : matrices) {

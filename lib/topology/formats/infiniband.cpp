@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -180,7 +183,7 @@ private:
         for (const host& h : hosts_) {
             const int group = sets_.find(h.nics.front().leaf);
             const auto [entry, is_new] = of_group.emplace(group, net_.switches.size());
-            if (is_new) add(group, 0);
+            if (is_new) add(group, "");
             network_switch& leaf = net_.switches[entry->second];
             double all = 0;
             const bool known = std::ranges::all_of(h.nics, [](const nic& n) { return n.rate > 0; });
@@ -191,43 +194,122 @@ private:
         below_ = of_group;
     }
 
-    network_switch& add(int first, int tier) {
+    void add(int first, const std::string& above) {
         const infiniband_fabric::fabric_switch& s = f_.switches[at(first)];
-        const std::string name = s.description.empty() ? s.id : fmt::format("{} ({})", s.description, s.id);
-        std::string above;
-        if (tier > 0) above = tier == 1 ? " and above" : fmt::format(" and {} above", tier);
-        return net_.switches.emplace_back(network_switch{s.where, name + above});
+        net_.switches.push_back({s.where, name_of(first) + above});
     }
 
-    // Joins what switches up to this tier connect, and says what carries each part upwards.
-    void add_tier(int tier) {
-        const std::map<int, std::size_t> parts = std::exchange(below_, {});
+    std::string name_of(int s) const {
+        const infiniband_fabric::fabric_switch& it = f_.switches[at(s)];
+        return it.description.empty() ? it.id : fmt::format("{} ({})", it.description, it.id);
+    }
+
+    // Calls with each link between two switches up to this tier, from either end: the switches, and its rate [B/s].
+    template <class Call>
+    void each_link(int tier, const Call& call) const {
         const auto counts = [&](int s) { return tier_[at(s)] != unknown && tier_[at(s)] <= tier; };
-        std::vector<double> up(net_.switches.size(), 0);
-        std::vector<bool> unknown_rate(net_.switches.size(), false);
-        for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s) {
-            const auto part = parts.find(sets_.find(s));
-            if (part == parts.end()) continue;
-            const auto leaves = [&](int peer) { return counts(peer) && sets_.find(peer) != part->first; };
-            for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
-                const auto peer = number_.find(p.peer);
-                if (peer == number_.end() || !leaves(peer->second)) continue;
-                up[part->second] += p.rate;
-                if (p.rate <= 0) unknown_rate[part->second] = true;
-            }
-        }
-        for (const auto& [first, part] : parts) net_.switches[part].link_up = unknown_rate[part] ? 0 : up[part];
         for (int s = 0; s < static_cast<int>(f_.switches.size()); ++s)
             for (const infiniband_fabric::port& p : f_.switches[at(s)].ports) {
                 const auto peer = number_.find(p.peer);
-                if (counts(s) && peer != number_.end() && counts(peer->second)) sets_.merge(s, peer->second);
+                if (peer != number_.end() && counts(s) && counts(peer->second)) call(s, peer->second, p.rate);
             }
+    }
+
+    template <class Wanted>
+    disjoint_sets joined_by(int tier, const Wanted& wanted) const {
+        disjoint_sets joined = sets_;
+        each_link(tier, [&](int a, int b, double) {
+            if (wanted(a, b)) joined.merge(a, b);
+        });
+        return joined;
+    }
+
+    // Joins what switches up to this tier connect: first to groups, if there are any.
+    void add_tier(int tier) {
+        const disjoint_sets whole = joined_by(tier, [](int, int) { return true; });
+        if (const std::optional<disjoint_sets> groups = find_groups(tier, whole)) {
+            join(tier, *groups, fmt::format(" and its group, {} above", tier));
+            net_.levels.insert(net_.levels.begin() + std::min<std::ptrdiff_t>(tier, std::ssize(net_.levels)), "group");
+            if (tier == 1) net_.levels[2] = "global";
+        }
+        join(tier, whole, tier == 1 ? " and above" : fmt::format(" and {} above", tier));
+    }
+
+    // Groups of two and more parts each: what links between tiers join (the fat trees of a Dragonfly+), or leaves with
+    // links of their own, where both have a neighbour in common, or more links than others (the groups of a dragonfly).
+    std::optional<disjoint_sets> find_groups(int tier, disjoint_sets whole) {
+        std::map<int, std::map<int, double>> direct;  // links between two parts [B/s]
+        each_link(tier, [&](int a, int b, double rate) {
+            a = sets_.find(a), b = sets_.find(b);
+            if (a != b && below_.contains(a) && below_.contains(b)) direct[a][b] += rate;
+        });
+        double least = std::numeric_limits<double>::infinity();
+        for (const auto& [part, links] : direct)
+            for (const auto& [peer, rate] : links) least = std::min(least, rate);
+        const auto of = [&](int s) -> const std::map<int, double>& { return direct[sets_.find(s)]; };
+        const auto meet = [&](int a, int b) {
+            const auto& [few, many] = of(a).size() < of(b).size() ? std::tie(of(a), of(b)) : std::tie(of(b), of(a));
+            return std::ranges::any_of(few, [&, &more = many](const auto& n) { return more.contains(n.first); });
+        };
+        const auto fast = [&](int a, int b) {
+            const auto link = of(a).find(sets_.find(b));
+            return link != of(a).end() && link->second > least;
+        };
+        for (const disjoint_sets& groups : {joined_by(tier, [&](int a, int b) { return tier_[at(a)] != tier_[at(b)]; }),
+                                            joined_by(tier, meet), joined_by(tier, fast)})
+            if (are_groups(groups, whole)) return groups;
+        note_flattened(tier, direct);
+        return {};
+    }
+
+    bool are_groups(disjoint_sets groups, disjoint_sets whole) const {
+        std::map<int, int> parts_of;
+        std::map<int, std::set<int>> groups_of;
+        for (const auto& [part, entry] : below_) {
+            ++parts_of[groups.find(part)];
+            groups_of[whole.find(part)].insert(groups.find(part));
+        }
+        const auto several = [](const auto& g) { return g.second.size() > 1; };
+        return std::ranges::any_of(groups_of, several) &&
+               std::ranges::all_of(parts_of, [](const auto& p) { return p.second > 1; });
+    }
+
+    // Leaves that link to some of one another, and not by one that links to all: a torus, a hypercube, a HyperX.
+    void note_flattened(int tier, const std::map<int, std::map<int, double>>& direct) {
+        std::size_t most = 0, cables = 0;
+        std::pair<int, int> one;
+        for (const auto& [part, links] : direct) most = std::max(most, links.size());
+        if (most == 0 || most + 1 >= direct.size()) return;
+        each_link(tier, [&](int a, int b, double) {
+            if (!below_.contains(sets_.find(a)) || !below_.contains(sets_.find(b))) return;
+            if (++cables == 1) one = {a, b};
+        });
+        net_.notes.push_back(fmt::format(
+            "{} switches with nodes link to one another by {} cables, as \"{}\" to \"{}\", and their links tell no "
+            "groups; "
+            "they are read as one level that each enters by all its links. A cluster file describes a torus as such",
+            direct.size(), cables / 2, name_of(one.first), name_of(one.second)));
+    }
+
+    // Makes a level of the parts that are joined now, and says what carries each of them into it.
+    void join(int tier, disjoint_sets joined, const std::string& above) {
+        const std::map<int, std::size_t> parts = std::exchange(below_, {});
+        std::vector<double> up(net_.switches.size(), 0);
+        std::vector<bool> unknown_rate(net_.switches.size(), false);
+        each_link(tier, [&](int s, int peer, double rate) {
+            const auto part = parts.find(sets_.find(s));
+            if (part == parts.end() || sets_.find(peer) == part->first || joined.find(peer) != joined.find(s)) return;
+            up[part->second] += rate;
+            if (rate <= 0) unknown_rate[part->second] = true;
+        });
+        for (const auto& [first, part] : parts) net_.switches[part].link_up = unknown_rate[part] ? 0 : up[part];
+        sets_ = std::move(joined);
         for (const auto& [first, part] : parts) {
             const int whole = sets_.find(first);
             auto entry = below_.find(whole);
             if (entry == below_.end()) {
                 entry = below_.emplace(whole, net_.switches.size()).first;
-                add(whole, tier);
+                add(whole, above);
             }
             net_.switches[entry->second].switches.push_back(net_.switches[part].name);
         }

@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "topology/formats.hpp"
 #include "topology/formats/json_file.hpp"
@@ -19,38 +23,60 @@ using json_kind = json_value::kind;
 
 // Labels of one level, under the keys that there are for it.
 struct label_level {
-    std::string_view name;
-    std::array<std::string_view, 2> keys;
+    std::string name;
+    std::vector<std::string> keys;
 };
 
 // Who labels nodes, and how. The first whose keys a file has is read.
 struct label_scheme {
-    std::string_view owner;
     std::vector<label_level> levels;  // outermost first
 };
 
 const std::vector<label_scheme>& schemes() {
     static const std::vector<label_scheme> table{
-        {"topograph",
-         {{"core", {"network.topology.nvidia.com/core", "fabric.topograph.run/tier-2"}},
+        // topograph
+        {{{"core", {"network.topology.nvidia.com/core", "fabric.topograph.run/tier-2"}},
           {"spine", {"network.topology.nvidia.com/spine", "fabric.topograph.run/tier-1"}},
           {"leaf", {"network.topology.nvidia.com/leaf", "fabric.topograph.run/tier-0"}},
           {"accelerator", {"network.topology.nvidia.com/accelerator", "accelerator.topograph.run/domain"}}}},
-        {"AWS",
-         {{"core", {"topology.k8s.aws/network-node-layer-1"}},
+        // AWS
+        {{{"core", {"topology.k8s.aws/network-node-layer-1"}},
           {"spine", {"topology.k8s.aws/network-node-layer-2"}},
           {"leaf", {"topology.k8s.aws/network-node-layer-3"}},
           {"leaf-2", {"topology.k8s.aws/network-node-layer-4"}}}},
-        {"GKE",
-         {{"block", {"cloud.google.com/gce-topology-block"}},
+        // GKE
+        {{{"block", {"cloud.google.com/gce-topology-block"}},
           {"subblock", {"cloud.google.com/gce-topology-subblock"}},
           {"host", {"cloud.google.com/gce-topology-host"}}}},
-        {"zones", {}},
+        // OCI
+        {{{"island", {"oci.oraclecloud.com/rdma.hpc_island_id"}},
+          {"network-block", {"oci.oraclecloud.com/rdma.network_block_id"}},
+          {"local-block", {"oci.oraclecloud.com/rdma.local_block_id"}}}},
+        // CoreWeave
+        {{{"fabric", {"backend.coreweave.cloud/fabric", "ib.coreweave.cloud/fabric"}},
+          {"superpod", {"backend.coreweave.cloud/superpod", "ib.coreweave.cloud/superpod"}},
+          {"leafgroup", {"backend.coreweave.cloud/leafgroup", "ib.coreweave.cloud/leafgroup"}},
+          {"accelerator", {"ds.coreweave.com/nvlink.domain"}}}},
+        // Nebius
+        {{{"fabric", {"topology.nebius.com/gpu-cluster-id"}},
+          {"spine", {"topology.nebius.com/tier-2"}},
+          {"leaf", {"topology.nebius.com/tier-1"}},
+          {"accelerator", {"topology.nebius.com/tier-0"}}}},
+        // Volcano
+        {{{"hypernode", {"volcano.sh/hypernode"}}}},
+        {},  // zones alone
     };
     return table;
 }
 
-constexpr label_level zone_label{"zone", {"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"}};
+// The user's own keys, outermost first. A level has the name that its key ends with.
+label_scheme scheme_of(const std::vector<std::string>& keys) {
+    label_scheme own;
+    for (const std::string& key : keys) own.levels.push_back({key.substr(key.rfind('/') + 1), {key}});
+    return own;
+}
+
+const label_level zone_label{"zone", {"topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"}};
 
 bool is_kept_of_kubernetes(std::string_view of, std::string_view key) {
     if (of.empty()) return key == "items" || key == "kind";
@@ -60,8 +86,8 @@ bool is_kept_of_kubernetes(std::string_view of, std::string_view key) {
 
 std::string label_of(const json_value& metadata, const label_level& l) {
     const json_value* labels = metadata.find("labels");
-    for (const std::string_view key : l.keys)
-        if (const json_value* value = labels && !key.empty() ? labels->find(key) : nullptr) return value->text;
+    for (const std::string& key : l.keys)
+        if (const json_value* value = labels ? labels->find(key) : nullptr) return value->text;
     return {};
 }
 
@@ -83,36 +109,109 @@ std::vector<const json_value*> nodes_of(const json_file& file) {
     return nodes;
 }
 
-const label_scheme& scheme_of(const std::vector<const json_value*>& nodes) {
+label_scheme scheme_of(const std::vector<const json_value*>& nodes) {
     for (const label_scheme& s : schemes())
         if (std::ranges::any_of(nodes, [&](const json_value* n) { return is_labelled(*n, s); })) return s;
     return schemes().back();
+}
+
+bool is_read(std::string_view key, const label_scheme& s) {
+    const auto has = [&](const label_level& l) { return std::ranges::find(l.keys, key) != l.keys.end(); };
+    return has(zone_label) || std::ranges::any_of(s.levels, has);
+}
+
+// True for words that labels of a network have in their keys.
+bool names_a_place(std::string_view key) {
+    constexpr std::array<std::string_view, 12> words{"topology", "rack", "block", "leaf",   "spine",  "switch",
+                                                     "island",   "tier", "pod",   "fabric", "domain", "hypernode"};
+    return std::ranges::any_of(words, [&](std::string_view word) { return key.find(word) != key.npos; });
+}
+
+// Appends a note that lists the labels which group nodes, look like those of a network, and are not read.
+void note_ignored_labels(const std::vector<const json_value*>& nodes, const label_scheme& scheme,
+                         std::vector<std::string>& notes) {
+    std::map<std::string_view, std::set<std::string_view>> values;  // by key
+    for (const json_value* n : nodes)
+        if (const json_value* labels = n->find("labels"))
+            for (const auto& [key, value] : labels->entries)
+                if (names_a_place(key) && !is_read(key, scheme)) values[key].insert(value.text);
+    std::vector<std::pair<std::size_t, std::string_view>> ignored;
+    for (const auto& [key, of_key] : values)
+        if (of_key.size() > 1 && of_key.size() < nodes.size()) ignored.emplace_back(of_key.size(), key);
+    std::ranges::sort(ignored);
+    std::string list;
+    for (const auto& [count, key] : ignored) list += fmt::format("{}{}", list.empty() ? "" : ",", key);
+    if (!list.empty())
+        notes.push_back(
+            fmt::format("labels that may say more of the network are not read; --labels {} does, outermost "
+                        "first",
+                        list));
+}
+
+// Appends a note for each level whose label some nodes lack.
+void note_partly_labelled(const std::vector<const json_value*>& nodes, const label_scheme& scheme,
+                          std::vector<std::string>& notes) {
+    for (const label_level& l : scheme.levels) {
+        const auto lacks = [&](const json_value* n) { return label_of(*n, l).empty(); };
+        const std::ptrdiff_t count = std::ranges::count_if(nodes, lacks);
+        if (count > 0 && count < std::ssize(nodes))
+            notes.push_back(fmt::format(
+                "{} of {} nodes, as \"{}\", have no label of level \"{}\"; those in one place "
+                "are read as one {}",
+                count, nodes.size(), (*std::ranges::find_if(nodes, lacks))->find("name")->text, l.name, l.name));
+    }
+}
+
+// Volcano's label has all places of a node in one text, innermost first: "s0,s4,s6".
+std::vector<std::string> places_in(std::string_view value) {
+    std::vector<std::string> places;
+    for (std::size_t comma = value.find(','); comma != value.npos; comma = value.find(',')) {
+        places.emplace_back(value.substr(0, comma));
+        value.remove_prefix(comma + 1);
+    }
+    places.emplace_back(value);
+    return places;
+}
+
+// Appends what nodes are in by the labels of one level: several levels if the labels hold lists.
+void append_places(const std::vector<const json_value*>& all, const label_level& l, std::vector<placed_node>& nodes,
+                   std::vector<std::string>& levels) {
+    std::vector<std::vector<std::string>> places;
+    std::size_t depth = 0;
+    for (const json_value* n : all) depth = std::max(depth, places.emplace_back(places_in(label_of(*n, l))).size());
+    for (std::size_t d = depth; d-- > 0;) {
+        levels.push_back(d == 0 ? l.name : fmt::format("{}-{}", l.name, d + 1));
+        for (std::size_t n = 0; n < nodes.size(); ++n)
+            nodes[n].within.push_back(d < places[n].size() ? places[n][d] : "");
+    }
 }
 
 // Without hosts of a job, nodes without labels among others that have some are left out: control planes, for the most.
 switch_network read_kubernetes(const std::string& path, const read_options& options) {
     const json_file file(path, is_kept_of_kubernetes);
     std::vector<const json_value*> all = nodes_of(file);
-    const label_scheme& scheme = scheme_of(all);
+    const label_scheme scheme = options.labels.empty() ? scheme_of(all) : scheme_of(options.labels);
+    const auto name_of = [&](const json_value& n) { return file.at(n, "name", json_kind::text).text; };
+    for (const label_level& l : scheme.levels)
+        if (!options.labels.empty() && std::ranges::all_of(all, [&](auto* n) { return label_of(*n, l).empty(); }))
+            throw usage_error(fmt::format("--labels: no node in {} has the label \"{}\"", path, l.keys.front()));
     std::vector<std::string> notes;
     if (options.hosts.empty() && !scheme.levels.empty()) {
         const auto unlabelled =
             std::stable_partition(all.begin(), all.end(), [&](const json_value* n) { return is_labelled(*n, scheme); });
         if (unlabelled != all.end())
             notes.push_back(
-                fmt::format("nodes without labels of the network are left out: {}, as \"{}\"; --hosts takes "
-                            "them in",
-                            all.end() - unlabelled, file.at(**unlabelled, "name", json_kind::text).text));
+                fmt::format("nodes without labels of the network are left out: {}, as \"{}\"; --hosts takes them in",
+                            all.end() - unlabelled, name_of(**unlabelled)));
         all.erase(unlabelled, all.end());
     }
-    std::vector<std::string> levels{std::string(zone_label.name)};
-    for (const label_level& l : scheme.levels) levels.emplace_back(l.name);
+    note_partly_labelled(all, scheme, notes);
+    note_ignored_labels(all, scheme, notes);
+    std::vector<std::string> levels;
     std::vector<placed_node> nodes;
-    for (const json_value* n : all) {
-        placed_node node{n->where, file.at(*n, "name", json_kind::text).text, {label_of(*n, zone_label)}};
-        for (const label_level& l : scheme.levels) node.within.push_back(label_of(*n, l));
-        nodes.push_back(std::move(node));
-    }
+    for (const json_value* n : all) nodes.push_back({n->where, name_of(*n), {}});
+    append_places(all, zone_label, nodes, levels);
+    for (const label_level& l : scheme.levels) append_places(all, l, nodes, levels);
     switch_network result = network_of(path, std::move(nodes), std::move(levels));
     result.notes.insert(result.notes.begin(), notes.begin(), notes.end());
     if (std::ranges::find(result.levels, "accelerator") != result.levels.end())

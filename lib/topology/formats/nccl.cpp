@@ -139,7 +139,12 @@ private:
     // A PCI device: a GPU, a NIC, or a bridge with more devices behind it.
     std::vector<part> pci(const pugi::xml_node& e) {
         const std::string bus = required(e, "busid");
-        const std::string kind = required(e, "class");
+        const std::string kind = e.attribute("class").value();
+        if (kind.empty())
+            file_.fail(
+                e,
+                "<pci> has no class; NCCL itself looks it up: run any NCCL program on the node with this file in "
+                "NCCL_TOPO_FILE and NCCL_TOPO_DUMP_FILE=node.xml, and give node.xml");
         const auto is = [&](std::string_view prefix) { return kind.starts_with(prefix); };
         const bool is_gpu = is("0x0302") || is("0x0300") || is("0x0380") || is("0x1200");
         const bool is_nic = is("0x02");

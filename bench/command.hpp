@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "bench/measure/detect.hpp"
@@ -15,8 +14,6 @@ inline constexpr int fine = 0;
 std::string now_text();
 /// The first rank prints. Where standard output takes no more, all ranks end.
 void say(const world& w, const std::string& text);
-/// Learned now rather than after minutes of measuring. @throws input_error
-void expect_writable(const std::filesystem::path& file, const char* option);
 
 // --links and --detect: they take MPI. Both return the program's exit code.
 int measure_links(const world& w, const links_settings& s);

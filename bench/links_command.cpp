@@ -62,10 +62,10 @@ int report_links(const world& w, const links_settings& s, const topology& before
                                            now_text(), w.library(), w.host_count(), how);
     say(w, origin + links_text(before.machine, found, after.machine));
     w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, origin + write_cluster(after));
+        if (w.first() && !s.output_file.empty()) write_output(s.output_file, origin + write_cluster(after));
         return true;
     });
-    if (!s.output_file.empty()) say(w, fmt::format("written: {}\n", s.output_file.string()));
+    if (!is_printed(s.output_file)) say(w, fmt::format("written: {}\n", s.output_file.string()));
     return fine;
 }
 
@@ -73,10 +73,7 @@ int report_links(const world& w, const links_settings& s, const topology& before
 
 int measure_links(const world& w, const links_settings& s) {
     const topology before = w.together([&] {
-        if (w.first() && !s.output_file.empty()) {
-            expect_writable(s.output_file, "-o");
-            expect_replaceable(s.output_file, {s.topology_file}, s.force);
-        }
+        if (w.first()) expect_replaceable(s.output_file, {s.topology_file}, s.force);
         topology t = read_cluster(s.topology_file, read_node_in_child);
         expect_ranks(w, s, t.machine);
         return t;
@@ -91,10 +88,7 @@ int measure_links(const world& w, const links_settings& s) {
 
 int describe_cluster(const world& w, const detect_settings& s) {
     w.together([&] {
-        if (w.first() && !s.output_file.empty()) {
-            expect_writable(s.output_file, "-o");
-            expect_replaceable(s.output_file, {}, s.force);
-        }
+        if (w.first()) expect_replaceable(s.output_file, {}, s.force);
         return true;
     });
     progress shown(w.first(), s.progress);
@@ -114,11 +108,10 @@ int describe_cluster(const world& w, const detect_settings& s) {
     shown.clear();
     const std::string file = s.measure ? origin + write_cluster(t) : origin + rates + write_cluster(t);
     w.together([&] {
-        if (w.first() && !s.output_file.empty()) write_atomically(s.output_file, file);
+        if (w.first()) write_output(s.output_file, file);
         return true;
     });
-    if (s.output_file.empty()) say(w, file);
-    else
+    if (!is_printed(s.output_file))
         say(w,
             fmt::format("{}{}written: {}\n", describe_text(t), s.measure ? "\n" + rates : "", s.output_file.string()));
     return fine;

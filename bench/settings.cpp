@@ -262,10 +262,10 @@ std::variant<settings, answer> parse_settings(int argc, const char* const* argv)
         ->check(number_of(1))
         ->type_name("N")
         ->capture_default_str();
-    app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
-    app.add_option("--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
+    add_output(app, "--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
+    add_output(app, "--csv", s.csv_file, "also write the rows to this file, as comma-separated values")
         ->type_name("FILE");
-    app.add_option("--svg", s.svg_file, "also draw times by size to this file")->type_name("FILE");
+    add_output(app, "--svg", s.svg_file, "also draw times by size to this file")->type_name("FILE");
     add_force(app, s.force);
     app.add_flag("--wide", s.wide, "print all columns: counts, percentiles, algbw, the middle half of ratios, shapes");
     add_progress(app, s.progress);

@@ -1,7 +1,6 @@
 // terrace-bench: a plan beside the baselines it claims to beat, on the machine it runs on.
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -39,19 +38,11 @@ namespace {
 
 constexpr int something_wrong = 1, bad_input = 2;
 
-std::array<std::pair<const std::filesystem::path*, const char*>, 3> outputs_of(const settings& s) {
-    return {{{&s.json_file, "--json"}, {&s.csv_file, "--csv"}, {&s.svg_file, "--svg"}}};
-}
-
 // What can be wrong with the input shows here, on all ranks or none.
 plan load(const world& w, const settings& s) {
     return w.together([&] {
-        if (w.first())
-            for (const auto& [file, option] : outputs_of(s)) {
-                if (file->empty()) continue;
-                expect_writable(*file, option);
-                expect_replaceable(*file, {s.plan_file}, s.force);
-            }
+        for (const std::filesystem::path& file : {s.json_file, s.csv_file, s.svg_file})
+            if (w.first()) expect_replaceable(file, {s.plan_file}, s.force);
         plan p = plan::load(s.plan_file);
         check_runnable(data_of(p));
         for (const collective what : s.collectives) {
@@ -156,9 +147,9 @@ int compare(const world& w, const settings& s) {
     }
     w.together([&] {
         if (!w.first()) return true;
-        if (!s.json_file.empty()) write_atomically(s.json_file, to_json(under, all.rows, all.absent));
-        if (!s.csv_file.empty()) write_atomically(s.csv_file, to_csv(under, all.rows));
-        if (!s.svg_file.empty()) write_atomically(s.svg_file, to_svg(under, all.rows));
+        if (!s.json_file.empty()) write_output(s.json_file, to_json(under, all.rows, all.absent));
+        if (!s.csv_file.empty()) write_output(s.csv_file, to_csv(under, all.rows));
+        if (!s.svg_file.empty()) write_output(s.svg_file, to_svg(under, all.rows));
         return true;
     });
     const auto exact = [](const row& r) { return r.wrong.value_or(0) == 0; };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -17,6 +17,8 @@
 
 #include "base/element_types.hpp"
 #include "kernels/gpu_reduce.hpp"
+#include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
 
 namespace {
 
@@ -34,7 +36,7 @@ void check(int code, const char* what) {
 struct settings {
     std::int64_t bytes = 256 << 20;  // of each buffer
     int repeats = 21;
-    std::string json_file;
+    std::filesystem::path json_file;
 };
 
 struct row {
@@ -156,7 +158,7 @@ int run(int argc, char** argv) {
         "second, medians.\nSkipped, with exit code 77, where there is no GPU.");
     app.add_option("-b,--bytes", s.bytes, "Bytes of each buffer; there are nine")->check(CLI::Range(4096, 1 << 30));
     app.add_option("-n,--repeats", s.repeats, "Runs of each")->check(CLI::Range(1, 1000));
-    app.add_option("--json", s.json_file, "Write the figures there, too");
+    add_output(app, "--json", s.json_file, "Write the figures there, too");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
@@ -169,15 +171,12 @@ int run(int argc, char** argv) {
         return 77;
     }
     const std::vector<row> rows = measure(s);
-    fmt::print("{:>5} {:>9} {:>3} {:>12} {:>8} {:>10} {:>9} {:>7}\n", "what", "type", "k", "bytes", "aligned", "us",
-               "GB/s", "% copy");
+    say("{:>5} {:>9} {:>3} {:>12} {:>8} {:>10} {:>9} {:>7}\n", "what", "type", "k", "bytes", "aligned", "us", "GB/s",
+        "% copy");
     for (const row& r : rows)
-        fmt::print("{:>5} {:>9} {:>3} {:>12} {:>8} {:>10.1f} {:>9.1f} {:>7.1f}\n", r.what, r.type, r.k, r.bytes,
-                   r.aligned ? "yes" : "no", r.seconds * 1e6, r.rate / 1e9, 100 * r.rate / rows.front().rate);
-    if (s.json_file.empty()) return 0;
-    std::ofstream out(s.json_file);
-    out << as_json(rows).dump(2) << '\n';
-    if (!out.flush()) throw std::runtime_error(s.json_file + ": cannot be written");
+        say("{:>5} {:>9} {:>3} {:>12} {:>8} {:>10.1f} {:>9.1f} {:>7.1f}\n", r.what, r.type, r.k, r.bytes,
+            r.aligned ? "yes" : "no", r.seconds * 1e6, r.rate / 1e9, 100 * r.rate / rows.front().rate);
+    if (!s.json_file.empty()) write_output(s.json_file, as_json(rows).dump(2) + '\n');
     return 0;
 }
 

@@ -59,10 +59,7 @@ std::vector<int> places_in(const hierarchy& file, const std::vector<int>& ranks,
 
 std::optional<topology> load(const world& w, const discover_settings& s) {
     return w.together([&]() -> std::optional<topology> {
-        if (w.first() && !s.output_file.empty()) {
-            expect_writable(s.output_file, "-o");
-            expect_replaceable(s.output_file, {s.compare_file}, s.force);
-        }
+        if (w.first()) expect_replaceable(s.output_file, {s.compare_file}, s.force);
         if (w.size() < 2) throw usage_error("--discover: one rank has nothing to measure; start several");
         if (s.compare_file.empty()) return {};
         topology said = read_cluster(s.compare_file, read_node_in_child);
@@ -178,11 +175,12 @@ int discover_machine(const world& w, const discover_settings& s) {
         net.answer();
     }
     w.together([&] {
-        if (w.first() && !s.output_file.empty() && !r.file.empty()) write_atomically(s.output_file, r.file);
+        if (w.first() && !s.output_file.empty() && !r.file.empty()) write_output(s.output_file, r.file);
         return true;
     });
     // What is printed as a file stays one: the rest becomes comments.
     if (s.output_file.empty()) say(w, s.compare_file.empty() ? commented(r.text) + r.file : r.text);
+    else if (is_printed(s.output_file)) say(w, r.text);
     else say(w, r.text + fmt::format("{}: {}\n", r.file.empty() ? "not written" : "written", s.output_file.string()));
     return std::stoi(w.from_first(fmt::to_string(r.status)));
 }

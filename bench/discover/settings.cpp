@@ -19,7 +19,7 @@ struct discover_line {
 
     discover_line() {
         app.add_flag("--discover", discover, "find the machine by measuring, measure no collectives");
-        app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
+        add_output(app, "-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
         app.add_option("--compare", s.compare_file,
                        "cluster file that says how it should be: contradictions are named, and the exit status is 1 "
                        "if there are any")

@@ -24,7 +24,7 @@ struct links_line {
         app.add_option("--topology", s.topology_file, "cluster file that says how ranks nest")
             ->required()
             ->type_name("FILE");
-        app.add_option("-o,--output", s.output_file, "cluster file to write, with what was measured")
+        add_output(app, "-o,--output", s.output_file, "cluster file to write, with what was measured")
             ->type_name("FILE");
         add_choice<bool>(app, "--device", s.device, "host", {{"host", false}, {"cuda", true}})
             ->description("cuda: what NCCL and MPI take for buffers on GPUs, one for each rank");
@@ -58,7 +58,7 @@ struct detect_line {
         app.add_flag("--detect", detect, "describe the job's nodes, measure no collectives");
         app.add_flag("--measure", s.measure,
                      "measure the rates, as --links does: some seconds a level, nothing else running");
-        app.add_option("-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
+        add_output(app, "-o,--output", s.output_file, "cluster file to write (default: print it)")->type_name("FILE");
         app.add_option("--name", s.name, "what the machine is called (default: by its first host)")->type_name("NAME");
         add_force(app, s.force);
         add_progress(app, s.progress);

@@ -37,11 +37,8 @@ training_model model_of(const training_settings& s) {
 // What can be wrong with the input shows here, on all ranks or none.
 std::pair<plan, training_model> load(const world& w, const training_settings& s) {
     return w.together([&] {
-        for (const auto& [file, option] : {std::pair(&s.json_file, "--json"), std::pair(&s.svg_file, "--svg")}) {
-            if (!w.first() || file->empty()) continue;
-            expect_writable(*file, option);
-            expect_replaceable(*file, {s.plan_file, s.model}, s.force);
-        }
+        for (const std::filesystem::path& file : {s.json_file, s.svg_file})
+            if (w.first()) expect_replaceable(file, {s.plan_file, s.model}, s.force);
         plan p = plan::load(s.plan_file);
         check_runnable(data_of(p));
         if (!data_of(p).rules.contains(collective::allreduce))
@@ -127,8 +124,8 @@ int measure_training(const world& w, const training_settings& s) {
     say(w, to_text(under, rows));
     w.together([&] {
         if (!w.first()) return true;
-        if (!s.json_file.empty()) write_atomically(s.json_file, to_json(under, rows));
-        if (!s.svg_file.empty()) write_atomically(s.svg_file, to_svg(under, rows));
+        if (!s.json_file.empty()) write_output(s.json_file, to_json(under, rows));
+        if (!s.svg_file.empty()) write_output(s.svg_file, to_svg(under, rows));
         return true;
     });
     const bool right = std::all_of(rows.begin(), rows.end(), [](const auto& r) { return r.wrong.value_or(0) == 0; });

@@ -192,8 +192,8 @@ private:
                      "what TERRACE_WIRE rounds away is added to the gradients of the next iteration");
         add_placement(app, s.place);
         add_transport(app, s.ucx);
-        app.add_option("--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
-        app.add_option("--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
+        add_output(app, "--json", s.json_file, "also write the results to this file, as JSON")->type_name("FILE");
+        add_output(app, "--svg", s.svg_file, "also draw a box plot to this file")->type_name("FILE");
         add_force(app, s.force);
         add_progress(app, s.progress);
     }

@@ -169,6 +169,10 @@ class Bench(Scratch):
         for option in ("--json", "--csv", "--svg"):
             self.bench(*small, option, "mine.txt", "--force")
             self.bench(*small, option, "mine.txt")
+        printed = self.started("--plan", "plan.yaml", "--placement", "anywhere", *small, "--json", "-")
+        self.assertIn("results", json.loads(printed.stdout))
+        self.assertIn("hierarchical", printed.stderr)
+        self.assertFalse((self.directory / "-").exists())
 
     def test_what_takes_no_part_says_why(self):
         small = ["-b", "1K", "-e", "1K", "-o", "avg"]
@@ -238,6 +242,9 @@ class Bench(Scratch):
         self.assertEqual([level["assumed"] for level in found["levels"]], [[]])
         subprocess.run([TERRACE, "plan", "found.yaml", "-o", "found.plan.yaml"], cwd=self.directory, check=True,
                        stdout=subprocess.DEVNULL)
+        printed = self.started("--detect", "-o", "-")  # what it reports goes elsewhere
+        self.assertTrue(printed.stdout.startswith("# Found by terrace-bench"), printed.stdout)
+        self.assertNotIn("written", printed.stdout)
         self.assertIn("Examples:", self.bench("--detect", "--help", plan=None))
         self.assertIn("cannot be written", self.bench("--detect", "-o", "no/x", plan=None, status=2))
 

@@ -158,6 +158,24 @@ class Usage(Command):
                 self.assertEqual((done.returncode, done.stderr),
                                  (2, f"terrace: standard output: cannot be written: {reason}\n"), line)
 
+    def test_every_output_may_be_standard_output(self):
+        self.terrace("plan", "cluster.yaml")
+        for line, begins in [("plan cluster.yaml -o -", "terrace_plan:"), ("detect -o -", "#"), ("detect", "#"),
+                             ("export cluster.plan.yaml --json -o -", "{"), ("export cluster.plan.yaml --json", "{"),
+                             ("export cluster.plan.yaml --simgrid -o -", "<?xml"),
+                             ("simulate cluster.plan.yaml --trace -", "{"), ("simulate cluster.plan.yaml --svg -", "<svg"),
+                             ("report cluster.plan.yaml -o -", "<!DOCTYPE html>")]:
+            done = subprocess.run([TERRACE, *line.split()], cwd=self.directory, text=True, capture_output=True, check=True)
+            self.assertEqual(done.stdout[:len(begins)], begins, line)
+        self.assertFalse((self.directory / "-").exists())
+        self.assertIn("name a file", self.terrace("detect", "--node-file", "-", status=2))
+
+    def test_detect_describes_what_it_may_run_on(self):
+        core = min(os.sched_getaffinity(0))
+        done = subprocess.run(["taskset", "-c", str(core), TERRACE, "detect", "--ranks", "cores"], text=True,
+                              capture_output=True, check=True)
+        self.assertIn("size: 1,", done.stdout)
+
     def test_examples_in_the_help_run(self):
         self.terrace("plan", "cluster.yaml")
         self.write_profile({1048576: "1 s"})

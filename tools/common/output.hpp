@@ -8,7 +8,13 @@
 namespace terrace::detail {
 
 /// Writes all of `text` to standard output, now. @throws input_error if that is full or closed
+void print_text(std::string_view text);
+
+/// Writes what a program reports: to standard output, or to standard error after report_to_standard_error().
+/// @throws input_error if that is full or closed
 void say_text(std::string_view text);
+/// Keeps standard output free for a result.
+void report_to_standard_error() noexcept;
 
 /// The same, formatted.
 template <class... Values>

@@ -7,10 +7,15 @@
 #include <string_view>
 #include <system_error>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <CLI/App.hpp>
 
 #include <terrace/error.hpp>
+
+#include "base/text_file.hpp"
+#include "tools/common/output.hpp"
 
 namespace terrace::detail {
 
@@ -31,10 +36,32 @@ bool is_made_by_terrace(const std::filesystem::path& file) {
 
 }  // namespace
 
+CLI::Option* add_output(CLI::App& command, const std::string& names, std::filesystem::path& file,
+                        const std::string& description) {
+    return command.add_option_function<std::string>(
+        names,
+        [&file](const std::string& name) {
+            file = name;
+            if (is_printed(file)) report_to_standard_error();
+        },
+        description + "; - prints it");
+}
+
+bool is_printed(const std::filesystem::path& file) { return file.empty() || file == "-"; }
+
+void write_output(const std::filesystem::path& file, std::string_view content) {
+    if (is_printed(file)) print_text(content);
+    else write_atomically(file, content);
+}
+
 void expect_replaceable(const std::filesystem::path& file, std::initializer_list<std::filesystem::path> inputs,
                         bool force) {
     std::error_code ignored;
-    if (file.empty() || file == "-" || !std::filesystem::is_regular_file(file, ignored)) return;
+    if (is_printed(file)) return;
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(file, ignored))
+        throw input_error(file.string(), 0, 0, "cannot be written; name a file in a folder that exists");
+    if (!std::filesystem::is_regular_file(file, ignored)) return;
     for (const std::filesystem::path& input : inputs)
         if (std::filesystem::equivalent(file, input, ignored))
             throw usage_error(fmt::format("{}: this is the input, and is not overwritten; name another file to write",

@@ -27,16 +27,15 @@ std::string host_name() {
 }
 
 // The node inside the cluster file, or as a file of its own beside it.
-std::string cluster_file(const topology& t, const detect_command& a) {
+std::string cluster_file(const topology& t, const std::string& xml, const detect_command& a) {
     const std::string head = fmt::format(
         "# {}, as hwloc sees it; made by terrace detect. Rates under `assumed` are not measured; correct them.\n",
         t.name);
     if (a.node_file.empty()) return head + write_cluster(t);
-    write_atomically(a.node_file, this_hardware_xml());
-    const std::filesystem::path directory = std::filesystem::path(a.output).parent_path();
+    write_atomically(a.node_file, xml);
+    const std::filesystem::path directory = a.output.parent_path();
     const std::filesystem::path node =
-        a.output.empty() ? std::filesystem::path(a.node_file)
-                         : std::filesystem::path(a.node_file).lexically_relative(directory.empty() ? "." : directory);
+        is_printed(a.output) ? a.node_file : a.node_file.lexically_relative(directory.empty() ? "." : directory);
     return head + fmt::format("terrace_topology: 1\nname: {}\nnode: {{hwloc: {}{}}}\n", yaml_scalar(t.name),
                               yaml_scalar((node.empty() ? std::filesystem::absolute(a.node_file) : node).string()),
                               a.ranks.empty() ? "" : ", ranks: " + a.ranks);
@@ -45,17 +44,14 @@ std::string cluster_file(const topology& t, const detect_command& a) {
 }  // namespace
 
 int detect_command::run() const {
+    if (node_file == "-") throw usage_error("--node-file -: the cluster file names it; name a file");
     expect_replaceable(output, {node_file}, force);
     expect_replaceable(node_file, {}, force);
-    topology t = single_node(host_name(), place_ranks(this_hardware(), parse_rank_unit(ranks), "this machine"));
+    usable_machine here = usable_hardware();
+    topology t = single_node(host_name(), place_ranks(std::move(here.parts), parse_rank_unit(ranks), "this machine"));
     t.machine.hosts = {t.name};
-    const std::string text = cluster_file(t, *this);
-    if (output.empty()) {
-        say_text(text);
-        return 0;
-    }
-    write_atomically(output, text);
-    say("{}\ncluster file: {}\n", describe_text(t), output);
+    write_output(output, cluster_file(t, here.xml, *this));
+    if (!is_printed(output)) say("{}\ncluster file: {}\n", describe_text(t), output.string());
     return 0;
 }
 

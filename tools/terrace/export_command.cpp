@@ -33,9 +33,8 @@ int export_command::run() const {
                              : nics     ? nic_script(plan, interfaces_of(plan.machine))
                              : simgrid  ? simgrid_platform(plan.machine, plan.name)
                                         : plan_json(plan);
-    if (output.empty()) say_text(text);
-    else write_atomically(output, text);
-    if (nics && !output.empty()) {
+    write_output(output, text);
+    if (nics && !is_printed(output)) {
         using std::filesystem::perms;
         std::filesystem::permissions(output, perms::owner_exec | perms::group_exec | perms::others_exec,
                                      std::filesystem::perm_options::add);

@@ -13,7 +13,7 @@ struct export_command {
     std::filesystem::path plan_file;
     bool rankfile = false, hostfile = false, nics = false, simgrid = false, json = false;  ///< one of them
     std::vector<std::string> interfaces;  ///< with `nics`: of a node, in the order of its NICs; empty: eth0, eth1, ...
-    std::string output;                   ///< a file; empty: standard output
+    std::filesystem::path output;         ///< a file; empty: standard output
     bool force = false;                   ///< replaces what Terrace did not write
 
     /// @returns the exit code

@@ -34,7 +34,7 @@ void add_topo(command_list& commands) {
 
 void add_detect(command_list& commands) {
     auto [command, a] = commands.add<detect_command>("detect", "Describe this machine as a cluster file");
-    command.add_option("-o,--output", a.output, "cluster file to write (default: print it)");
+    add_output(command, "-o,--output", a.output, "cluster file to write (default: print it)");
     command.add_option("--node-file", a.node_file,
                        "write the machine as hwloc XML to this file, which the cluster file then names");
     add_force(command, a.force);
@@ -69,7 +69,8 @@ void add_run(command_list& commands) {
     command.add_option("-n,--np", a.ranks, "ranks (default: as the launcher counts)")->check(CLI::PositiveNumber);
     command.add_option("--plan", a.plan, "the plan of all ranks (TERRACE_PLAN; default: one is made)")
         ->check(CLI::ExistingFile);
-    command.add_option("--report", a.report, "file that says in the end who ran what (TERRACE_PMPI_REPORT)");
+    command.add_option("--report", a.report,
+                       "file that says in the end who ran what (TERRACE_PMPI_REPORT); - prints it");
     command.add_option("--mode", a.mode, "auto, on or off, each for some sizes: off:-64K,auto (TERRACE_PMPI)");
     command.add_option("--mpi", a.mpi, "the program's MPI, where its file does not say: a script, for example")
         ->check(CLI::IsMember({"openmpi", "mpich"}));

@@ -153,20 +153,18 @@ int plan_command::run() const {
     }
     plan.verified = proofs.text();
     plan = finished(std::move(plan));
-    const std::string file = output.empty() ? file_name(plan.name) + ".plan.yaml" : output;
+    const std::filesystem::path file =
+        output.empty() ? std::filesystem::path(file_name(plan.name) + ".plan.yaml") : output;
     expect_replaceable(file, {machine.source, machine.network}, force);
     expect_readable(plan, machine.source, file);
-    if (output == "-") {
-        say_text(plan.text);
-        return 0;
-    }
-    write_atomically(file, plan.text);
+    write_output(file, plan.text);
+    if (is_printed(file)) return 0;
     print_summary(plan);
     say_text(learned);
     say_text(sensitivity ? sensitivity_text(plan) : most_sensitive_text(plan));
     for (const std::string& warning : t.warnings) say("warning: {}\n", warning);
     for (const std::string& note : t.notes) say("note: {}\n", note);
-    say("plan: {}\n", file);
+    say("plan: {}\n", file.string());
     return 0;
 }
 

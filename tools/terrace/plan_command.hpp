@@ -10,8 +10,8 @@ namespace terrace::detail {
 /// what it can of it, and writes it.
 struct plan_command {
     machine_options machine;
-    std::string wire;           ///< "LEVEL=TYPE,...": wire types of levels, in place of those in the cluster file
-    std::string output;         ///< a file; -: standard output; empty: the cluster's name with .plan.yaml, here
+    std::string wire;              ///< "LEVEL=TYPE,...": wire types of levels, in place of those in the cluster file
+    std::filesystem::path output;  ///< a file; -: standard output; empty: the cluster's name with .plan.yaml, here
     std::string profile;        ///< a directory of profiles, by which the machine's figures are corrected; empty: none
     bool sensitivity = false;   ///< prints what other values of assumed figures would change
     bool reproducible = false;  ///< reductions have the rules that suit options::reproducible

@@ -24,9 +24,8 @@ namespace {
 void add_plan(command_list& commands) {
     auto [command, a] = commands.add<plan_command>("plan", "Make a plan for a cluster");
     add_machine_options(command, a.machine);
-    command.add_option(
-        "-o,--output", a.output,
-        "plan file to write; - prints it (default: the cluster's name with .plan.yaml, in this directory)");
+    add_output(command, "-o,--output", a.output,
+               "plan file to write (default: the cluster's name with .plan.yaml, in this directory)");
     command.add_option("--wire", a.wire,
                        "wire types of levels, as in rack=bfloat16,node=int8: sums of floats may cross their links in "
                        "fewer bits, where options::rounds_on_wire asks for it");
@@ -103,8 +102,8 @@ void add_simulate(command_list& commands) {
     command.add_flag("--reproducible", a.reproducible,
                      "reduce by one tree over the ranks, as options::reproducible does");
     command.add_flag("--json", a.json, "print the result as JSON");
-    command.add_option("--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
-    command.add_option("--svg", a.svg, "draw stages and link loads over time to this file");
+    add_output(command, "--trace", a.trace, "write what ranks and links do as a Chrome trace (JSON) to this file");
+    add_output(command, "--svg", a.svg, "draw stages and link loads over time to this file");
     add_force(command, a.force);
     command.footer(
         "Examples:\n"
@@ -157,7 +156,7 @@ void add_export(command_list& commands) {
         ->needs(nics);
     command.add_flag("--simgrid", a.simgrid, "a platform file of SimGrid, a host per rank");
     command.add_flag("--json", a.json, "all of the plan as JSON");
-    command.add_option("-o,--output", a.output, "file to write (default: print it)");
+    add_output(command, "-o,--output", a.output, "file to write (default: print it)");
     add_force(command, a.force);
     command.footer(
         "Examples:\n"
@@ -171,8 +170,8 @@ void add_report(command_list& commands) {
     auto [command, a] = commands.add<report_command>("report", "Show plans and results of measurements as one page");
     command.add_option("FILE", a.files, "plans, and results: of terrace-bench --json or --suite, or other JSON")
         ->required();
-    command.add_option("-o,--output", a.output,
-                       "page to write, HTML that loads nothing; - prints it (default: results are printed as tables)");
+    add_output(command, "-o,--output", a.output,
+               "page to write, HTML that loads nothing (default: results are printed as tables)");
     add_call_options(command, a.call);
     add_force(command, a.force);
     command.footer(

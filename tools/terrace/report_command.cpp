@@ -60,7 +60,7 @@ int report_command::run() const {
         for (const json& part : parts) say_text(results_text(part));
         return 0;
     }
-    write_atomically(output, page_of_parts(parts));
+    write_output(output, page_of_parts(parts));
     if (output != "-") say("report: {}\n", output.string());
     return 0;
 }

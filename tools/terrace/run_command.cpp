@@ -86,7 +86,8 @@ std::map<std::string, std::string> variables_of(const run_command& c, const fs::
     for (const variable& v : environment_variables())
         if (const char* value = value_in(environment, v.name)) all[std::string(v.name)] = value;
     if (!c.plan.empty()) all["TERRACE_PLAN"] = fs::absolute(c.plan).string();
-    if (!c.report.empty()) all["TERRACE_PMPI_REPORT"] = fs::absolute(c.report).string();
+    if (!c.report.empty())
+        all["TERRACE_PMPI_REPORT"] = c.report == "-" ? "/dev/stdout" : fs::absolute(c.report).string();
     if (!c.mode.empty()) all["TERRACE_PMPI"] = c.mode;
     all["LD_PRELOAD"] = library.string();
     return all;

@@ -198,15 +198,16 @@ int simulate_command::run() const {
     else print_text(plan, *this, how, s, p);
     if (!trace.empty()) {
         const int ranks = traced_ranks(s);
-        write_atomically(trace, chrome_trace(machine, how, s, ranks));
+        write_output(trace, chrome_trace(machine, how, s, ranks));
         if (!json)
-            say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(), trace);
+            say("trace of {} of {} ranks: {} (open it in https://ui.perfetto.dev)\n", ranks, machine.ranks(),
+                trace.string());
     }
     if (!svg.empty()) {
         const std::string title = fmt::format("{}: {} of {}, {}", plan.name, call.collective, format_bytes(bytes),
                                               describe(machine, how.stages));
-        write_atomically(svg, timeline_svg(machine, how, s, title));
-        if (!json) say("timeline: {}\n", svg);
+        write_output(svg, timeline_svg(machine, how, s, title));
+        if (!json) say("timeline: {}\n", svg.string());
     }
     return 0;
 }

@@ -11,9 +11,9 @@ namespace terrace::detail {
 struct simulate_command {
     std::filesystem::path plan_file;
     call_options call;
-    std::string origin;         ///< of a baseline to run in place of the plan's rules; empty: those
-    std::string trace, svg;     ///< files to write; empty: none
-    bool reproducible = false;  ///< as with options::reproducible
+    std::string origin;                ///< of a baseline to run in place of the plan's rules; empty: those
+    std::filesystem::path trace, svg;  ///< files to write; empty: none
+    bool reproducible = false;         ///< as with options::reproducible
     bool json = false;
     bool force = false;  ///< replaces files that Terrace did not write
 

@@ -65,10 +65,11 @@ void check(xml_file& file) {
 // ---- hwloc ----------------------------------------------------------------------------------------------------------
 
 // One thread at a time: what hwloc loads to look at devices keeps state of its own (libudev).
-hwloc_machine live_machine() {
+hwloc_machine live_machine(unsigned long flags = 0) {
     static std::mutex guard;
     const std::lock_guard lock(guard);
     hwloc_machine m = empty_hwloc_machine();
+    hwloc_topology_set_flags(m.get(), flags);
     if (hwloc_topology_load(m.get()) != 0) throw error("hwloc cannot describe this machine; try lstopo");
     return m;
 }
@@ -107,15 +108,16 @@ hardware this_hardware() {
     return here;
 }
 
-std::string this_hardware_xml() {
-    const hwloc_machine m = live_machine();
+usable_machine usable_hardware() {
+    const hwloc_machine m =
+        live_machine(HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM | HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
     char* text = nullptr;
     int length = 0;
     if (hwloc_topology_export_xmlbuffer(m.get(), &text, &length, 0) != 0)
         throw error("hwloc cannot write this machine as XML");
-    std::string copy(text);
+    usable_machine here{hardware_of(m.get()), text};
     hwloc_free_xmlbuffer(m.get(), text);
-    return copy;
+    return here;
 }
 
 }  // namespace terrace::detail

@@ -17,7 +17,13 @@ hardware import_hwloc(const std::filesystem::path& file);
 
 /// The machine this process runs on, as it was when this was called first. @throws error
 hardware this_hardware();
-/// The same as an hwloc XML file of version 2.
-std::string this_hardware_xml();
+
+/// What this process may run on (taskset, mpirun --bind-to core) of its machine, and the same as an hwloc XML file of
+/// version 2. @throws error
+struct usable_machine {
+    hardware parts;
+    std::string xml;
+};
+usable_machine usable_hardware();
 
 }  // namespace terrace::detail

@@ -1,6 +1,6 @@
 #include "base/units.hpp"
 
-#include <array>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -25,26 +25,19 @@ std::optional<number_and_unit> split(std::string_view text) {
     return number_and_unit{number, unit};
 }
 
-// Takes the prefix off `unit` and returns its factor.
-double take_prefix(std::string_view& unit) {
-    struct prefix {
-        std::string_view text;
-        double factor;
-    };
-    static constexpr std::array<prefix, 8> prefixes{{{"Ki", 1024.0},
-                                                     {"Mi", 1024.0 * 1024},
-                                                     {"Gi", 1024.0 * 1024 * 1024},
-                                                     {"Ti", 1024.0 * 1024 * 1024 * 1024},
-                                                     {"k", 1e3},
-                                                     {"M", 1e6},
-                                                     {"G", 1e9},
-                                                     {"T", 1e12}}};
-    for (const prefix& p : prefixes) {
-        if (!unit.starts_with(p.text)) continue;
-        unit.remove_prefix(p.text.size());
-        return p.factor;
+// Takes the prefix off `unit` and returns its factor: K, M, G or T in either case, binary if an i follows.
+double take_prefix(std::string_view& unit, bool binary = false) {
+    constexpr std::string_view upper = "KMGT", lower = "kmgt";
+    const std::size_t power = unit.empty() ? upper.npos : std::min(upper.find(unit[0]), lower.find(unit[0]));
+    if (power == upper.npos) return 1;
+    unit.remove_prefix(1);
+    if (unit.starts_with('i')) {
+        unit.remove_prefix(1);
+        binary = true;
     }
-    return 1;
+    double factor = 1;
+    for (std::size_t i = 0; i <= power; ++i) factor *= binary ? 1024 : 1000;
+    return factor;
 }
 
 }  // namespace
@@ -73,18 +66,8 @@ std::optional<double> parse_duration(std::string_view text) {
 std::optional<std::int64_t> parse_bytes(std::string_view text, bool binary_letters) {
     auto parsed = split(text);
     if (!parsed) return {};
-    double factor = 1;
-    if (binary_letters && parsed->unit.size() == 1 && parsed->unit != "B") {
-        const char letter = parsed->unit[0];
-        if (letter == 'K' || letter == 'k') factor = 1024.0;
-        else if (letter == 'M') factor = 1024.0 * 1024;
-        else if (letter == 'G') factor = 1024.0 * 1024 * 1024;
-        else if (letter == 'T') factor = 1024.0 * 1024 * 1024 * 1024;
-        else return {};
-    } else {
-        factor = take_prefix(parsed->unit);
-        if (parsed->unit != "B" && !(parsed->unit.empty() && factor == 1)) return {};
-    }
+    const double factor = take_prefix(parsed->unit, binary_letters && parsed->unit.size() == 1);
+    if (parsed->unit != "B" && !(parsed->unit.empty() && (factor == 1 || binary_letters))) return {};
     const double bytes = parsed->number * factor;
     if (bytes > 9e18 || bytes != std::floor(bytes)) return {};
     return static_cast<std::int64_t>(bytes);

@@ -56,6 +56,17 @@ TEST(units, bytes) {
     EXPECT_EQ(parse_bytes("0.5 KiB"), 512);
     EXPECT_EQ(parse_bytes("1K", true), 1024);
     EXPECT_EQ(parse_bytes("2G", true), std::int64_t{2} << 30);
+    for (const auto& [text, bytes] : {std::pair{"1m", 1 << 20},
+                                      {"1M", 1 << 20},
+                                      {"1Mi", 1 << 20},
+                                      {"1mib", 0},
+                                      {"4KB", 4000},
+                                      {"4kB", 4000},
+                                      {"4kiB", 4096},
+                                      {"4KiB", 4096},
+                                      {"1mB", 1'000'000}})
+        EXPECT_EQ(parse_bytes(text, true).value_or(0), bytes) << text;
+    EXPECT_EQ(parse_bandwidth("1 gbit/s"), parse_bandwidth("1 Gbit/s"));
     for (const std::string_view text : {"", "1K", "0.3", "-1", "1e30", "KiB", "1 kbit", "5 K B"})
         EXPECT_FALSE(parse_bytes(text)) << text;
 }

@@ -41,11 +41,11 @@ std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int
         const int node = planned_node(host);
         if (!found.emplace(node, host).second)
             throw plan_error(
-                fmt::format("topology.levels: MPI finds two nodes with the host name \"{}\", one in the "
+                fmt::format("topology.levels: two nodes of the job have the host name \"{}\", one in the "
                             "plan; {}",
                             host, what_helps));
         if (size != expected[at(node)])
-            throw plan_error(fmt::format("topology.levels: host \"{}\" has {} ranks in the plan, but MPI finds {}; {}",
+            throw plan_error(fmt::format("topology.levels: host \"{}\" has {} ranks in the plan, and {} in the job; {}",
                                          host, expected[at(node)], size, what_helps));
         nodes.push_back(node);
     }
@@ -61,8 +61,8 @@ std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, in
     const std::vector<int> expected = machine.node_sizes();
     if (found != expected)
         throw plan_error(
-            fmt::format("topology.levels: ranks per node are {} in the plan, but MPI finds {}; start the "
-                        "ranks node by node as planned, {}",
+            fmt::format("topology.levels: ranks per node are {} in the plan, and {} in the job (those of a "
+                        "node share its host name and /dev/shm); start the ranks node by node as planned, {}",
                         fmt::join(expected, " "), fmt::join(found, " "), what_helps));
     return nodes;
 }

@@ -46,13 +46,14 @@ store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::durat
     else say_hello();
 }
 
-// Each rank says hello with a number of its own, at random. Rank 0 lists all numbers under the meeting's name. Who sees
-// its own there says so; when all have, the meeting is open. What a former run has left is in no list, or is never
-// seen: then rank 0 finds another number, and lists again.
+// Each rank says hello with a number of its own, at random: rank 0 only for those who ask who is missing. It lists all
+// numbers under the meeting's name. Who sees its own there says so; when all have, the meeting is open. What a former
+// run has left is in no list, or is never seen: then rank 0 finds another number, and lists again.
 void store_bootstrap::welcome_all() {
     std::vector<std::string> hello(at(in_.size));
     std::vector<bool> seen(at(in_.size), false);
     seen[0] = true;
+    in_.put(hello_of(0), random_text());
     const auto missing = [&] {
         std::vector<int> ranks;
         for (int r = 1; r < in_.size; ++r)
@@ -101,10 +102,10 @@ void store_bootstrap::say_hello() {
         return false;
     });
     if (is_open) return;
-    std::vector<int> missing{0};
-    for (int r = 1; r < in_.size; ++r)
+    std::vector<int> missing;
+    for (int r = 0; r < in_.size; ++r)
         if (!in_.get(hello_of(r))) missing.push_back(r);
-    time_out(missing);
+    time_out(missing.empty() ? std::vector{0} : missing);
 }
 
 // Who has all values of an exchange knows that all have read those of the one before.
@@ -121,10 +122,10 @@ void store_bootstrap::put(std::span<const int> ranks, std::string_view key, std:
         std::optional<std::string> got;
         const auto look = [&] { return (got = in_.get(everything)).has_value(); };
         if (!wait(look)) {
-            std::vector<int> missing{ranks.front()};
+            std::vector<int> missing;
             for (const int r : ranks.subspan(1))
                 if (!in_.get(key_of(r))) missing.push_back(r);
-            time_out(missing);
+            time_out(missing.empty() ? std::vector{ranks.front()} : missing);
         }
         const packed values(*got);
         for (std::size_t i = 0; i < ranks.size(); ++i) all[ranks[i]] = values.value(static_cast<int>(i));

@@ -99,7 +99,7 @@ TEST(mpi_create, refuses_other_nodes_on_every_rank) {
     hierarchy separate = machine_of(tree::uniform(std::vector{1, ranks()}));
     separate.levels[1].medium = fabric::ethernet;
     const std::string why = refusal(flat(separate), {});
-    EXPECT_TRUE(mentions(why, "1 in the plan") && mentions(why, fmt::format("MPI finds {};", ranks()))) << why;
+    EXPECT_TRUE(mentions(why, "1 in the plan") && mentions(why, fmt::format("and {} in the job", ranks()))) << why;
 }
 
 TEST(mpi_create, refuses_a_plan_for_more_ranks) {

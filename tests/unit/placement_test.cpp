@@ -41,7 +41,9 @@ TEST(places, without_names_nodes_come_by_their_lowest_rank) {
     EXPECT_EQ(places_of(planned({}), numbers{0, 0, 2, 2, 4}, {}), (numbers{0, 1, 2, 3, 4}));
     // Ranks dealt out over the nodes in turn.
     EXPECT_EQ(places_of(planned({}), numbers{0, 1, 2, 0, 1}, {}), (numbers{0, 2, 4, 1, 3}));
-    EXPECT_TRUE(says(refusal(planned({}), {0, 1, 1, 3, 3}, {}), {"2 2 1 in the plan", "MPI finds 1 2 2;"}));
+    EXPECT_TRUE(
+        says(refusal(planned({}), {0, 1, 1, 3, 3}, {}),
+             {"2 2 1 in the plan", "and 1 2 2 in the job (those of a node share its host name and /dev/shm);"}));
 }
 
 TEST(places, hosts_are_where_the_plan_has_them_whatever_the_order) {
@@ -54,7 +56,7 @@ TEST(places, a_host_that_does_not_fit_is_named) {
     EXPECT_TRUE(says(refusal(h, {0, 0, 2, 2, 4}, {"node1", "node1", "node2", "node2", "node7"}),
                      {"host \"node7\" is none of the plan's, node[1-3]"}));
     EXPECT_TRUE(says(refusal(h, {0, 0, 2, 3, 3}, {"node1", "node1", "node2", "node3", "node3"}),
-                     {"host \"node2\" has 2 ranks in the plan, but MPI finds 1"}));
+                     {"host \"node2\" has 2 ranks in the plan, and 1 in the job"}));
     EXPECT_TRUE(says(refusal(h, {0, 0, 2, 2, 4}, {"node1", "node1", "node2", "node2", "node2.site"}),
                      {"two nodes", "\"node2.site\""}));
 }

@@ -13,8 +13,13 @@ namespace terrace {
 /// The importance of a line for options::log: warnings, one line per communicator, one line per shape of call.
 enum class log_level { warn, info, debug };
 
+/// Ports of TCP, both ends included. 0: the kernel chooses.
+struct port_range {
+    int first = 0, last = 0;
+};
+
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `plan_cache`, `threads`, `dump_file`, `rank`, the modules and `launched_processes`.
+/// `plan_file`, `plan_cache`, `threads`, `dump_file`, `rank`, `ports`, the modules and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
     /// written. Called by a thread that uses the communicator, or by the communicator's own.
@@ -100,6 +105,9 @@ struct TERRACE_API options {
     std::string bootstrap;
     /// With a directory: this rank, 0 ... size - 1, and how many there are.
     int rank = -1, size = 0;
+
+    /// The ports at which this rank listens, of lifelines and of UCX: docs/reference/ports.md.
+    port_range ports{};
 
     /// The module for the program's MPI. Empty: terrace-openmpi.so or terrace-mpich.so beside the library or the
     /// program, or where it is installed.

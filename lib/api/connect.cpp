@@ -34,7 +34,10 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
                     by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
                     o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
                     o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "", also));
-    all.watch = watch_ranks(all.ranks, all.memory.get(), o);
+    const std::vector<std::string> environment = process_environment();
+    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
+    all.interfaces = interfaces_between(all.ranks, chosen != nullptr ? chosen : "");
+    all.watch = watch_ranks(all, o);
 }
 
 planned connect_without_plan(connection all, const options& o, std::string_view also, kept_plans* kept = nullptr) {
@@ -47,9 +50,15 @@ planned connect_without_plan(connection all, const options& o, std::string_view 
 
 }  // namespace
 
-std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const options& o) {
-    if (o.failure_timeout.count() <= 0 || ranks.size() == 1) return nullptr;
-    return watch_job(ranks, memory, o.failure_timeout);
+std::shared_ptr<liveness> watch_ranks(connection& all, const options& o) {
+    if (o.failure_timeout.count() <= 0 || all.ranks.size() == 1) return nullptr;
+    std::shared_ptr<liveness> made = watch_job(all, o.failure_timeout, o.ports);
+    if (const std::vector<int> out = made->unreached(); o.log && !out.empty())
+        o.log(log_level::warn,
+              fmt::format("no lifeline to rank {} on {} can be made, {}. Without one a cut link is found at "
+                          "options::timeout",
+                          out.front(), made->host(out.front()), made->way(out.front())));
+    return made;
 }
 
 std::shared_ptr<region_source> memory_of_processes(const options& o) {

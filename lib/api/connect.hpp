@@ -29,8 +29,8 @@ planned connect(connection all, kept_plans& kept, const options& o);
 planned connect(connection all, const options& o, std::string_view also = {});
 
 /// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
-/// @param memory that ranks of a node share; may be null   @throws transport_error
-std::shared_ptr<liveness> watch_ranks(team& ranks, region_source* memory, const options& o);
+/// @throws transport_error
+std::shared_ptr<liveness> watch_ranks(connection& all, const options& o);
 
 /// Returns memory for ranks that are processes. Where they cannot share it, the log of `o` says why.
 std::shared_ptr<region_source> memory_of_processes(const options& o);

@@ -113,6 +113,13 @@ bool set_number(int& number, std::string_view value, int least) {
     return problem == std::errc{} && end == value.data() + value.size() && number >= least;
 }
 
+bool set_ports(options& o, std::string_view value) {
+    const std::size_t dash = std::min(value.find('-'), value.size());
+    const std::string_view last = dash < value.size() ? value.substr(dash + 1) : value;
+    return set_number(o.ports.first, value.substr(0, dash), 1) && set_number(o.ports.last, last, o.ports.first) &&
+           o.ports.last <= 65535;
+}
+
 bool set_rank(options& o, std::string_view value) { return set_number(o.rank, value, 0); }
 bool set_reproducible(options& o, std::string_view value) {
     o.reproducible = value == "on";
@@ -185,6 +192,8 @@ constexpr std::array variables{
              "where the drop-in writes who ran what, and how long it took: when MPI ends, and on SIGUSR2",
              leave_to_the_drop_in},
     drop_in_mode_of("TERRACE_PMPI_SCATTER"),
+    variable{"TERRACE_PORTS", "", "FIRST-LAST, from 1 to 65535",
+             "the ports at which ranks listen, of lifelines and of UCX; not set: the kernel chooses", set_ports},
     variable{"TERRACE_PROFILE", "", "a directory", "where rank 0 writes what calls took, for terrace plan --profile",
              set_profile},
     variable{"TERRACE_RANK", "", "a number from 0 on", "this rank, where ranks meet in a directory", set_rank},

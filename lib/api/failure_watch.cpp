@@ -106,12 +106,14 @@ void failure_watch::look_for_lost() {
 std::vector<failed_rank> failure_watch::failed() const {
     std::vector<failed_rank> failed;
     for (const auto& [rank, by] : agreement_.verdict()) {
-        const std::string host = net_.by().watch ? net_.by().watch->host(net_.by().ranks.members()[at(rank)]) : "";
-        failed.push_back(
-            {.rank = callers_rank_[at(rank)],
-             .host = host,
-             .how = failure_of(by),
-             .noticed = std::string(rank == net_.rank() ? "so other ranks say of this one" : words_for(by))});
+        const liveness* watch = net_.by().watch.get();
+        const int member = net_.by().ranks.members()[at(rank)];
+        std::string noticed(rank == net_.rank() ? "so other ranks say of this one" : words_for(by));
+        if (watch != nullptr && rank != net_.rank() && is_of_a_pair(by)) noticed += ", " + watch->way(member);
+        failed.push_back({.rank = callers_rank_[at(rank)],
+                          .host = watch != nullptr ? watch->host(member) : "",
+                          .how = failure_of(by),
+                          .noticed = std::move(noticed)});
     }
     std::sort(failed.begin(), failed.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
     return failed;

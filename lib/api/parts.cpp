@@ -66,7 +66,7 @@ std::unique_ptr<communicator_core> communicator_core::part_of(int color, int key
         new_rank += std::pair(all[r].key, callers_rank_[r]) < std::pair(key, rank_);
     }
     const plan p = plan_part(data_of(plan_), members, *part);
-    connection by{net_->by().net, net_->by().memory, std::move(*part), net_->by().watch};
+    connection by{net_->by().net, net_->by().memory, std::move(*part), net_->by().watch, net_->by().interfaces};
     return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);
 }
 

@@ -150,8 +150,8 @@ std::unique_ptr<communicator_core> communicator_core::of_survivors() {
     });
     const plan p = plan_part(data_of(plan_), members, survivors);
     failures_->tell_network();
-    std::shared_ptr<liveness> watch = watch_ranks(survivors, net_->by().memory.get(), options_);
-    connection by{net_->by().net, net_->by().memory, survivors, std::move(watch)};
+    connection by{net_->by().net, net_->by().memory, survivors, nullptr, net_->by().interfaces};
+    by.watch = watch_ranks(by, options_);
     return std::make_unique<communicator_core>(p, std::move(by), new_rank, options_, device_);
 }
 

@@ -1,11 +1,7 @@
 #include <terrace/ucx.hpp>
 
-#include <ifaddrs.h>
-#include <net/if.h>
-
 #include <algorithm>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,36 +52,56 @@ team meet(const options& o) {
     return team(std::move(all.boot), all.rank, all.size);
 }
 
-// Interfaces that lead to other machines.
-std::set<std::string> interfaces() {
-    std::set<std::string> names;
-    ifaddrs* all = nullptr;
-    if (getifaddrs(&all) != 0) return names;
-    constexpr unsigned wanted = IFF_UP | IFF_RUNNING;
-    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next)
-        if ((i->ifa_flags & (wanted | IFF_LOOPBACK)) == wanted && i->ifa_addr != nullptr) names.insert(i->ifa_name);
-    freeifaddrs(all);
-    return names;
+// Returns true where UCX may use TCP, by the user's own variables. It warns of settings that nothing uses.
+bool may_use_tcp(const std::vector<std::string>& environment) {
+    const char* listed = value_in(environment, "UCX_TLS");
+    const std::string_view transports = listed != nullptr ? listed : "all";
+    const auto names = [&](std::string_view name) {
+        return fmt::format(",{},", transports.substr(transports.starts_with('^'))).find(fmt::format(",{},", name)) !=
+               std::string::npos;
+    };
+    return transports.starts_with('^') ? !names("tcp") && !names("all") : names("tcp") || names("all");
 }
 
-// Where UCX listens: on loopback if all ranks are on one node; where the plan's nodes meet over Ethernet, on the
-// interface of the rank's NIC if the plan has NICs, else on all interfaces of IP; otherwise where it likes to.
-std::string devices_for(const plan& p, team& ranks) {
-    const std::vector<int> nodes = ranks.nodes();
-    if (std::all_of(nodes.begin(), nodes.end(), [](int node) { return node == 0; })) return "lo";
-    const std::vector<level>& levels = data_of(p).machine.levels;
-    const bool ethernet =
-        std::none_of(levels.begin(), levels.end(), [](const level& l) { return l.medium == fabric::infiniband; });
-    if (!ethernet) return "";
-    const std::set<std::string> names = interfaces();
-    const std::string own = interface_of(data_of(p).machine.nics, ranks.rank(), {names.begin(), names.end()});
-    return own.empty() ? fmt::format("{}", fmt::join(names, ",")) : own;
+// The interfaces at which UCX listens, where the plan's nodes meet over Ethernet; otherwise none: where it likes to.
+std::string devices_for(const planned& with, const options& o) {
+    const hierarchy& machine = data_of(with.by).machine;
+    const bool infiniband = std::any_of(machine.levels.begin(), machine.levels.end(),
+                                        [](const level& l) { return l.medium == fabric::infiniband; });
+    const std::vector<network_interface> in_use = used(with.net.interfaces);
+    if (infiniband && !in_use.empty() && in_use.front().is != network_interface::kind::loopback) return "";
+    const int rank = with.net.ranks.rank();
+    interface_choice found = interfaces_of(machine.nics, rank, with.net.interfaces);
+    if (found.names.empty())
+        found.note = fmt::format(
+            "no interface leads to the other hosts ({}): UCX uses what it finds; UCX_NET_DEVICES "
+            "names others",
+            description(with.net.interfaces));
+    if (o.log && !found.note.empty()) o.log(log_level::warn, fmt::format("rank {} of the plan: {}", rank, found.note));
+    return fmt::format("{}", fmt::join(found.names, ","));
 }
 
 // What Terrace prefers, unless the user has said otherwise in UCX's own variables.
 void prefer(ucx_settings& settings, const std::vector<std::string>& environment, const char* variable, const char* name,
             const std::string& value) {
     if (!value.empty() && value_in(environment, variable) == nullptr) settings.emplace_back(name, value);
+}
+
+ucx_settings settings_for(const planned& with, const options& o) {
+    ucx_settings settings;
+    const std::vector<std::string> environment = process_environment();
+    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
+    const std::string devices = chosen == nullptr ? devices_for(with, o) : "";
+    prefer(settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);
+    // Where it is interfaces of IP, other transports of UCX are opened in vain: that takes a third of creation.
+    if (!devices.empty()) prefer(settings, environment, "UCX_TLS", "TLS", "tcp,self");
+    if (!may_use_tcp(environment)) return settings;
+    prefer(settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
+    prefer(settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
+    // A rank that connects to a node out of reach must go on looking for failures, and say what it finds.
+    prefer(settings, environment, "UCX_TCP_CONN_NB", "CONN_NB", "y");
+    if (o.ports.first > 0) prefer(settings, environment, "UCX_TCP_PORT_RANGE", "PORT_RANGE", text_of(o.ports));
+    return settings;
 }
 
 template <class... Plan>
@@ -95,16 +111,7 @@ communicator create_by(team all, const options& o, Plan&&... p) {
         or_tell_others(all, "no UCX", [&] { return load<ucx_module>(module_for_ucx(), "ucx").make(settings); });
     const int rank = all.rank();
     planned with = connect({std::move(net), memory_of_processes(o), std::move(all)}, p..., o);
-    const std::vector<std::string> environment = process_environment();
-    const std::string devices = devices_for(with.by, with.net.ranks);
-    prefer(*settings, environment, "UCX_NET_DEVICES", "NET_DEVICES", devices);
-    // Where it is interfaces of IP, other transports of UCX are opened in vain: that takes a third of creation.
-    if (!devices.empty() && value_in(environment, "UCX_NET_DEVICES") == nullptr)
-        prefer(*settings, environment, "UCX_TLS", "TLS", "tcp,self");
-    prefer(*settings, environment, "UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k");
-    prefer(*settings, environment, "UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k");
-    // A rank that connects to a node out of reach must go on looking for failures, and say what it finds.
-    prefer(*settings, environment, "UCX_TCP_CONN_NB", "CONN_NB", "y");
+    *settings = settings_for(with, o);
     return make_communicator(with.by, std::move(with.net), rank, o);
 }
 

@@ -54,6 +54,10 @@ public:
     virtual int lines(int rank) const noexcept = 0;
     /// Returns the name of a rank's host.
     virtual const std::string& host(int rank) const noexcept = 0;
+    /// Returns the interfaces of this rank and of another one, and what chooses others, in words.
+    virtual std::string way(int rank) const = 0;
+    /// Returns the ranks of other nodes that could not be reached when this was made.
+    virtual std::vector<int> unreached() const = 0;
 };
 
 }  // namespace terrace::detail

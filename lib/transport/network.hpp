@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "transport/interfaces.hpp"
 #include "transport/liveness.hpp"
 #include "transport/messages.hpp"
 #include "transport/shared_region.hpp"
@@ -48,7 +49,8 @@ struct connection {
     std::shared_ptr<network> net;
     std::shared_ptr<region_source> memory;  ///< null where ranks share none
     team ranks;
-    std::shared_ptr<liveness> watch{};  ///< of all ranks of the bootstrap; null where nobody looks
+    std::shared_ptr<liveness> watch{};            ///< of all ranks of the bootstrap; null where nobody looks
+    std::vector<network_interface> interfaces{};  ///< of this host
 };
 
 }  // namespace terrace::detail

@@ -114,6 +114,21 @@ class Processes(unittest.TestCase):
         name, address = others.popitem()
         self.assertEqual(self.addresses(UCX_NET_DEVICES=name), {address})
 
+    def test_ports_can_be_chosen(self):
+        children = [self.start(rank, 2, "1000000", "2000", TERRACE_PORTS="22000-22009") for rank in range(2)]
+        for child in children:
+            self.assertRegex(child.stdout.readline(), "runs")
+        ports = {port for child in children for port in listening_ports(child.pid)}
+        self.assertEqual(len(ports), 2)
+        self.assertLessEqual(ports, set(range(22000, 22010)))
+        for child in [self.start(rank, 2, "1", "2000", TERRACE_PORTS="22000", TERRACE_BOOTSTRAP=f"file:{self.directory}2")
+                      for rank in range(2)]:
+            self.assertRegex(self.finish(child, 1)[1], r"of its ports 22000-22000 \(TERRACE_PORTS\) are free")
+
+    def test_ucx_has_nothing_to_say_where_it_uses_no_tcp(self):
+        for transports in ("self", "^tcp"):
+            self.assertEqual(self.finish(self.start(0, 1, "1", "1000", UCX_TLS=transports))[1], "")
+
     def test_garbage_port_scans_and_other_jobs_disturb_nobody(self):
         children = [self.start(rank, 2, "1000000", "2000") for rank in range(2)]
         for child in children:

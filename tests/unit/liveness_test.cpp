@@ -6,11 +6,16 @@
 #include <thread>
 #include <vector>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
 
 #include "support/temporary.hpp"
 #include "transport/liveness/acknowledgement.hpp"
@@ -61,11 +66,33 @@ std::vector<sighting> look(Watch& watch, std::chrono::duration<double> patience,
     return found;
 }
 
+network_interface loopback() { return {.name = "lo", .address = ::inet_addr("127.0.0.1")}; }
+
 // Two ranks, on what is said to be a node each.
+std::unique_ptr<lifelines> join(const store& meeting, std::chrono::duration<double> silence, port_range ports = {}) {
+    const auto by = std::make_shared<store_bootstrap>(meeting, "a directory", 20s);
+    team ranks(by, meeting.rank, 2);
+    return std::make_unique<lifelines>(ranks, std::vector{std::vector{0}, std::vector{1}}, silence, loopback(), ports);
+}
+
 std::unique_ptr<lifelines> join(const temporary_directory& directory, int rank, std::chrono::duration<double> silence) {
-    const auto by = std::make_shared<store_bootstrap>(file_store(directory.path(), rank, 2), "a directory", 20s);
-    team ranks(by, rank, 2);
-    return std::make_unique<lifelines>(ranks, std::vector{std::vector{0}, std::vector{1}}, silence);
+    return join(file_store(directory.path(), rank, 2), silence);
+}
+
+descriptor connected_to(int port) {
+    descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = loopback().address;
+    to.sin_port = htons(static_cast<std::uint16_t>(port));
+    return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(fd) : descriptor();
+}
+
+// Ports that are free now, at all addresses.
+port_range some_ports(int count) {
+    for (int first = 20000 + ::getpid() % 10000; first < 32000; first += count)
+        if (free_ports(0, {first, first + count - 1}, count) == count) return {first, first + count - 1};
+    return {};
 }
 
 }  // namespace
@@ -180,7 +207,7 @@ TEST(lifelines, find_a_process_that_is_stopped_and_none_that_computes) {
         pause();
     });
     const auto own = join(directory, 0, 0.4s);
-    if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
+    ASSERT_FALSE(own->ends().empty());
     EXPECT_TRUE(look(*own, 1s).empty());
     other.send(SIGSTOP);
     const std::vector<sighting> found = look(*own, 20s);
@@ -201,7 +228,7 @@ TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
             else own.reset();
         });
         const auto own = join(directory, 0, 1s);
-        if (own->ends().empty()) GTEST_SKIP() << "no network interface but loopback";
+        ASSERT_FALSE(own->ends().empty());
         if (farewell) {
             EXPECT_FALSE(look(*own, 20s, evidence::has_left).empty());
         }
@@ -209,6 +236,58 @@ TEST(lifelines, tell_the_end_of_a_process_from_its_farewell) {
         ASSERT_FALSE(found.empty());
         EXPECT_EQ(found[0].by, farewell ? evidence::process_left : evidence::connection_closed);
     }
+}
+
+// The others call before the other rank does.
+TEST(lifelines, are_made_however_many_others_call_and_say_nothing_or_another_key) {
+    const temporary_directory directory;
+    const port_range ports = some_ports(1);
+    const std::string wrong(24, 'x');  // as long as a greeting
+    std::vector<descriptor> strangers;
+    store knocking = file_store(directory.path(), 0, 2);
+    knocking.get = [&, get = knocking.get](const std::string& key) {
+        std::optional<std::string> value = get(key);
+        while (value && strangers.size() < 200) {
+            descriptor one = connected_to(ports.first);
+            if (!one) break;  // rank 1 does not listen yet
+            if (strangers.size() % 2 == 1) {
+                EXPECT_EQ(::send(one.get(), wrong.data(), wrong.size(), 0), static_cast<ssize_t>(wrong.size()));
+            }
+            strangers.push_back(std::move(one));
+        }
+        return value;
+    };
+    std::unique_ptr<lifelines> other;
+    std::thread rank_1([&] { other = join(file_store(directory.path(), 1, 2), 20s, ports); });
+    const auto own = join(knocking, 20s);
+    rank_1.join();
+    EXPECT_EQ(strangers.size(), 200u);
+    EXPECT_EQ(own->ends(), (std::vector{1, 1}));
+    EXPECT_EQ(other->ends(), (std::vector{0, 0}));
+    EXPECT_TRUE(own->missing().empty());
+    EXPECT_FALSE(connected_to(ports.first)) << "it still listens";
+}
+
+TEST(lifelines, say_which_ports_are_all_in_use) {
+    const temporary_directory directory;
+    const port_range ports = some_ports(2);
+    const descriptor first = listen_at(loopback().address, ports), second = listen_at(loopback().address, ports);
+    EXPECT_FALSE(listen_at(loopback().address, ports));
+    const auto failure_of_rank = [&](int rank, port_range of_rank) -> std::string {
+        try {
+            join(file_store(directory.path(), rank, 2), 1s, of_rank);
+        } catch (const transport_error& e) {
+            return e.what();
+        }
+        return "none";
+    };
+    std::string other;
+    std::thread rank_1([&] { other = failure_of_rank(1, {}); });
+    const std::string own = failure_of_rank(0, ports);
+    rank_1.join();
+    EXPECT_NE(own.find("rank 0 finds no free port from " + text_of(ports)), std::string::npos) << own;
+    EXPECT_NE(own.find("TERRACE_PORTS"), std::string::npos) << own;
+    EXPECT_EQ(other, own);
 }
 
 }  // namespace terrace::detail::test::liveness_test

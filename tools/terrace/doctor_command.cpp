@@ -1,8 +1,6 @@
 #include "tools/terrace/doctor_command.hpp"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -17,7 +15,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,7 +30,9 @@
 #include "tools/common/output.hpp"
 #include "tools/terrace/dumps.hpp"
 #include "tools/terrace/running_ranks.hpp"
+#include "transport/interfaces.hpp"
 #include "transport/module.hpp"
+#include "transport/ports.hpp"
 
 namespace terrace::detail {
 
@@ -122,28 +121,52 @@ finding locked_memory() {
                "system's unit LimitMEMLOCK=infinity");
 }
 
-std::vector<std::string> interfaces() {
-    std::set<std::string> names;
-    ifaddrs* all = nullptr;
-    if (getifaddrs(&all) != 0) return {};
-    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-        const bool is_up = (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_LOOPBACK) == 0;
-        if (is_up && i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET) names.insert(i->ifa_name);
-    }
-    freeifaddrs(all);
-    return {names.begin(), names.end()};
+// As ranks see them, without what only other hosts show.
+std::vector<network_interface> interfaces() {
+    const std::vector<std::string> environment = process_environment();
+    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
+    return judged(own_interfaces(), {.chosen = chosen != nullptr ? chosen : ""});
 }
 
 finding networks() {
-    const std::vector<std::string> names = interfaces();
-    if (names.empty())
-        return noted("network", "no interface but loopback", "ranks of this node alone can run; bring one up for more");
-    const std::string list = fmt::format("{}", fmt::join(names, ", "));
-    if (names.size() == 1) return good("network", list);
-    return noted("network", list,
-                 fmt::format("MPI over TCP may use all of them, also those that lead nowhere: mpirun --mca "
-                             "btl_tcp_if_include {}",
-                             names.front()));
+    const std::vector<network_interface> all = interfaces(), in_use = used(all);
+    const std::string text = description(all);
+    if (in_use.empty())
+        return noted(
+            "network", text,
+            "ranks of this node alone can run; bring an interface up for more, or name one in UCX_NET_DEVICES");
+    const auto may_mislead = [](const network_interface& i) {
+        return i.up && i.address != 0 && i.is != network_interface::kind::loopback;
+    };
+    if (std::count_if(all.begin(), all.end(), may_mislead) < 2) return good("network", text);
+    std::vector<std::string> names;
+    for (const network_interface& i : in_use) names.push_back(i.name);
+    return noted("network", text,
+                 fmt::format("a job also leaves out an interface with the address of another host, and one that does "
+                             "not lead to all hosts; UCX_NET_DEVICES=NAME chooses. MPI over TCP may use all of them: "
+                             "mpirun --mca btl_tcp_if_include {}",
+                             fmt::join(names, ",")));
+}
+
+finding listeners() {
+    port_range ports;
+    try {
+        std::vector<std::string> ignored;
+        ports = options_from(process_environment(), ignored).ports;
+    } catch (const error&) {}  // which variables() says
+    std::string text = "lifelines, while a communicator is created, and UCX, until it is destroyed";
+    bool any_free = true;
+    for (const network_interface& i : used(interfaces())) {
+        text += fmt::format("; {} ({})", i.name, address_text(i.address));
+        if (ports.first == 0 || i.address == 0) continue;
+        const int all = ports.last - ports.first + 1, free = free_ports(i.address, ports, all);
+        text += fmt::format(", {} of {} ports free", free, all);
+        any_free = any_free && free > 0;
+    }
+    text += ports.first == 0 ? "; ports that the kernel chooses (TERRACE_PORTS is not set)"
+                             : fmt::format("; TERRACE_PORTS={}", text_of(ports));
+    if (any_free) return good("listeners", text);
+    return bad("listeners", text, "end what listens there, or set TERRACE_PORTS to other ports");
 }
 
 finding host_address() {
@@ -166,7 +189,7 @@ finding host_address() {
     }
     freeaddrinfo(found);
     const std::string text = fmt::format("{} is {}", name, address);
-    if (reachable || interfaces().empty()) return good("host name", text);
+    if (reachable || used(interfaces()).empty()) return good("host name", text);
     return bad("host name", text,
                fmt::format("other nodes would be told to connect to themselves; give {} this machine's address in "
                            "/etc/hosts instead",
@@ -282,9 +305,8 @@ int doctor_command::run() const {
         return 0;
     }
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(),   locked_memory(), networks(),
-                             host_address(),  launcher(),     started_by(),    without_mpi(),
-                             user(),          usable_cores(), gpu_driver()};
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(), listeners(),    host_address(),
+                             launcher(),      started_by(), without_mpi(),   user(),     usable_cores(), gpu_driver()};
     for (finding& f : variables()) all.push_back(std::move(f));
     if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
     for (const finding& f : all) {

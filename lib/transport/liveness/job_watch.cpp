@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/index.hpp"
 #include "transport/liveness/lifelines.hpp"
 #include "transport/liveness/process_watch.hpp"
@@ -26,10 +28,22 @@ struct self {
     std::array<char, 65> host{};  // Linux has no longer names
     std::uint64_t pid_namespace = 0, started = 0;
     std::int64_t pid = 0;
+    std::uint32_t address = 0;
+    std::array<char, 16> interface {};  // IFNAMSIZ
 };
 
-self this_process() noexcept {
+std::string text_of(const self& s) {
+    return s.address == 0 ? "no interface" : fmt::format("{} ({})", address_text(s.address), s.interface.data());
+}
+
+struct place {
+    std::string host, interface;
+};
+
+self this_process(const network_interface& on) noexcept {
     self s;
+    s.address = on.address;
+    on.name.copy(s.interface.data(), s.interface.size() - 1);
     if (::gethostname(s.host.data(), s.host.size() - 1) != 0) s.host = {};
     struct stat space {};
     if (::stat("/proc/self/ns/pid", &space) == 0) s.pid_namespace = space.st_ino;
@@ -66,9 +80,10 @@ process_watch watch_node(const team& ranks, const std::vector<self>& all, const 
 
 class job_watch final : public liveness {
 public:
-    job_watch(std::map<int, std::string> hosts, process_watch node, std::unique_ptr<lifelines> lines,
+    job_watch(std::map<int, place> places, int rank, process_watch node, std::unique_ptr<lifelines> lines,
               std::optional<shared_region> said, farewell_flag* own)
-        : hosts_(std::move(hosts)),
+        : places_(std::move(places)),
+          rank_(rank),
           said_(std::move(said)),
           own_(own),
           node_(std::move(node)),
@@ -84,10 +99,16 @@ public:
         return (lines_ && lines_->look(now, found)) || node_doubts;
     }
     int lines(int rank) const noexcept override { return lines_ ? lines_->of(rank) : 0; }
-    const std::string& host(int rank) const noexcept override { return hosts_.find(rank)->second; }
+    const std::string& host(int rank) const noexcept override { return places_.find(rank)->second.host; }
+    std::string way(int rank) const override {
+        return fmt::format("from {} to {}; UCX_NET_DEVICES, and Open MPI's btl_tcp_if_include, choose other interfaces",
+                           places_.find(rank_)->second.interface, places_.find(rank)->second.interface);
+    }
+    std::vector<int> unreached() const override { return lines_ ? lines_->missing() : std::vector<int>{}; }
 
 private:
-    const std::map<int, std::string> hosts_;   // by rank of the bootstrap
+    const std::map<int, place> places_;  // by rank of the bootstrap
+    const int rank_;
     const std::optional<shared_region> said_;  // farewells
     farewell_flag* const own_;
     std::mutex guard_;  // of all below
@@ -97,31 +118,36 @@ private:
 
 }  // namespace
 
-std::shared_ptr<liveness> watch_job(team& ranks, region_source* memory, std::chrono::duration<double> failure_timeout) {
+std::shared_ptr<liveness> watch_job(connection& by, std::chrono::duration<double> failure_timeout, port_range ports) {
+    team& ranks = by.ranks;
     const std::vector<int> leaders = ranks.nodes();
-    const self process = this_process();
+    // Each of those in use leads to the other hosts.
+    std::vector<network_interface> usable = used(by.interfaces);
+    std::erase_if(usable, [](const network_interface& i) { return i.address == 0; });
+    const network_interface on = usable.empty() ? network_interface{} : usable.front();
+    const self process = this_process(on);
     std::vector<self> all(at(ranks.size()));
     ranks.gather_all(&process, all.data(), sizeof process);
     // A process knows others by their numbers only in its own namespace, such as a container's.
     const auto space_of = [&](int r) { return std::pair(leaders[at(r)], all[at(r)].pid_namespace); };
     std::map<std::pair<int, std::uint64_t>, std::vector<int>> by_space;
-    std::map<int, std::string> hosts;
+    std::map<int, place> places;
     for (int r = 0; r < ranks.size(); ++r) {
         by_space[space_of(r)].push_back(r);
-        hosts.emplace(ranks.members()[at(r)], all[at(r)].host.data());
+        places.emplace(ranks.members()[at(r)], place{all[at(r)].host.data(), text_of(all[at(r)])});
     }
     std::vector<std::vector<int>> nodes;
     for (auto& [space, members] : by_space) nodes.push_back(members);
     const auto to_prove = failure_timeout * time_to_prove;
     const std::vector<int>& node = by_space[space_of(ranks.rank())];
     const auto own = std::find(node.begin(), node.end(), ranks.rank()) - node.begin();
-    std::optional<shared_region> said = farewells_of(ranks, memory, node);
+    std::optional<shared_region> said = farewells_of(ranks, by.memory.get(), node);
     process_watch neighbours = watch_node(ranks, all, node, said, to_prove);
     std::unique_ptr<lifelines> lines;
-    if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove);
+    if (nodes.size() > 1) lines = std::make_unique<lifelines>(ranks, nodes, to_prove, on, ports);
     farewell_flag* mine = farewell_of(said, static_cast<std::size_t>(own));
-    return std::make_shared<job_watch>(std::move(hosts), std::move(neighbours), std::move(lines), std::move(said),
-                                       mine);
+    return std::make_shared<job_watch>(std::move(places), ranks.members()[at(ranks.rank())], std::move(neighbours),
+                                       std::move(lines), std::move(said), mine);
 }
 
 }  // namespace terrace::detail

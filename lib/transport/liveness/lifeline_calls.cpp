@@ -2,18 +2,20 @@
 
 #include "transport/liveness/lifelines.hpp"
 
-#include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <linux/tcp.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
 #include <thread>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
 
 #include "base/index.hpp"
 
@@ -23,44 +25,22 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_addresses = 8, most_lines = 32;
-// With a node that does not answer a call, at creation: the kernel repeats a call that was lost after a second.
+constexpr std::size_t most_lines = 32;
+// With calls, and as long with answers: the kernel repeats a call that was lost after a second.
 constexpr milliseconds patience(1500), between_calls(100);
+// Callers that may be silent at a time, such as port scans: the oldest makes room for the next.
+constexpr std::size_t most_silent = 128;
 
-// IPv4 addresses of this node at which others may reach it.
-std::vector<std::uint32_t> own_addresses() {
-    std::vector<std::uint32_t> found;
-    ifaddrs* all = nullptr;
-    if (::getifaddrs(&all) != 0) return found;
-    for (const ifaddrs* i = all; i != nullptr; i = i->ifa_next) {
-        const bool up = (i->ifa_flags & (IFF_UP | IFF_RUNNING | IFF_LOOPBACK)) == (IFF_UP | IFF_RUNNING);
-        if (!up || i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-        if (found.size() < most_addresses)
-            found.push_back(reinterpret_cast<const sockaddr_in*>(i->ifa_addr)->sin_addr.s_addr);
-    }
-    ::freeifaddrs(all);
-    return found;
-}
-
-descriptor open_socket() noexcept {
-    return descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-// Listens at a port that the kernel chooses, and says which. @returns none where that is impossible
-descriptor listen_somewhere(std::uint16_t& port) noexcept {
-    descriptor fd = open_socket();
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    socklen_t bytes = sizeof any;
-    if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any), bytes) != 0 ||
-        ::listen(fd.get(), SOMAXCONN) != 0 || ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&any), &bytes) != 0)
-        return {};
-    port = any.sin_port;
-    return fd;
+// The port of a socket, in network order; 0: none.
+std::uint16_t port_of(const descriptor& fd) noexcept {
+    sockaddr_in own{};
+    socklen_t bytes = sizeof own;
+    const bool known = fd && ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
+    return known ? own.sin_port : 0;
 }
 
 descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
-    descriptor fd = open_socket();
+    descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_addr.s_addr = address;
@@ -70,12 +50,12 @@ descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
     return fd;
 }
 
-// Waits until a socket is ready for `events`, until a point in time.
-bool ready(int fd, short events, std::chrono::steady_clock::time_point until) noexcept {
-    pollfd one{.fd = fd, .events = events, .revents = 0};
+// Waits until one of these sockets is ready, until a point in time.
+bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point until) noexcept {
     while (true) {
         const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
-        const int got = ::poll(&one, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+        const int got =
+            ::poll(sockets.data(), sockets.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
         if (got > 0) return true;
         if (got == 0 || errno != EINTR) return false;
     }
@@ -107,7 +87,9 @@ int error_of(const descriptor& fd) noexcept {
 // come up it remembers that there was none.
 bool is_answered(descriptor& call, std::uint32_t address, std::uint16_t port,
                  std::chrono::steady_clock::time_point until) noexcept {
-    while (call && ready(call.get(), POLLOUT, until)) {
+    while (call) {
+        std::array one{pollfd{.fd = call.get(), .events = POLLOUT, .revents = 0}};
+        if (!ready(one, until)) return false;
         const int error = error_of(call);
         if (error == 0) return true;
         if (error != EHOSTUNREACH || std::chrono::steady_clock::now() + between_calls > until) return false;
@@ -127,8 +109,9 @@ bool send_all(const descriptor& fd, const void* data, std::size_t bytes) noexcep
 struct lifelines::address_book {
     struct entry {
         job_key key{};
-        std::uint16_t port = 0, count = 0;
-        std::array<std::uint32_t, most_addresses> addresses{};
+        std::uint32_t address = 0;
+        std::uint16_t port = 0;  // 0: it does not listen
+        port_range full{};       // in which no port is free
     };
     std::vector<entry> entries;
     std::vector<int> members;  // ranks of the bootstrap
@@ -136,16 +119,20 @@ struct lifelines::address_book {
     const job_key& key() const noexcept { return entries.front().key; }
 };
 
-lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence)
+lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
+                     const network_interface& on, port_range ports)
     : silence_(silence) {
-    address_book::entry own;
-    const descriptor listener = listen_somewhere(own.port);
+    const descriptor listener = on.address != 0 ? listen_at(on.address, ports) : descriptor();
+    address_book::entry own{.address = on.address, .port = port_of(listener)};
+    if (on.address != 0 && own.port == 0) own.full = ports;
     if (::getrandom(own.key.data(), sizeof own.key, 0) != sizeof own.key) own.key = {};
-    const std::vector<std::uint32_t> addresses = own_addresses();
-    if (listener) own.count = static_cast<std::uint16_t>(addresses.size());
-    std::copy(addresses.begin(), addresses.end(), own.addresses.begin());
     address_book book{.entries = std::vector<address_book::entry>(at(ranks.size())), .members = ranks.members()};
     ranks.gather_all(&own, book.entries.data(), sizeof own);
+    for (std::size_t r = 0; r < book.entries.size(); ++r)
+        if (const address_book::entry& e = book.entries[r]; e.full.first > 0)
+            throw transport_error("lifelines", "bind", EADDRINUSE,
+                                  fmt::format("rank {} finds no free port from {} (TERRACE_PORTS) at {}",
+                                              book.members[r], text_of(e.full), address_text(e.address)));
 
     call(book, targets_of(nodes, ranks.rank()), ranks.rank());
     std::array<int, most_lines> called{};  // ranks of the bootstrap
@@ -160,40 +147,46 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
     begin_to_answer();
 }
 
-// Calls all of them at once, first at the first address of each.
+// Calls all of them at once.
 void lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
-    std::vector<int> open = targets;
-    for (std::size_t a = 0; a < most_addresses && !open.empty(); ++a) {
-        std::vector<descriptor> calls;
-        for (const int t : open) {
-            const address_book::entry& e = book.entries[at(t)];
-            calls.push_back(a < e.count ? begin_call(e.addresses[a], e.port) : descriptor());
-        }
-        const auto until = clock::now() + patience;
-        std::vector<int> failed;
-        for (std::size_t i = 0; i < open.size(); ++i) {
-            const greeting hello{book.key(), book.members[at(me)], book.members[at(open[i])]};
-            const address_book::entry& e = book.entries[at(open[i])];
-            if (calls[i] && is_answered(calls[i], e.addresses[a], e.port, until) &&
-                send_all(calls[i], &hello, sizeof hello))
-                add(hello.to, std::move(calls[i]), false);
-            else failed.push_back(open[i]);
-        }
-        open = std::move(failed);
+    std::vector<descriptor> calls;
+    for (const int t : targets) {
+        const address_book::entry& e = book.entries[at(t)];
+        calls.push_back(e.port != 0 ? begin_call(e.address, e.port) : descriptor());
+    }
+    const auto until = clock::now() + patience;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const greeting hello{book.key(), book.members[at(me)], book.members[at(targets[i])]};
+        const address_book::entry& e = book.entries[at(targets[i])];
+        if (is_answered(calls[i], e.address, e.port, until) && send_all(calls[i], &hello, sizeof hello))
+            add(hello.to, std::move(calls[i]), false);
+        else missing_.push_back(hello.to);
     }
 }
 
-// Answers who shows the key and means this rank.
+// Answers who shows the key and means this rank. Nobody waits for those that say nothing.
 void lifelines::answer(const descriptor& listener, const job_key& key, int me, int expected) {
     const auto until = clock::now() + patience;
-    while (expected > 0 && listener && ready(listener.get(), POLLIN, until)) {
-        descriptor fd(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-        greeting hello;
-        if (!fd || !ready(fd.get(), POLLIN, until) || ::recv(fd.get(), &hello, sizeof hello, 0) != sizeof hello)
-            continue;
-        if (hello.key != key || hello.to != me || !send_all(fd, &welcome, 1)) continue;
-        add(hello.from, std::move(fd), true);
-        --expected;
+    std::vector<descriptor> callers;  // that have said nothing yet
+    while (expected > 0 && listener) {
+        std::vector<pollfd> polled{{.fd = listener.get(), .events = POLLIN, .revents = 0}};
+        for (const descriptor& c : callers) polled.push_back({.fd = c.get(), .events = POLLIN, .revents = 0});
+        if (!ready(polled, until)) return;
+        for (std::size_t i = callers.size(); i-- > 0;) {
+            if (polled[i + 1].revents == 0) continue;
+            descriptor fd = std::move(callers[i]);
+            callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i));
+            greeting hello;
+            if (::recv(fd.get(), &hello, sizeof hello, 0) != sizeof hello || hello.key != key || hello.to != me ||
+                !send_all(fd, &welcome, 1))
+                continue;
+            add(hello.from, std::move(fd), true);
+            --expected;
+        }
+        if (polled.front().revents == 0) continue;
+        if (callers.size() == most_silent) callers.erase(callers.begin());
+        descriptor next(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+        if (next) callers.push_back(std::move(next));
     }
 }
 

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "transport/interfaces.hpp"
 #include "transport/liveness.hpp"
 #include "transport/liveness/acknowledgement.hpp"
+#include "transport/ports.hpp"
 #include "transport/team.hpp"
 
 namespace terrace::detail {
@@ -30,8 +32,10 @@ public:
 
     /// Connects. Collective. Where no connection can be made, there is none. Nobody listens any more when it returns.
     /// @param nodes ranks of the team, by node   @param silence how long a node may leave what is sent to it without an
-    /// answer [s]   @throws transport_error
-    lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence);
+    /// answer [s]   @param on where this rank listens; without an address it does not   @throws transport_error, where
+    /// no port of a rank's range is free
+    lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, std::chrono::duration<double> silence,
+              const network_interface& on, port_range ports);
     lifelines(const lifelines&) = delete;
     lifelines& operator=(const lifelines&) = delete;
     /// Tells the other ends that this process goes on without them.
@@ -41,6 +45,8 @@ public:
     bool look(clock::time_point now, std::vector<sighting>& found) noexcept;
     /// Returns the ranks at the other ends, as the bootstrap numbers them.
     std::vector<int> ends() const;
+    /// Returns the ranks that have not answered this one's calls, as the bootstrap numbers them.
+    const std::vector<int>& missing() const noexcept { return missing_; }
     /// Returns how many a rank has by what those say who have called: the same on all ranks.
     int of(int rank) const noexcept { return static_cast<int>(counts_.count(rank)); }
 
@@ -83,6 +89,7 @@ private:
     static void fail(line& l, int code) noexcept;
 
     const std::chrono::duration<double> silence_;
+    std::vector<int> missing_;
     std::multiset<int> counts_;  // both ends of each line of all ranks, as the bootstrap numbers them
     std::mutex guard_;           // of all below, once there is a thread
     std::vector<line> lines_;

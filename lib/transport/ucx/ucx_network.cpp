@@ -1,10 +1,20 @@
 #include "transport/ucx/ucx_network.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <string_view>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/index.hpp"
 #include "base/wire.hpp"
+#include "transport/interfaces.hpp"
+#include "transport/ports.hpp"
 #include "transport/ucx/ucx_messages.hpp"
 
 namespace terrace::detail {
@@ -35,6 +45,37 @@ ucx_context open_context(ucx_settings settings) {
     return {context, ucp_cleanup};
 }
 
+std::string_view value_of(const ucx_settings& settings, std::string_view name) {
+    const auto found = std::find_if(settings.begin(), settings.end(), [&](const auto& s) { return s.first == name; });
+    return found == settings.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// Returns why this rank's node has too few free ports for its ranks; empty: it has enough.
+std::string lack_of_ports(const ucx_settings& settings, port_range ports, int wanted) {
+    const std::string devices = fmt::format(",{},", value_of(settings, "NET_DEVICES"));
+    for (const network_interface& i : own_interfaces()) {
+        if (i.address == 0 || devices.find(fmt::format(",{},", i.name)) == devices.npos) continue;
+        if (const int free = free_ports(i.address, ports, wanted); free < wanted)
+            return fmt::format(
+                "{} of its ports {} (TERRACE_PORTS) are free at {} ({}), and each of {} ranks listens at one", free,
+                text_of(ports), address_text(i.address), i.name, wanted);
+    }
+    return "";
+}
+
+// UCX tries the ports of a range until it finds a free one, and would never end.
+void expect_ports(team& ranks, const ucx_settings& settings) {
+    port_range ports;
+    const std::string range(value_of(settings, "PORT_RANGE"));
+    if (std::sscanf(range.c_str(), "%d-%d", &ports.first, &ports.last) != 2) return;
+    const std::vector<int> nodes = ranks.nodes();
+    const auto here = std::count(nodes.begin(), nodes.end(), nodes[at(ranks.rank())]);
+    const std::vector<std::string> lacks = ranks.exchange(lack_of_ports(settings, ports, static_cast<int>(here)));
+    for (std::size_t r = 0; r < lacks.size(); ++r)
+        if (!lacks[r].empty())
+            throw transport_error("ucx", "bind", EADDRINUSE, fmt::format("rank {}: {}", ranks.members()[r], lacks[r]));
+}
+
 }  // namespace
 
 void check(ucs_status_t status, const char* call) {
@@ -47,6 +88,7 @@ ucx_network::ucx_network(std::shared_ptr<const ucx_settings> settings)
 
 // A rank that cannot open its worker tells the others so by an empty address.
 std::unique_ptr<messages> ucx_network::connect(team& ranks, int slots) {
+    expect_ports(ranks, *settings_);
     std::unique_ptr<ucx_messages> made;
     try {
         if (!context_) context_ = open_context(*settings_);

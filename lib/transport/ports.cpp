@@ -1,0 +1,42 @@
+#include "transport/ports.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <fmt/format.h>
+
+namespace terrace::detail {
+
+namespace {
+
+descriptor listen_at_port(std::uint32_t address, int port) noexcept {
+    descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = address;
+    at.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0 &&
+        ::listen(fd.get(), SOMAXCONN) == 0)
+        return fd;
+    return {};
+}
+
+}  // namespace
+
+descriptor listen_at(std::uint32_t address, port_range ports) noexcept {
+    descriptor fd;
+    for (int port = ports.first; port <= ports.last && !fd; ++port) fd = listen_at_port(address, port);
+    return fd;
+}
+
+int free_ports(std::uint32_t address, port_range ports, int enough) noexcept {
+    int found = 0;
+    for (; ports.first <= ports.last && found < enough; ++ports.first)
+        if (listen_at_port(address, ports.first)) ++found;
+    return found;
+}
+
+std::string text_of(port_range ports) { return fmt::format("{}-{}", ports.first, ports.last); }
+
+}  // namespace terrace::detail

@@ -81,8 +81,8 @@ void compare_with_others(std::vector<network_interface>& own, const surroundings
     for (network_interface& i : own)
         if (const auto same = owners.find(i.address); is_used(i) && same != owners.end())
             i.left_out = fmt::format("{} has {}, too", (*same->second.begin())->name, address_text(i.address));
-    std::map<std::string_view, std::vector<std::string_view>> missed;  // hosts, by interface
-    for (const network_interface& i : own)
+    std::map<std::string, std::vector<std::string_view>> missed;  // hosts, by interface
+    for (const network_interface& i : used(own))
         for (const other_host& o : *by.others)
             if (std::none_of(o.addresses.begin(), o.addresses.end(),
                              [&](std::uint32_t a) { return owners[a].size() == 1 && leads_to(i, a, by); }))
@@ -117,7 +117,7 @@ void leave_out_slower(std::vector<network_interface>& own) {
 
 // ---- what the kernel says ---------------------------------------------------------------------------------------
 
-const fs::path class_net = "/sys/class/net";
+fs::path facts_of(const std::string& interface) { return fs::path("/sys/class/net") / interface; }
 
 std::string line_in(const fs::path& file) {
     std::string line;
@@ -128,9 +128,9 @@ std::string line_in(const fs::path& file) {
 // True for hardware, and for what is made of it: a bond, a VLAN, a bridge with a port of hardware.
 bool is_on_hardware(const std::string& name) {
     std::error_code none;
-    if (fs::exists(class_net / name / "device", none)) return true;
-    for (const auto& entry : fs::directory_iterator(class_net / name, none)) {
-        const std::string below = entry.path().filename();
+    if (fs::exists(facts_of(name) / "device", none)) return true;
+    for (fs::directory_iterator entry(facts_of(name), none), end; entry != end; entry.increment(none)) {
+        const std::string below = entry->path().filename();
         if (below.starts_with("lower_") && is_on_hardware(below.substr(6))) return true;
     }
     return false;
@@ -138,8 +138,8 @@ bool is_on_hardware(const std::string& name) {
 
 bool is_tunnel(const std::string& name, unsigned flags) {
     std::error_code none;
-    if ((flags & IFF_POINTOPOINT) != 0 || fs::exists(class_net / name / "tun_flags", none)) return true;
-    std::ifstream in(class_net / name / "uevent");
+    if ((flags & IFF_POINTOPOINT) != 0 || fs::exists(facts_of(name) / "tun_flags", none)) return true;
+    std::ifstream in(facts_of(name) / "uevent");
     for (std::string line; std::getline(in, line);)
         if (line == "DEVTYPE=vxlan" || line == "DEVTYPE=geneve") return true;
     return false;
@@ -149,13 +149,13 @@ kind kind_of(const std::string& name, unsigned flags) {
     std::error_code none;
     if ((flags & IFF_LOOPBACK) != 0) return kind::loopback;
     if (is_tunnel(name, flags)) return kind::tunnel;
-    const bool is_bridge = fs::exists(class_net / name / "bridge", none);
+    const bool is_bridge = fs::exists(facts_of(name) / "bridge", none);
     return is_bridge && !is_on_hardware(name) ? kind::inner_bridge : kind::link;
 }
 
 std::int64_t rate_of(const std::string& name) {
     std::int64_t rate = 0;  // some drivers say -1, and some nothing
-    std::ifstream(class_net / name / "speed") >> rate;
+    std::ifstream(facts_of(name) / "speed") >> rate;
     return std::max<std::int64_t>(rate, 0);
 }
 

@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import resource
+import socket
 import subprocess
 import sys
 import unittest
@@ -55,13 +56,26 @@ class Doctor(Command):
     def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
         done = self.doctor()
         lines = done.stdout.splitlines()
-        for what in ["shared memory", "open files", "network", "host name", "MPI", "ranks without MPI", "GPU driver",
+        for what in ["shared memory", "open files", "network", "listeners", "host name", "MPI", "ranks without MPI", "GPU driver",
                      "variables"]:
             self.assertTrue(any(re.match(f"(ok  |note|FIX ) {what}: .", line) for line in lines), done.stdout)
         for line, after in zip(lines, [*lines[1:], ""]):
             if line.startswith(("note", "FIX")):
                 self.assertRegex(after, "^       .")
         self.assertEqual(done.returncode, 1 if "FIX " in done.stdout else 0)
+
+    def test_says_which_interface_is_used_and_which_ports_are_free(self):
+        def said(**variables):
+            return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True,
+                                  env={**os.environ, "UCX_NET_DEVICES": "lo", **variables}).stdout
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            self.assertIn("network: lo (127.0.0.1) is used", said())
+            self.assertIn("lo (127.0.0.1); ports that the kernel chooses", said())
+            self.assertRegex(said(TERRACE_PORTS=f"{port}"), r"FIX  listeners: .*lo \(127.0.0.1\), 0 of 1 ports free")
+            self.assertRegex(said(TERRACE_PORTS=f"{port - 100}-{port}"), r"ok   listeners: .* of 101 ports free")
 
     def test_names_the_launcher_that_started_it(self):
         alone = {name: value for name, value in os.environ.items() if not re.match("OMPI|PMI|SLURM", name)}

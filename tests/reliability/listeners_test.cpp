@@ -1,4 +1,5 @@
-// Terrace opens no listener: the sockets of this process that listen are the same before and after. Under mpirun.
+// On one node, over MPI, Terrace opens no listener: the sockets of this process that listen are the same before and
+// after. Under mpirun.
 
 #include <filesystem>
 #include <fstream>

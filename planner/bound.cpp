@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "base/index.hpp"
@@ -15,8 +14,7 @@ namespace {
 // Vectors that must pass links, and the rate at which they can.
 struct demand {
     double vectors = 0;
-    double rate = 0;   // [B/s]
-    double links = 1;  // that have shapers of their own
+    double rate = 0;  // [B/s]
 };
 
 // Directions in which a collective moves the vector: to combine it, and to hand it out.
@@ -38,8 +36,8 @@ double exchanged_vectors(collective what, double m, double ranks, bool has_the_r
 // All n children of a level together, each with a link. To combine an element takes n - 1 transfers between children,
 // to hand the result (or a block) to all another n - 1, and each leaves some child: (n-1) N bytes each way over n
 // links.
-demand of_all_children(double n, double sum_of_rates, double links, collective what) {
-    return {directions(what) * (n - 1) / n, sum_of_rates / n, links / n};
+demand of_all_children(double n, double sum_of_rates, collective what) {
+    return {directions(what) * (n - 1) / n, sum_of_rates / n};
 }
 
 // Of a node whose NICs are on rails: each is as fast as the other nodes' on its rail are together, but for what goes
@@ -59,7 +57,7 @@ double rail_rate(const nic_set& nics, int node) {
 
 // One child alone, which is more where its link is slow; and that is all that a root demands. The vector goes through
 // its link, or its blocks go out and those of all others come in, or blocks go out that are for each rank elsewhere.
-demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, int links, collective what) {
+demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
     const tree& t = machine.shape;
     const int ranks = t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child);
     const double vectors = exchanges(what)    ? exchanged_vectors(what, ranks, t.ranks(), child == 0)
@@ -68,7 +66,7 @@ demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_u
     const bool is_node = !machine.nics.empty() && l == machine.node_levels();
     const double most =
         is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
-    return {vectors, most * rate_in_use, static_cast<double>(links)};
+    return {vectors, most * rate_in_use};
 }
 
 // What a vector may have of its bytes on links of a level: what goes on to an outer one may be in the wire type of
@@ -89,13 +87,11 @@ void add_level(const hierarchy& machine, int l, double rate, collective what, st
     double sum = 0;
     for (const double each : of.rates) sum += each * rate_in_use;
     if (of.rates.empty()) sum = children * rate;
-    const std::vector<int> links = link_counts(machine, l);
-    if (!has_root(what) && !exchanges(what))
-        demands.push_back(of_all_children(children, sum, std::accumulate(links.begin(), links.end(), 0), what));
+    if (!has_root(what) && !exchanges(what)) demands.push_back(of_all_children(children, sum, what));
     const bool alike = of.rates.empty() && !has_blocks(what) && machine.nics.spine == 0;
     const int different = alike ? 1 : children;
     for (int child = 0; child < different; ++child)
-        demands.push_back(of_one_child(machine, l, child, rate_in_use, links[at(child)], what));
+        demands.push_back(of_one_child(machine, l, child, rate_in_use, what));
 }
 
 // A torus is cut into its nodes, which have links in all dimensions, and by each dimension into slabs, which have the
@@ -125,17 +121,15 @@ void add_torus(const hierarchy& machine, const std::function<double(int)>& rate,
 
 double limit(const hierarchy& machine, std::int64_t bytes, collective what) {
     return limit(
-        machine, bytes, [&](int l) { return machine.levels[at(l)].bandwidth; }, 0, what);
+        machine, bytes, [&](int l) { return machine.levels[at(l)].bandwidth; }, what);
 }
 
-double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, double free_bytes,
-             collective what) {
+double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int)>& rate, collective what) {
     std::vector<demand> demands;
     add_torus(machine, rate, what, demands);
     for (int l = 0; l < machine.torus_level(); ++l) add_level(machine, l, rate(l), what, demands);
     double time = 0;
-    for (const demand& d : demands)
-        time = std::max(time, (d.vectors * static_cast<double>(bytes) - d.links * free_bytes) / d.rate);
+    for (const demand& d : demands) time = std::max(time, d.vectors * static_cast<double>(bytes) / d.rate);
     return time;
 }
 

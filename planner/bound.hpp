@@ -16,8 +16,7 @@ double limit(const hierarchy& machine, std::int64_t bytes, collective what = col
 
 /// The same of links that are not as fast as the cluster file says.
 /// @param rate of a level's links [B/s]
-/// @param free_bytes pass each link at no cost, of nodes with NICs each NIC: the burst of a traffic shaper
 double limit(const hierarchy& machine, std::int64_t bytes, const std::function<double(int level)>& rate,
-             double free_bytes, collective what = collective::allreduce);
+             collective what = collective::allreduce);
 
 }  // namespace terrace::detail

@@ -14,9 +14,9 @@ namespace {
 class rule_maker {
 public:
     rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
-               bool reproducible, double burst = 0)
-        : screen_(machine, list, std::move(floor), burst),
-          trials_(machine, list.front().cost.what(), reproducible, burst),
+               bool reproducible)
+        : screen_(machine, list, std::move(floor)),
+          trials_(machine, list.front().cost.what(), reproducible),
           limit_of_byte_(limit(machine, 1, list.front().cost.what())),
           reproducible_(reproducible) {}
 
@@ -91,8 +91,8 @@ private:
 }  // namespace
 
 std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list,
-                             std::vector<std::size_t> floor, bool reproducible, double burst) {
-    return rule_maker(machine, list, std::move(floor), reproducible, burst).run();
+                             std::vector<std::size_t> floor, bool reproducible) {
+    return rule_maker(machine, list, std::move(floor), reproducible).run();
 }
 
 std::vector<rule> rules_by_place(const hierarchy& machine, std::span<const priced_candidate> list, std::size_t place) {

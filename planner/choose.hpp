@@ -12,9 +12,8 @@ namespace terrace::detail {
 /// @param floor the indices of baselines: no rule is predicted slower than any of them
 /// @param reproducible of long vectors those candidates are chosen that are the fastest with options::reproducible, as
 /// far as simulations tell
-/// @param burst as in make_plan()
 std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list,
-                             std::vector<std::size_t> floor, bool reproducible = false, double burst = 0);
+                             std::vector<std::size_t> floor, bool reproducible = false);
 
 /// Returns rules for all sizes, each made of the candidate in this place by price, 0 for the cheapest; of fewer, the
 /// last. They show what a choice is worth where they are measured beside make_rules().

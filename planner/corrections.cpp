@@ -56,8 +56,6 @@ std::vector<judged_figures> unknowns_of(const hierarchy& machine) {
         else if (of_fabric == startups.end()) startups.push_back({{f}});
         else of_fabric->of.push_back(f);
     }
-    if (machine.shared_cores() > 0)
-        for (judged_figures& u : startups) u.what = verdict::shared_cores;
     startups.insert(startups.end(), others.begin(), others.end());
     return startups;
 }
@@ -93,11 +91,6 @@ matrix weights(const hierarchy& machine, const std::vector<judged_figures>& unkn
         }
     }
     return made;
-}
-
-// Whether shapers let a good part of a vector pass at once, of which prices know nothing.
-bool passes_free(double bytes, double burst) {
-    return !policy.in_a_row(bytes, burst) && policy.short_in_bursts(bytes, burst);
 }
 
 class fitting {
@@ -282,7 +275,7 @@ bool corrected_machine::changed() const noexcept {
     return std::ranges::any_of(judged, [](const judged_figures& f) { return f.what == verdict::corrected; });
 }
 
-corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst) {
+corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles) {
     corrected_machine result{.machine = machine};
     std::vector<timed_rule> rules;
     for (const profile& p : profiles) {
@@ -291,8 +284,7 @@ corrected_machine correct(const hierarchy& machine, const std::vector<profile>& 
             continue;
         }
         for (const profiled_call& c : p.calls)
-            if (passes_free(static_cast<double>(c.bytes), burst)) ++result.in_bursts;
-            else rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
+            rules.push_back({&p.plan.choose(c.what, c.bytes), c.what, static_cast<double>(c.bytes), c.time});
     }
     const int all = static_cast<int>(rules.size());
     fitting fit(machine, std::move(rules));

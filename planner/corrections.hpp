@@ -13,10 +13,9 @@ namespace terrace::detail {
 struct judged_figures {
     enum class verdict : std::uint8_t {
         corrected,
-        as_written,    ///< the calls took what the figures say
-        small_part,    ///< of no call's time they make up a quarter
-        shared_cores,  ///< ranks share cores, so that calls wait for other ranks' turns as well as for start-ups
-        disagreeing,   ///< no factor brings the prices of half of the calls near their times
+        as_written,   ///< the calls took what the figures say
+        small_part,   ///< of no call's time they make up a quarter
+        disagreeing,  ///< no factor brings the prices of half of the calls near their times
     };
 
     std::vector<figure> of;
@@ -29,10 +28,9 @@ struct corrected_machine {
     hierarchy machine;  ///< corrected
     /// Start-ups, bandwidths and the rate of reductions, each innermost level first.
     std::vector<judged_figures> judged = {};
-    int sizes = 0;      ///< collectives and sizes whose times were used
-    int in_bursts = 0;  ///< those that were left out, since shapers let them pass in bursts
-    int unknown = 0;    ///< those that were left out, since they depend on figures that were left
-    int others = 0;     ///< profiles of machines of another shape, which were not used
+    int sizes = 0;    ///< collectives and sizes whose times were used
+    int unknown = 0;  ///< those that were left out, since they depend on figures that were left
+    int others = 0;   ///< profiles of machines of another shape, which were not used
     /// Time over prediction, the least and the largest of the sizes used: by the machine as it was, and as it is
     /// corrected.
     double least_before = 0, most_before = 0, least = 0, most = 0;
@@ -46,7 +44,6 @@ struct corrected_machine {
 /// of two levels which times cannot tell apart not one alone is corrected. Factors lie between 1/8 and 8; those within
 /// 10 % of 1 are left out. Figures that the times do not determine stay as written. A size is not used if a quarter of
 /// its time depends on such figures.
-/// @param burst as in make_plan(): sizes from 1/8 of a bucket to 8 buckets are left out
-corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles, double burst = 0);
+corrected_machine correct(const hierarchy& machine, const std::vector<profile>& profiles);
 
 }  // namespace terrace::detail

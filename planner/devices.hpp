@@ -19,16 +19,7 @@ double reduce_time(const hierarchy& machine) noexcept;
 /// Time to read or write one byte: gamma / 3 [s/B], since a reduction reads two and writes one.
 double access_time(const hierarchy& machine) noexcept;
 
-/// How long a rank that waits for another has given its core away, where ranks share cores [s]: (ranks / cores - 1) o,
-/// a turn for each of the others on that core, each about as long as one end of a message. 0 where they do not.
-double turn_time(const hierarchy& machine) noexcept;
-
-/// How much longer a call takes for each time that a rank waits for another, where ranks share cores [s]: a part of o
-/// (planner_policy::wait_of_overhead) on one of them. Simulations leave it out. 0 where they do not.
-double wait_time(const hierarchy& machine) noexcept;
-
-/// Time until a rank sees the flag of a peer that it meets at level `l`, in memory that they share [s]: alpha / 3, and
-/// a turn of the others on its core.
+/// Time until a rank sees the flag of a peer that it meets at level `l`, in memory that they share [s]: alpha / 3.
 double flag_time(const hierarchy& machine, int l) noexcept;
 
 }  // namespace terrace::detail

@@ -7,14 +7,6 @@
 
 namespace terrace::detail {
 
-/// Payload of TCP in an Ethernet frame of 1500 bytes, of the 1514 that a shaper counts
-/// (docs/measurements/large-messages.md). Measured rates are those of payload.
-inline constexpr double payload_of_frame = 1448.0 / 1514.0;
-
-/// By child of a level, counted over the machine, how many links it has into the level: of a node the NICs that its
-/// ranks use, of all others one.
-std::vector<int> link_counts(const hierarchy& machine, int l);
-
 /// The links of a machine in rows: those of the children of each level, then its NICs, then the links of rails to the
 /// spine, as far as there are any. Rows are numbered from the innermost level on; the first depth() are levels.
 class link_rows {
@@ -31,8 +23,6 @@ public:
     int members(int row) const noexcept;
     /// Of one link, per direction [B/s].
     double rate(int row, int member) const noexcept;
-    /// By link of a row, how many have a shaper of their own: a node's NICs in use, else 1; 0 inside nodes.
-    std::vector<int> shapers(int row) const;
     /// The link of a row by which a rank's messages leave.
     int member_of(int row, int rank) const noexcept;
     /// "cluster", "NICs of cluster", "spine of cluster".

@@ -23,13 +23,9 @@ double most(double of_all, const std::vector<double>& of_position) {
 }  // namespace
 
 load_tally::load_tally(const phase_setting& setting)
-    : setting_(setting),
-      turn_(turn_time(setting.machine)),
-      ranks_(setting.where.places.size()),
-      inside_of_(setting.where.places.size()) {
+    : setting_(setting), ranks_(setting.where.places.size()), inside_of_(setting.where.places.size()) {
     for (const level& l : setting.machine.levels) made_.slowness.push_back(setting.slowness(l));
     made_.links.resize(ranks_.size() * at(setting.samples.rows().count()) * 2);
-    made_.shared_cores = setting.machine.shared_cores();
 }
 
 void load_tally::begin(std::span<const std::size_t> samples) {
@@ -61,7 +57,7 @@ double load_tally::time_on_nic(std::size_t sample) const {
 }
 
 void load_tally::add_steps(const exchange& steps, double busiest, const step_messages& each, double latency) {
-    now_.startups += (latency + turn_) * steps.startups;
+    now_.startups += latency * steps.startups;
     now_.wire += busiest * steps.times;
     const double part = each.largest * largest_piece_;
     const int messages = steps.times * each.at_once;

@@ -39,9 +39,6 @@ public:
         std::vector<double> held_startups, held_wire;  ///< by position; empty: all take part in everything
     };
 
-    /// turn_time of the machine [s].
-    double turn() const noexcept { return turn_; }
-
     /// Begins a domain of the stage, which has these samples.
     void begin(std::span<const std::size_t> samples);
     domain_load& now() noexcept { return now_; }
@@ -93,7 +90,6 @@ private:
     double owners_of(const sample_place& p) const;
 
     const phase_setting& setting_;
-    double turn_;
     std::vector<rank_load> ranks_;  // by sample
     phase_load made_;
     double longest_path_ = 0;

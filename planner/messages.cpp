@@ -97,7 +97,7 @@ private:
                 largest = m.part, largest_level = level;
         }
         const double busiest = std::max({busiest_link(e.times), busiest_inside(e), busiest_nic(e.times)});
-        hold_lanes(e, (latency + tally_.turn()) * e.startups, busiest * e.times);
+        hold_lanes(e, latency * e.startups, busiest * e.times);
         for (const exchange::message& m : e.messages) sends_[at(m.from)] = receives_[at(m.to)] = 0;
         tally_.add_steps(e, busiest, {largest, largest_level, has_steps_ ? at_once : 1}, latency);
     }

@@ -19,25 +19,14 @@ bool is_ring_over_all(const screen& s, std::size_t i) {
     return s.is_floor(i) && stages.size() == 1 && stages.front().algorithm == "ring";
 }
 
-template <class Key>
-choice least(const std::vector<choice>& among, Key&& key) {
-    return *std::min_element(among.begin(), among.end(),
-                             [&](const choice& a, const choice& b) { return key(a) < key(b); });
-}
-
-double fastest(const std::vector<choice>& tried) {
-    return least(tried, [](const choice& c) { return c.how.simulated; }).how.simulated;
-}
-
-// Drops what is simulated slower than another candidate by more than the factor, or slower than the floor: than a ring
-// over all ranks only if they are not alike.
-void drop_slower(const screen& s, std::vector<choice>& tried, double alike) {
+// Drops what is simulated slower than another candidate and not alike, or slower than the floor: than a ring over all
+// ranks only if they are not alike.
+void drop_slower(const screen& s, std::vector<choice>& tried) {
     double most = infinity;
     for (const choice& c : tried) {
-        double factor = alike;
-        if (is_ring_over_all(s, c.candidate)) factor = policy.alike;
-        else if (s.is_floor(c.candidate) && c.how == s.how(c.candidate)) factor = 1;
-        most = std::min(most, c.how.simulated * factor);
+        const bool of_floor = s.is_floor(c.candidate) && c.how == s.how(c.candidate);
+        const bool bounds = of_floor && !is_ring_over_all(s, c.candidate);
+        most = std::min(most, c.how.simulated * (bounds ? 1 : policy.alike));
     }
     std::erase_if(tried, [&](const choice& c) { return c.how.simulated > most; });
 }
@@ -65,21 +54,14 @@ std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t pr
     return *std::min_element(fast.begin(), fast.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
 }
 
-choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes,
-                      double alike) {
-    drop_slower(s, tried, alike);
-    const bool prices_tell = wanted != no_candidate;
-    return least(tried, [&](const choice& c) {
-        return std::tuple(is_ring_over_all(s, c.candidate), c.candidate != wanted,
-                          prices_tell && !s.is_floor(c.candidate),
+choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes) {
+    drop_slower(s, tried);
+    const auto key = [&](const choice& c) {
+        return std::tuple(is_ring_over_all(s, c.candidate), c.candidate != wanted, !s.is_floor(c.candidate),
                           s.effort(c.candidate, c.how, static_cast<double>(bytes)));
-    });
-}
-
-choice fewest_messages(std::vector<choice> tried, double alike) {
-    const double most = fastest(tried) * alike;
-    std::erase_if(tried, [&](const choice& c) { return c.how.simulated > most; });
-    return least(tried, [&](const choice& c) { return std::pair(c.messages, c.how.simulated); });
+    };
+    return *std::min_element(tried.begin(), tried.end(),
+                             [&](const choice& a, const choice& b) { return key(a) < key(b); });
 }
 
 }  // namespace terrace::detail

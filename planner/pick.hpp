@@ -12,7 +12,6 @@ namespace terrace::detail {
 struct choice {
     std::size_t candidate = 0;
     tuning how;
-    double messages = 0, waits = 0;  ///< of its simulation
 };
 
 inline constexpr std::size_t no_candidate = std::numeric_limits<std::size_t>::max();
@@ -26,15 +25,10 @@ std::vector<std::size_t> equally_fast(const screen& s, std::vector<std::size_t> 
 /// @param previous the choice for the size below, or no_candidate
 std::size_t pick(const screen& s, std::vector<std::size_t> among, std::size_t previous, std::int64_t bytes);
 
-/// Returns the choice among simulated ones. Of those that are about equally fast, and not slower than the floor, it is
-/// the wanted candidate, else one of the floor, else what occupies processors the least. A ring over all ranks is the
-/// last of them.
-/// @param wanted by its price; no_candidate: prices say little, and processors alone count
-/// @param alike simulations within this factor are about equal
-choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes, double alike);
-
-/// Returns the one with the fewest messages, and of these the fastest, of those whose simulations are within this
-/// factor of the fastest one.
-choice fewest_messages(std::vector<choice> tried, double alike);
+/// Returns the choice among simulated ones. Of those that are about equally fast (planner_policy::alike), and not
+/// slower than the floor, it is the wanted candidate, else one of the floor, else what occupies processors the least. A
+/// ring over all ranks is the last of them.
+/// @param wanted by its price
+choice pick_simulated(const screen& s, std::vector<choice> tried, std::size_t wanted, std::int64_t bytes);
 
 }  // namespace terrace::detail

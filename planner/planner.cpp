@@ -108,10 +108,9 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     return make_rules(exact, list, {});
 }
 
-plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, double burst,
-                    const rules_made& made) {
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, const rules_made& made) {
     return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective what) {
-        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && goes_up(what), burst);
+        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && goes_up(what));
         if (made) made(what, rules);
         return rules;
     });

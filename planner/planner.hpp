@@ -87,9 +87,7 @@ using rules_made = std::function<void(collective, const std::vector<rule>&)>;
 
 /// A whole plan, with rules for every collective. Deterministic: same machine, same bytes out.
 /// @param reproducible it is for communicators with options::reproducible: reductions have the rules that suit those
-/// @param burst [bytes] that the shaper of each network link lets pass at once; 0: there are none. Rules for vectors of
-/// a 64th of it to 64 times as much are then chosen by simulations, which know of it.
-plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible = false, double burst = 0,
+plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible = false,
                     const rules_made& made = {});
 
 /// A plan of the candidates in one place by price, 0 for the cheapest, at every size: to be measured beside the plan.

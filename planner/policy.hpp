@@ -125,31 +125,6 @@ struct planner_policy {
     std::size_t most_trials = 16;
     /// Simulations this close say nothing about which candidate is faster.
     double alike = 1.05;
-    /// Where links have shapers (make_plan: burst), vectors of this part of a bucket to so many of them are tried in
-    /// any case: prices know of no buckets. Up to `busy_of_burst` buckets simulations this close say nothing. Above,
-    /// only a gain that is not worth another lane is none: plans that were simulated 2 to 7 % slower took 3 to 15 %
-    /// longer on unequal-uplinks, one of 32 MiB 7 to 14 % (docs/measurements/predictions.md, random-clusters.md).
-    double least_of_burst = 1.0 / 64, most_of_burst = 64, busy_of_burst = 4, alike_in_bursts = 1.1;
-    constexpr bool busy_in_bursts(double bytes, double burst) const noexcept { return bytes <= burst * busy_of_burst; }
-    /// Where ranks share cores, the more messages a call has the longer it takes beside its simulation. Of what a
-    /// bucket holds the fewest messages are chosen among simulations this close, of so many candidates: with 1.25 and
-    /// 16 of them 69 of 96 choices were near the fastest, with these 91 (docs/measurements/random-clusters.md).
-    double alike_on_shared_cores = 1.5;
-    std::size_t trials_on_shared_cores = 48;
-    /// Of what up to `busy_of_burst` buckets hold, each wait of a rank for another takes this part of a message's
-    /// overhead longer than simulated; and so many candidates are tried in longer chunks, with fewer waits. Half and
-    /// twice of it were near the fastest in 30 and 29 of 36 choices of 512 KiB, this in 33, none in 17.
-    double wait_of_overhead = 1.0 / 3;
-    std::size_t tried_in_longer_chunks = 4;
-    /// Up to this part of a bucket, calls one after the other are taken to empty it: of 8 and 16 KiB by one leader with
-    /// a NIC of 250 Mbit/s they took 1.25 and 2.6 times as long as by all ranks (docs/measurements/rails.md).
-    double in_a_row_of_burst = 1.0 / 8;
-    constexpr bool in_a_row(double bytes, double burst) const noexcept { return bytes <= burst * in_a_row_of_burst; }
-    /// Up to so many buckets, measured times say little about the rates of links.
-    double short_of_burst = 8;
-    constexpr bool short_in_bursts(double bytes, double burst) const noexcept {
-        return bytes <= burst * short_of_burst;
-    }
     /// Where nothing can be simulated, something that hinders lanes less may cost processors so many times as much.
     double untried_effort = 2;
     /// Messages of one simulation, and the work of all simulations for one collective, counted in shares of links, of
@@ -164,12 +139,8 @@ struct planner_policy {
     std::int64_t sizes_to_come = 4;
     /// Times that work for a plan for options::reproducible, which somebody asks for: prices say little there.
     std::int64_t reproducible_trials = 16;
-    /// The same for a plan for shapers, whose simulations are longer.
-    std::int64_t burst_trials = 4;
-    /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost. With shapers at
-    /// least so many buckets: that of a link which is 1 / 20 slower than the busiest one lasts for 20 of them.
+    /// Rounds of all lanes that are simulated: later chunks cost what the later half of these cost.
     int simulated_rounds = 6;
-    double simulated_bursts = 32;
 
     // ---- samples (planner/layout, planner/pattern) ----
     // Prices of samples and of all ranks differ by up to 8 %, mostly not at all (docs/reference/cost-model.md).

@@ -84,7 +84,7 @@ void price::find_busiest_ranks(const sampler& samples) {
     }
 }
 
-// Returns the time of the rank that has the most to do in all phases together, or of cores that all ranks share.
+// Returns the time of the rank that has the most to do in all phases together.
 double price::busiest_processor_time(double bytes) const {
     double most = 0;
     for (const std::vector<int>& kind : busiest_) {
@@ -92,9 +92,7 @@ double price::busiest_processor_time(double bytes) const {
         for (std::size_t p = 0; p < kind.size(); ++p) sum += phases_[p]->loads[at(kind[p])].time(bytes);
         most = std::max(most, sum);
     }
-    double shared = 0;
-    for (const phase_load* p : phases_) shared += shared_cores_time(*p, bytes);
-    return std::max(most, shared);
+    return most;
 }
 
 double price::effort(double bytes, std::int64_t chunk) const {
@@ -156,7 +154,7 @@ double price::chunk_time(double bytes, int longest) const {
     for (const leg& each : legs_)
         for (const phase_load* p : each.cost->phases(what_)) {
             const bool shows = each.route == 0 || each.route == longest;
-            sum += shows ? phase_time(*p, bytes) : processor_time(*p, bytes);
+            sum += shows ? phase_time(*p, bytes) : rank_time(*p, bytes);
             if (each.route == 0) continue;
             in_turn += p->in_turn * bytes - p->overlap;
             if (shows) wires_of_longest += wire_time(*p, bytes);

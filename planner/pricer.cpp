@@ -25,7 +25,6 @@ namespace {
 template <class Vectors>
 std::shared_ptr<const stage_price> copies(const hierarchy& machine, const sampler& samples, Vectors&& vectors) {
     phase_load p;
-    p.shared_cores = machine.shared_cores();
     p.slowness.assign(at(machine.depth()), 1);
     p.links.resize(samples.ranks().size() * at(samples.rows().count()) * 2);
     std::vector<processor_load> loads;

@@ -80,7 +80,7 @@ void add_lap(load_tally& tally, int rings) {
         if (s.where.tiers[at(h)].linked()) wire = std::max(wire, part * any.below.back() / rates.bandwidth);
         if (s.leaves_nodes(h)) wire = std::max(wire, part / rings * time_on_nics(tally));
         if (hops[height] == 0) continue;
-        ring_hop hop{.latency = rates.step + tally.turn(),
+        ring_hop hop{.latency = rates.step,
                      .wire = wire,
                      .message = s.messages(piece / rings, number, 1),
                      .memory = piece * s.handling_time(number),
@@ -90,7 +90,7 @@ void add_lap(load_tally& tally, int rings) {
         tally.now().lap.push_back(std::move(hop));
         longest = std::max(longest, rates.step);
     }
-    tally.now().startups = longest + tally.turn();
+    tally.now().startups = longest;
 }
 
 }  // namespace terrace::detail

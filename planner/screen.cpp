@@ -9,9 +9,8 @@
 
 namespace terrace::detail {
 
-screen::screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
-               double burst)
-    : machine_(machine), list_(list), floor_(std::move(floor)), burst_(burst), how_(list.size()) {}
+screen::screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor)
+    : machine_(machine), list_(list), floor_(std::move(floor)), how_(list.size()) {}
 
 bool screen::is_floor(std::size_t i) const noexcept {
     return std::find(floor_.begin(), floor_.end(), i) != floor_.end();

@@ -16,12 +16,9 @@ class screen {
 public:
     /// @param list outlives the screen
     /// @param floor baselines: nothing is fast enough that is predicted slower than any of them
-    /// @param burst as in make_plan()
-    screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
-           double burst = 0);
+    screen(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor);
 
     const hierarchy& machine() const noexcept { return machine_; }
-    double burst() const noexcept { return burst_; }
     const priced_candidate& operator[](std::size_t i) const noexcept { return list_[i]; }
     std::span<const std::size_t> floor() const noexcept { return floor_; }
     bool is_floor(std::size_t i) const noexcept;
@@ -55,7 +52,6 @@ private:
     const hierarchy& machine_;
     std::span<const priced_candidate> list_;
     std::vector<std::size_t> floor_;
-    double burst_;
     std::vector<tuning> how_;
     std::vector<std::size_t> tuned_;
 };

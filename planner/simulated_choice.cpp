@@ -13,19 +13,10 @@ namespace terrace::detail {
 
 namespace {
 
-// Buckets are full as a simulation begins. Short calls come one after the other and empty them, so that such a call
-// takes at least what the rates of links allow. Returns that time [s], of other calls 0.
-double least_in_a_row(const screen& s, const choice& c, std::int64_t bytes) {
-    const auto size = static_cast<double>(bytes);
-    return policy.in_a_row(size, s.burst()) ? s[c.candidate].cost.at_least(size) : 0;
-}
-
 bool simulate(trials& t, const screen& s, choice& c, std::int64_t bytes) {
     const auto found = t.time(s[c.candidate], c.how.lanes, c.how.chunk, bytes);
     if (!found) return false;
-    c.messages = found->messages;
-    c.waits = found->waits;
-    c.how.simulated = std::max(found->time, least_in_a_row(s, c, bytes));
+    c.how.simulated = *found;
     return true;
 }
 
@@ -87,12 +78,12 @@ std::size_t with_less_waiting(const screen& s, std::size_t chosen, const std::ve
     return best;
 }
 
-// More lanes make up for most of what lanes may lose to one another. Where ranks share cores, and where NCCL or MPI
-// move the data, more lanes have not been seen to help. With a root there are many anyway.
+// More lanes make up for most of what lanes may lose to one another. Where NCCL or MPI move the data, more lanes have
+// not been seen to help. With a root there are many anyway.
 choice without_simulation(const screen& s, choice predicted, const std::vector<std::size_t>& fast_enough,
                           double bytes) {
     if (predicted.how.lanes == 1 || is_rooted(s)) return predicted;
-    const bool helps = s.machine().shared_cores() == 0 && moves_by_links(s.machine());
+    const bool helps = moves_by_links(s.machine());
     if (helps) predicted.candidate = with_less_waiting(s, predicted.candidate, fast_enough, bytes);
     predicted.how = s.how(predicted.candidate);
     predicted.how.lanes =
@@ -100,28 +91,11 @@ choice without_simulation(const screen& s, choice predicted, const std::vector<s
     return predicted;
 }
 
-// Whether shapers let a good part of a vector pass at once. With a root prices and simulations agree there.
-bool passes_in_bursts(const screen& s, std::int64_t bytes) {
-    const auto size = static_cast<double>(bytes);
-    return s.burst() > 0 && !is_rooted(s) && size >= s.burst() * policy.least_of_burst &&
-           size <= s.burst() * policy.most_of_burst;
-}
-
-// Whether turns of processors that ranks share are a good part of a call: a few buckets hold all of it.
-bool waits_for_cores(const screen& s, std::int64_t bytes) {
-    return passes_in_bursts(s, bytes) && s.machine().shared_cores() > 0 &&
-           policy.busy_in_bursts(static_cast<double>(bytes), s.burst());
-}
-
-std::size_t most_trials(const screen& s, std::int64_t bytes) {
-    return waits_for_cores(s, bytes) ? policy.trials_on_shared_cores : policy.most_trials;
-}
-
 // Returns the cheapest candidates, the least price first. Without a root, one of those that differ in their algorithms
-// alone, other than where processors decide.
+// alone.
 std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
     std::vector<std::size_t> among = s.tuned();
-    if (!is_rooted(s) && !waits_for_cores(s, bytes)) {
+    if (!is_rooted(s)) {
         among.clear();
         for (const auto& [places, i] : cheapest_by_places(s, s.tuned(), static_cast<double>(bytes))) among.push_back(i);
     }
@@ -129,43 +103,8 @@ std::vector<choice> cheapest_candidates(const screen& s, std::int64_t bytes) {
     for (const std::size_t i : among) result.push_back({i, s.how(i)});
     std::stable_sort(result.begin(), result.end(),
                      [](const choice& a, const choice& b) { return a.how.time < b.how.time; });
-    result.resize(std::min(result.size(), most_trials(s, bytes)));
+    result.resize(std::min(result.size(), policy.most_trials));
     return result;
-}
-
-// Returns what a simulation comes to with the turns of processors that it leaves out [s].
-double time_with_waits(const screen& s, const choice& c) { return c.how.simulated + c.waits * wait_time(s.machine()); }
-
-// Tries the best of them in longer chunks as well, of which there are fewer to wait for.
-void add_longer_chunks(trials& t, const screen& s, std::vector<choice>& tried, std::int64_t bytes) {
-    std::vector<choice> open = tried;
-    std::ranges::stable_sort(open, {}, [&](const choice& c) { return time_with_waits(s, c); });
-    open.resize(std::min(open.size(), policy.tried_in_longer_chunks));
-    for (const choice& c : open)
-        for (const tuning& how : tunings(s.machine(), s[c.candidate], bytes)) {
-            choice longer{c.candidate, how};
-            if (how.chunk <= c.how.chunk || how.lanes != c.how.lanes) continue;
-            if (!simulate(t, s, longer, bytes)) return;
-            tried.push_back(longer);
-        }
-}
-
-// Returns the best where turns of processors count: if a bucket holds all of a call, nothing else does.
-// @param best the fastest simulation [s]
-choice pick_for_shared_cores(trials& t, const screen& s, std::vector<choice> tried, double best, std::int64_t bytes) {
-    if (static_cast<double>(bytes) <= s.burst()) {
-        std::erase_if(tried, [&](const choice& c) { return least_in_a_row(s, c, bytes) > best; });
-        return fewest_messages(std::move(tried), policy.alike_on_shared_cores);
-    }
-    add_longer_chunks(t, s, tried, bytes);
-    return std::ranges::min(tried, {}, [&](const choice& c) { return time_with_waits(s, c); });
-}
-
-// Returns the factor within which simulations say nothing about which is faster.
-double alike(const screen& s, std::int64_t bytes) {
-    if (s.burst() == 0 || is_rooted(s)) return policy.alike;
-    if (!policy.busy_in_bursts(static_cast<double>(bytes), s.burst())) return policy.worth_a_lane;
-    return passes_in_bursts(s, bytes) ? policy.alike_in_bursts : policy.alike;
 }
 
 // Returns what is simulated in any case: the choice; without a root also the same with all lanes, and the floor.
@@ -187,7 +126,6 @@ bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes) {
         const bool is_long = c.how.lanes > 1 || bytes > policy.largest_uncut;
         return in_messages && is_long && s.machine().nics.rail_count() > 1;
     }
-    if (passes_in_bursts(s, bytes)) return true;
     if (in_messages && c.how.lanes > 1) return true;
     return (in_messages || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
 }
@@ -197,26 +135,23 @@ choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,
     const auto bytes = static_cast<double>(high);
     choice own = predicted;
     if (!simulate(t, s, own, high)) return without_simulation(s, predicted, fast_enough, bytes);
-    const bool bursts = passes_in_bursts(s, high);
-    if (!bursts && own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
+    if (own.how.simulated <= s.time(own.candidate, bytes) * policy.hindered) return predicted;
     std::vector<choice> open = first_trials(s, own);
     const std::size_t in_any_case = open.size();
-    const bool by_price = bursts || is_rooted(s);
-    for (const choice& c : by_price ? cheapest_candidates(s, high) : alternatives(s, fast_enough, low, high))
+    for (const choice& c : is_rooted(s) ? cheapest_candidates(s, high) : alternatives(s, fast_enough, low, high))
         open.push_back(c);
     std::vector<choice> tried;
     double best = own.how.simulated;
     const std::int64_t for_later = t.left() - t.left() / policy.sizes_to_come;
     for (choice& c : open) {
-        const bool enough = tried.size() == most_trials(s, high) || t.left() < for_later ||
-                            (!bursts && c.how.time > best * policy.above_simulated);
+        const bool enough =
+            tried.size() == policy.most_trials || t.left() < for_later || c.how.time > best * policy.above_simulated;
         if (tried.size() >= in_any_case && enough) break;
         if (!simulate(t, s, c, high)) break;
         best = std::min(best, c.how.simulated);
         tried.push_back(c);
     }
-    if (waits_for_cores(s, high)) return pick_for_shared_cores(t, s, std::move(tried), best, high);
-    return pick_simulated(s, std::move(tried), bursts ? no_candidate : predicted.candidate, high, alike(s, high));
+    return pick_simulated(s, std::move(tried), predicted.candidate, high);
 }
 
 choice choose_reproducible(trials& t, const screen& s, const choice& predicted, std::int64_t bytes) {

@@ -59,10 +59,6 @@ double processor_load::time(double bytes) const {
     return std::max(time_of(sent, bytes), time_of(received, bytes)) + memory * bytes;
 }
 
-double processor_load::work(double bytes) const {
-    return time_of(sent, bytes) + time_of(received, bytes) + memory * bytes;
-}
-
 std::vector<const phase_load*> stage_price::phases(collective what) const {
     if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
     std::vector<const phase_load*> result;
@@ -123,25 +119,14 @@ double slowest_rank_time(const phase_load& p, double bytes) {
     return time;
 }
 
-double shared_cores_time(const phase_load& p, double bytes) {
-    if (p.shared_cores == 0) return 0;
-    double work = 0;
-    for (std::size_t load = 0; load < p.loads.size(); ++load) work += p.ranks[load] * p.loads[load].work(bytes);
-    return work / p.shared_cores;
-}
-
 double rank_time(const phase_load& p, double bytes) {
     return std::max(slowest_rank_time(p, bytes), time_of(p.path, bytes) + p.path_memory * bytes);
-}
-
-double processor_time(const phase_load& p, double bytes) {
-    return std::max(rank_time(p, bytes), shared_cores_time(p, bytes));
 }
 
 double wire_time(const phase_load& p, double bytes) { return std::max(p.wire * bytes, p.in_turn * bytes - p.overlap); }
 
 double step_time(const phase_load& p, double bytes) {
-    return p.startups + std::max(together(p, wire_time(p, bytes), rank_time(p, bytes)), shared_cores_time(p, bytes));
+    return p.startups + together(p, wire_time(p, bytes), rank_time(p, bytes));
 }
 
 double lap_time(const phase_load& p, double bytes) {
@@ -168,8 +153,7 @@ double startup_time(const phase_load& p) {
 }
 
 double held_time(const phase_load& p, double bytes) {
-    return p.held_startups +
-           std::max(together(p, p.held_wire * bytes, slowest_rank_time(p, bytes)), shared_cores_time(p, bytes));
+    return p.held_startups + together(p, p.held_wire * bytes, slowest_rank_time(p, bytes));
 }
 
 }  // namespace terrace::detail

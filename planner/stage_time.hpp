@@ -35,11 +35,9 @@ struct processor_load {
     std::vector<message_load> sent, received;  ///< sorted
     float memory = 0;                          ///< adds up what arrives, and copies inside a node [s/B]
 
-    /// Returns the time on a core of its own: max(sent, received) + memory N [s]. Sending and receiving go hand in
+    /// Returns the time: max(sent, received) + memory N [s]. Sending and receiving go hand in
     /// hand, so that an exchange of one message each way costs o once.
     double time(double bytes) const;
-    /// Returns the time on a core that other ranks want too: sent + received + memory N [s], one after the other.
-    double work(double bytes) const;
 
     friend auto operator<=>(const processor_load&, const processor_load&) = default;
 };
@@ -71,7 +69,6 @@ struct phase_load {
     std::vector<int> slowest;                ///< loads that are the longest at one of these sizes
     std::vector<message_load> path;          ///< the largest message of each step: they wait for one another
     double path_memory = 0;                  ///< copies these and adds them up [s/B]
-    int shared_cores = 0;                    ///< cores that all ranks share; 0: each has its own
     bool in_memory = true;      ///< processors move all data themselves: links and processors are busy at once
     bool side_by_side = false;  ///< several rings: while one is on the wire, processors work for others
     double network_part = 0;    ///< the largest message between nodes
@@ -109,23 +106,16 @@ phase_load scaled(phase_load p, double by);
 /// Processor time of the rank that has the most to do.
 double slowest_rank_time(const phase_load& p, double bytes);
 
-/// Time until cores that all ranks share have done everybody's work: sum over ranks of processor_load::work / cores; 0
-/// where ranks have cores of their own. (Shared cores, in the cost model.)
-double shared_cores_time(const phase_load& p, double bytes);
-
 /// Processor time that shows: of the rank with the most to do, or of the largest message of each step, one after the
 /// other. A chain occupies no rank for long, but what its ranks do adds up along it.
 double rank_time(const phase_load& p, double bytes);
-
-/// Returns the time of processors: max(rank_time, shared_cores_time).
-double processor_time(const phase_load& p, double bytes);
 
 /// Returns the time on wires: max(wire N, in_turn N - overlap). Long messages take all request slots of a lane and go
 /// one after the other, even over different links of a torus.
 double wire_time(const phase_load& p, double bytes);
 
-/// Steps that all ranks do together: startups + max(wire and processor, shared_cores_time). Wire and processor add
-/// up, or overlap where processors move the data themselves. Shared cores are busy with some ranks while others wait.
+/// Steps that all ranks do together: startups, wire and processor. Wire and processor add up, or overlap where
+/// processors move the data themselves.
 double step_time(const phase_load& p, double bytes);
 
 /// One part around a ring over several levels: sum over hops of latency, wire, o and memory. Over some hops in a row,

@@ -14,15 +14,8 @@ namespace terrace::detail {
 
 namespace {
 
-// @param round bytes of it
-std::int64_t simulated_rounds(std::int64_t round, double burst) {
-    if (burst == 0 || round == 0) return policy.simulated_rounds;
-    const auto least = static_cast<std::int64_t>(policy.simulated_bursts * burst);
-    return std::max<std::int64_t>(policy.simulated_rounds, 2 * div_ceil(least, 2 * round));
-}
-
-std::int64_t shares_for(collective what, bool reproducible, double burst) {
-    const std::int64_t times = reproducible ? policy.reproducible_trials : burst > 0 ? policy.burst_trials : 1;
+std::int64_t shares_for(collective what, bool reproducible) {
+    const std::int64_t times = reproducible ? policy.reproducible_trials : 1;
     return (what == collective::alltoall ? policy.simulated_shares_of_alltoall : policy.simulated_shares) * times;
 }
 
@@ -33,15 +26,14 @@ bool moves_by_links(const hierarchy& machine) noexcept {
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
 
-trials::trials(const hierarchy& machine, collective what, bool reproducible, double burst)
+trials::trials(const hierarchy& machine, collective what, bool reproducible)
     : machine_(machine),
       reproducible_(reproducible),
-      burst_(burst),
-      left_(moves_by_links(machine) ? shares_for(what, reproducible, burst) : 0) {}
+      left_(moves_by_links(machine) ? shares_for(what, reproducible) : 0) {}
 
-std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
+std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
     const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk);
-    const std::int64_t some = simulated_rounds(lanes * chunk, burst_) * lanes;
+    const std::int64_t some = std::int64_t{policy.simulated_rounds} * lanes;
     if (chunks <= some) {
         const auto found = run(c, lanes, chunk, std::span(&bytes, 1));
         return found.empty() ? std::nullopt : std::optional(found.front());
@@ -50,10 +42,7 @@ std::optional<trial> trials::time(const priced_candidate& c, int lanes, std::int
     const auto found = run(c, lanes, chunk, sizes);
     if (found.empty()) return {};
     const double later = static_cast<double>(chunks - some) / static_cast<double>(some - some / 2);
-    const auto extended = [&](double trial::*value) {
-        return found[0].*value + later * (found[0].*value - found[1].*value);
-    };
-    return trial{extended(&trial::time), extended(&trial::messages), extended(&trial::waits)};
+    return found[0] + later * (found[0] - found[1]);
 }
 
 // Returns how many lanes a call has chunks for: more of them change nothing.
@@ -64,8 +53,8 @@ int trials::lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk,
     return static_cast<int>(std::min<std::int64_t>(lanes, slices.chunks));
 }
 
-std::vector<trial> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
-                               std::span<const std::int64_t> sizes) {
+std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
+                                std::span<const std::int64_t> sizes) {
     const std::int64_t largest = sizes.front();
     lanes = lanes_used(c, lanes, chunk, largest);
     const auto [known, is_new] =
@@ -75,14 +64,11 @@ std::vector<trial> trials::run(const priced_candidate& c, int lanes, std::int64_
     const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
     const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
     known->second.clear();
-    for (const simulation& made : simulate(machine_, how, c.cost.what(), sizes,
-                                           {.slot_bytes = slot,
-                                           .burst = burst_,
-                                           .reproducible = reproducible_,
-                                           .counts_loads = false,
-                                           .known = &programs_})) {
+    for (const simulation& made :
+         simulate(machine_, how, c.cost.what(), sizes,
+                  {.slot_bytes = slot, .reproducible = reproducible_, .counts_loads = false, .known = &programs_})) {
         left_ -= made.shares + policy.shares_of_message * made.messages;
-        known->second.push_back({made.time, static_cast<double>(made.messages), static_cast<double>(made.waits)});
+        known->second.push_back(made.time);
     }
     return known->second;
 }

@@ -150,7 +150,7 @@ int discover_machine(const world& w, const discover_settings& s) {
     shown.now("connecting");
     communicator comm = connect(w, s);
     const std::vector<std::string> hosts = prober::names(comm, host_name());
-    processors computing{.reduction = as_printed(shared_reduction_rate(w)), .cores = prober::cores(comm)};
+    processors computing{.reduction = as_printed(shared_reduction_rate(w))};
     if (over_ucx(w, s)) computing.segment = ucx_segment;
     prober net(comm);
     result r;

@@ -298,11 +298,4 @@ std::vector<std::string> prober::names(communicator& comm, const std::string& ow
     return found;
 }
 
-int prober::cores(communicator& comm) {
-    const cpu_set own = own_cpu_set();
-    std::vector<cpu_set> all(at(comm.size()));
-    comm.allgather(&own, all.data(), sizeof own, element_type::uint8);
-    return shared_cores(own, std::move(all));
-}
-
 }  // namespace terrace::detail::bench

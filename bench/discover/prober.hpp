@@ -9,7 +9,6 @@
 #include <terrace/communicator.hpp>
 
 #include "bench/discover/probes.hpp"
-#include "transport/cores.hpp"
 
 namespace terrace::detail::bench {
 
@@ -32,8 +31,6 @@ public:
 
     /// Text of every rank, by rank. Collective.
     static std::vector<std::string> names(communicator& comm, const std::string& own);
-    /// Cores that all ranks share, as shared_cores. Collective.
-    static int cores(communicator& comm);
 
 private:
     enum class kind : int { finish, latency, rates };

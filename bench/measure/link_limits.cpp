@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
-#include "planner/link_rows.hpp"
 #include "planner/planner.hpp"
 
 namespace terrace::detail::bench {
 
 namespace {
+
+// Payload of TCP in an Ethernet frame of 1500 bytes, of the 1514 on the wire (docs/measurements/large-messages.md).
+constexpr double payload_of_frame = 1448.0 / 1514.0;
 
 std::optional<double> percent(double limit, double time) {
     if (limit <= 0 || time <= 0) return {};
@@ -27,7 +29,7 @@ std::optional<double> link_limits::percent_of_limit(collective what, std::int64_
 std::optional<double> link_limits::percent_of_goodput(collective what, std::int64_t bytes, double time) const {
     if (!has_goodput()) return {};
     return percent(limit(
-                       machine_, bytes, [this](int level) { return goodput(level); }, 0, what),
+                       machine_, bytes, [this](int level) { return goodput(level); }, what),
                    time);
 }
 

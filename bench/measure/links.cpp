@@ -10,18 +10,15 @@
 
 #include <terrace/mpi.hpp>
 
-#include "api/over_mpi.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "base/wire.hpp"
 #include "bench/measure/flow.hpp"
-#include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
 #include "bench/measure/reduction_rate.hpp"
 #include "bench/report/figures.hpp"
 #include "machine/hierarchy_yaml.hpp"
 #include "tools/common/table.hpp"
-#include "transport/cores.hpp"
 
 namespace terrace::detail::bench {
 
@@ -147,8 +144,6 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
     wait_asleep(w);
     m.reduction_alone = w.maximum(w.first() ? reduction_rate() : 0);
     m.reduction = shared_reduction_rate(w);
-    connection everyone = over_mpi(world_of(comm_of(w)), {});
-    m.cores = shared_cores(everyone.ranks);
     shown.clear();
     return m;
 }
@@ -164,14 +159,11 @@ hierarchy calibrated(hierarchy machine, const measured_machine& m) {
         for (double& rate : link.rates) rate *= bandwidth / link.bandwidth;
         link.bandwidth = bandwidth;
         link.latency = std::max(0.0, pair.half_round_trip - pair.overhead);
-        link.overhead = m.cores > 0 ? pair.overhead : all.overhead;
-        if (m.cores > 0 && in_node)  // nothing travels: all of the time is a processor's
-            link.overhead += std::exchange(link.latency, 0);
+        link.overhead = all.overhead;
         link.bandwidth_assumed = link.latency_assumed = link.overhead_assumed = false;
         link = normalised(std::move(link));
     }
     machine.processors.reduction = as_printed(m.reduction);
-    machine.processors.cores = m.cores;
     return machine;
 }
 
@@ -196,11 +188,7 @@ std::string links_text(const hierarchy& before, const measured_machine& m, const
               text(after.processors.reduction)});
     return rows.text() +
            "latency: measured is half a round trip of 8 bytes; new is what its overhead leaves of it.\n"
-           "reduction: of one rank, of all at once.\n" +
-           (m.cores > 0
-                ? fmt::format("cores: all ranks share {}; overhead is that of one pair, in a node with its latency.\n",
-                              m.cores)
-                : "");
+           "reduction: of one rank, of all at once.\n";
 }
 
 }  // namespace terrace::detail::bench

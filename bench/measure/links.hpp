@@ -39,7 +39,6 @@ struct measured_machine {
     std::vector<std::optional<measured_level>> levels;  ///< nothing where a level joins nothing
     double reduction = 0;                               ///< bytes a rank adds up in a second while all do [B/s]
     double reduction_alone = 0;                         ///< while no other does
-    int cores = 0;                                      ///< that all ranks share; 0: they do not
 };
 
 /// Collective; a few seconds a level. @param ranks of the world, by place in the machine
@@ -47,8 +46,7 @@ measured_machine measure_machine(const world& w, const hierarchy& machine, const
                                  progress& shown);
 
 /// The machine with what was measured in place of what its file said. A message costs half a round trip in all, of
-/// which the cost model charges the overhead apart: that of all pairs; where all ranks share cores that of one pair, as
-/// it charges all of them together there, and inside a node half a round trip, all of which is processor time.
+/// which the cost model charges the overhead apart: that of all pairs, since ranks of a node may share cores.
 hierarchy calibrated(hierarchy machine, const measured_machine& m);
 
 /// The figures beside those of the file, for people.

@@ -19,7 +19,6 @@
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "topology/job.hpp"
-#include "transport/cores.hpp"
 
 namespace terrace::detail {
 
@@ -120,8 +119,6 @@ job describe_job(team& ranks) {
                                         : "";
     why = ranks.broadcast(why);
     if (why.front() == bad) throw plan_error("no plan was given, and the machine is unknown: " + why.substr(1));
-    const int cores = shared_cores(ranks);
-    if (ranks.rank() == 0) found.machine.processors.cores = cores;
     return found;
 }
 

@@ -95,8 +95,7 @@ private:
 
 /// What ranks compute with, and how their messages leave.
 struct processors {
-    double reduction = 0;  ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
-    int cores = 0;         ///< that all ranks of the machine run on, as emulated nodes do; 0: not known, enough
+    double reduction = 0;                 ///< bytes that a rank adds up in a second while all do [B/s]; 0: not known
     std::int64_t segment = wire_segment;  ///< [bytes] the transport cuts longer messages into pieces of at most this
 
     friend bool operator==(const processors&, const processors&) = default;
@@ -112,8 +111,6 @@ struct hierarchy {
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
-    /// The cores that all ranks share; 0 where each has its own.
-    int shared_cores() const noexcept { return processors.cores < ranks() ? processors.cores : 0; }
     /// Of the link of one child, counted over the machine, into a level, per direction [B/s].
     double rate(int l, int child) const noexcept {
         const level& of = levels[static_cast<std::size_t>(l)];

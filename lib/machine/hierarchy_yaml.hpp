@@ -13,7 +13,7 @@ inline constexpr int max_levels = 16;
 /// Reads `levels:` and, where the sizes are left out, `tree:` from a map (a cluster file, or a plan's topology
 /// section). `hosts:` at the level whose domains or children are nodes names these. Rates that are left out come from
 /// `default_rates` and are marked assumed; a bandwidth may be a list, one for each child; `assumed: [bandwidth,
-/// latency]` marks rates that are written out. `names:` are those of a level's domains. `reduction:` and `cores:` may
+/// latency]` marks rates that are written out. `names:` are those of a level's domains. `reduction:` and `segment:` may
 /// stand beside `levels:`. @throws input_error
 /// @param of_nodes true if the ranks of these levels are nodes, the inside of which is described elsewhere
 hierarchy read_hierarchy(const document& map, bool of_nodes = false);

@@ -206,7 +206,6 @@ std::string write_level(const level& l, std::optional<int> size, const std::stri
 processors read_processors(const document& map) {
     processors p;
     if (map.has(reduction.key)) p.reduction = as_printed(checked_rate(map.at(reduction.key), reduction));
-    if (map.has("cores")) p.cores = static_cast<int>(map.at("cores").integer(1, max_ranks));
     if (map.has("segment")) {
         p.segment = map.at("segment").bytes();
         if (p.segment < 1) map.at("segment").fail("a message is cut into pieces of at least 1 byte");
@@ -217,7 +216,6 @@ processors read_processors(const document& map) {
 std::string write_processors(const processors& p, int indent) {
     std::string text;
     if (p.reduction > 0) text += fmt::format("{:{}}{}: {}\n", "", indent, reduction.key, format_bandwidth(p.reduction));
-    if (p.cores > 0) text += fmt::format("{:{}}cores: {}\n", "", indent, p.cores);
     if (p.segment != processors{}.segment)
         text += fmt::format("{:{}}segment: {}\n", "", indent, format_bytes(p.segment));
     return text;

@@ -21,7 +21,7 @@ level read_level(const document& map);
 /// @param size of each domain, if all have one   @param hosts, nics if not empty, the values of those keys
 std::string write_level(const level& l, std::optional<int> size, const std::string& hosts, const std::string& nics);
 
-/// Reads `reduction:`, `cores:` and `segment:`, which stand beside the levels. @throws input_error
+/// Reads `reduction:` and `segment:`, which stand beside the levels. @throws input_error
 processors read_processors(const document& map);
 /// The same as lines, each indented by `indent`.
 std::string write_processors(const processors& p, int indent);

@@ -229,7 +229,7 @@ std::vector<rule> read_rules(const document& section, const hierarchy& machine, 
 }
 
 void read_topology(const document& map, plan_data& r) {
-    map.allow_only({"name", "fingerprint", "levels", "tree", "reduction", "cores", "segment"});
+    map.allow_only({"name", "fingerprint", "levels", "tree", "reduction", "segment"});
     r.name = map.at("name").text();
     r.machine = read_hierarchy(map);
     const document fingerprint = map.at("fingerprint");

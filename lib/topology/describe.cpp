@@ -229,7 +229,6 @@ std::string describe_text(const topology& t) {
         text += fmt::format("\nNICs of a node into {}: {}\n", h.levels[at(h.node_levels())].name, nics_text(h.nics));
     if (h.processors.reduction > 0)
         text += fmt::format("\nreduction: {} per rank\n", format_bandwidth(h.processors.reduction));
-    if (h.processors.cores > 0) text += fmt::format("\ncores: {}, which all ranks share\n", h.processors.cores);
     if (h.processors.segment != processors{}.segment)
         text += fmt::format("\nsegment: {}, of longer messages\n", format_bytes(h.processors.segment));
     if (t.node) text += rank_table(*t.node, "ranks of a node");
@@ -264,7 +263,6 @@ std::string describe_json(const topology& t) {
                 {"ranks", h.ranks()},
                 {"nodes", h.node_sizes()},
                 {"reduction_bytes_per_s", h.processors.reduction > 0 ? json(h.processors.reduction) : json(nullptr)},
-                {"cores", h.processors.cores > 0 ? json(h.processors.cores) : json(nullptr)},
                 {"segment_bytes", h.processors.segment},
                 {"hosts", h.hosts},
                 {"levels", std::move(levels)},

@@ -11,6 +11,14 @@
 
 namespace terrace::detail {
 
+namespace {
+
+// A machine, whatever its containers call themselves, and the cores that a rank may run on there.
+struct cpu_set {
+    std::array<char, 36> boot{};  // the kernel's own name for this run of itself
+    cpu_set_t cores;
+};
+
 cpu_set own_cpu_set() {
     cpu_set own;
     if (!std::ifstream("/proc/sys/kernel/random/boot_id").read(own.boot.data(), own.boot.size()))
@@ -20,34 +28,17 @@ cpu_set own_cpu_set() {
     return own;
 }
 
-namespace {
-
-machine_use use_of(const cpu_set& own, std::vector<cpu_set> all) {
-    std::erase_if(all, [&](const cpu_set& s) { return s.boot != own.boot; });
-    cpu_set_t together;
-    CPU_ZERO(&together);
-    for (const cpu_set& s : all) CPU_OR(&together, &together, &s.cores);
-    return {static_cast<int>(all.size()), CPU_COUNT(&together)};
-}
-
-int cores_shared_by(const machine_use& use, int ranks) {
-    return use.ranks == ranks && use.oversubscribed() ? use.cores : 0;
-}
-
 }  // namespace
 
 machine_use use_of_machine(team& ranks) {
     const cpu_set own = own_cpu_set();
     std::vector<cpu_set> all(at(ranks.size()));
     ranks.gather_all(&own, all.data(), sizeof own);
-    return use_of(own, std::move(all));
-}
-
-int shared_cores(team& ranks) { return cores_shared_by(use_of_machine(ranks), ranks.size()); }
-
-int shared_cores(const cpu_set& own, std::vector<cpu_set> all) {
-    const auto ranks = static_cast<int>(all.size());
-    return cores_shared_by(use_of(own, std::move(all)), ranks);
+    std::erase_if(all, [&](const cpu_set& s) { return s.boot != own.boot; });
+    cpu_set_t together;
+    CPU_ZERO(&together);
+    for (const cpu_set& s : all) CPU_OR(&together, &together, &s.cores);
+    return {static_cast<int>(all.size()), CPU_COUNT(&together)};
 }
 
 }  // namespace terrace::detail

@@ -4,8 +4,8 @@
 
 namespace terrace::detail::sim {
 
-connections::connections(const hierarchy& machine, int lanes, link_loads& loads, double burst, event_queue& events)
-    : machine_(machine), lanes_(lanes), turn_(turn_time(machine)), flows_(loads, burst), events_(events) {
+connections::connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events)
+    : machine_(machine), lanes_(lanes), flows_(loads), events_(events) {
     if (machine.ranks() <= few_ranks) table_.assign(at(machine.ranks()) * at(machine.ranks()), -1);
     over_.assign(at(loads.size()), -1);
 }
@@ -22,7 +22,7 @@ int connections::between(int from, int to) {
         const int l = machine_.shape.common_level(from, to);
         const level& met = machine_.levels[at(l)];
         connection& c = all_.emplace_back();
-        c.ends = {from, to, met.latency + turn_, met.overhead, through_memory(machine_, l) ? 2 : 0};
+        c.ends = {from, to, met.latency, met.overhead, through_memory(machine_, l) ? 2 : 0};
         c.lanes.resize(at(lanes_));
         flows_.add(from, to);
     }
@@ -71,16 +71,11 @@ std::optional<segment> connections::take_received(int number, int lane) {
 }
 
 void connections::share_links() {
-    flows_.share(
-        events_.now(),
-        [&](int number, double end) {
-            connection& c = all_[at(number)];
-            c.end = end;
-            if (end < c.event_at) add_event(number, c);
-        },
-        [&](int link, double when, std::uint32_t version) {
-            events_.add({.time = when, .what = event::bucket_empty, .subject = link, .version = version});
-        });
+    flows_.share(events_.now(), [&](int number, double end) {
+        connection& c = all_[at(number)];
+        c.end = end;
+        if (end < c.event_at) add_event(number, c);
+    });
 }
 
 void connections::add_event(int number, connection& c) {

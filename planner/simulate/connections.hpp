@@ -26,8 +26,8 @@ struct segment {
 /// data of stages in shared memory. All of them share the links (flows). A connection carries one segment at a time.
 class connections {
 public:
-    /// @param lanes of each rank   @param burst see flows
-    connections(const hierarchy& machine, int lanes, link_loads& loads, double burst, event_queue& events);
+    /// @param lanes of each rank
+    connections(const hierarchy& machine, int lanes, link_loads& loads, event_queue& events);
 
     struct endpoints {
         int from = -1, to = -1;  ///< ranks; -1: a single link
@@ -55,7 +55,6 @@ public:
 
     /// Shares the links anew after all events of a moment.
     void share_links();
-    void bucket_empty(int link, std::uint32_t version) { flows_.run_out(link, version); }
     /// Returns flows::shares().
     std::int64_t shares() const noexcept { return flows_.shares(); }
 
@@ -81,7 +80,6 @@ private:
 
     const hierarchy& machine_;
     int lanes_;
-    double turn_;  // turn_time [s]
     flows flows_;
     event_queue& events_;
     std::vector<int> table_;      // by both ranks, where they are few; -1: none yet

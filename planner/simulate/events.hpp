@@ -19,7 +19,6 @@ struct event {
         arrived,       ///< a segment of a connection (subject) has reached its receiver's lane
         worked,        ///< a rank (subject, lane) is through with its work for an instruction
         gathered,      ///< all ranks of a stage instance (subject, chunk) have come to its next round
-        bucket_empty,  ///< the bucket of a link (subject, version) may have run out
     };
 
     double time = 0;  ///< [s]
@@ -27,7 +26,6 @@ struct event {
     int subject = 0;
     int lane = 0;
     std::uint32_t instruction = 0;
-    std::uint32_t version = 0;
     double bytes = 0;
     std::int64_t chunk = 0;
 };

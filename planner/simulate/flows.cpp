@@ -25,7 +25,7 @@ int flows::add_over(ForEachLink&& for_each_link) {
         f.first = here();
         for_each_link([&](int link) {
             if (loads_.limits(link) != limiting) return;
-            f.most = std::min(f.most, shapers_.best(link));
+            f.most = std::min(f.most, loads_.rate(link));
             places_.push_back({link, 0});
         });
     }
@@ -69,10 +69,10 @@ void flows::end(int id, double now) {
     touched_.push_back(id);  // another transfer may follow at once
 }
 
-void flows::leave(int id, double now) {
+void flows::leave(int id) {
     flow& f = flows_[at(id)];
     f.active = false;
-    set_rate(f, 0, now);
+    set_rate(f, 0);
     for (const place& p : limits(f)) {
         link& l = links_[at(p.link)];
         if (contended(p.link)) dirty_.push_back(p.link);
@@ -95,11 +95,8 @@ void flows::settle(flow& f, double now) {
     f.since = now;
 }
 
-void flows::set_rate(flow& f, double rate, double now) {
-    for (const place& p : limits(f)) {
-        shapers_.add(p.link, rate - f.rate, now);
-        links_[at(p.link)].used += rate - f.rate;
-    }
+void flows::set_rate(flow& f, double rate) {
+    for (const place& p : limits(f)) links_[at(p.link)].used += rate - f.rate;
     f.rate = rate;
 }
 
@@ -129,7 +126,7 @@ void flows::open_links() {
     for (const int id : reshared_) {
         if (!contended(id)) continue;
         link& l = links_[at(id)];
-        l.spare = shapers_.capacity(id) - l.used;
+        l.spare = loads_.rate(id) - l.used;
         l.sharers.clear();
         l.waiting = 0;
         open_.push_back(id);
@@ -143,7 +140,7 @@ void flows::open_links() {
             l.spare += f.rate;
             l.sharers.push_back(id);
             ++l.waiting;
-            is_free = is_free && shapers_.capacity(p.link) > f.most;
+            is_free = is_free && loads_.rate(p.link) > f.most;
         }
         if (is_free) free_.push_back(id);
     }
@@ -178,7 +175,7 @@ std::span<const int> flows::reshared(double now) {
     changed_.clear();
     if (touched_.empty() && dirty_.empty()) return changed_;
     for (const int id : touched_)
-        if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id, now);
+        if (flow& f = flows_[at(id)]; f.active && f.left == 0 && !f.changed) leave(id);
     for (const int l : dirty_) collect_link(l);
     dirty_.clear();
     // All flows on these links, and their neighbours if there are not too many.
@@ -195,7 +192,7 @@ std::span<const int> flows::reshared(double now) {
         flow& f = flows_[at(id)];
         if (f.share > f.rate * (1 - same_rate) && f.share < f.rate * (1 + same_rate)) continue;
         settle(f, now);
-        set_rate(f, f.share, now);
+        set_rate(f, f.share);
         f.changed = true;
         changed_.push_back(id);
     }

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/simulate/buckets.hpp"
 #include "planner/simulate/links.hpp"
 
 namespace terrace::detail {
@@ -18,9 +17,7 @@ namespace terrace::detail {
 /// each time would take too long.
 class flows {
 public:
-    /// @param burst tokens of the shapers' buckets [bytes of payload]
-    explicit flows(link_loads& loads, double burst = 0)
-        : loads_(loads), shapers_(loads, burst), links_(static_cast<std::size_t>(loads.size())) {}
+    explicit flows(link_loads& loads) : loads_(loads), links_(static_cast<std::size_t>(loads.size())) {}
 
     /// Adds a flow between two ranks, which carries nothing yet. Returns its number.
     int add(int from, int to);
@@ -31,23 +28,17 @@ public:
     /// Ends the transfer of a flow whose bytes have all arrived. begin() may follow at once.
     void end(int flow, double now);
 
-    /// Follows the time at which the bucket of a link runs out, unless the load has changed since that version.
-    void run_out(int link, std::uint32_t version) {
-        if (shapers_.run_out(link, version)) dirty_.push_back(link);
-    }
-
     /// Returns how many times a flow has got a new share: about proportional to the time that sharing costs.
     std::int64_t shares() const noexcept { return shares_; }
 
-    /// Shares the links anew where flows have begun or ended, or buckets have run out. Calls f(flow, time) for each
-    /// flow that now ends at another time, and g(link, time, version) for each link whose bucket will run out then.
-    template <class F, class G>
-    void share(double now, F&& f, G&& g) {
+    /// Shares the links anew where flows have begun or ended. Calls f(flow, time) for each flow that now ends at
+    /// another time.
+    template <class F>
+    void share(double now, F&& f) {
         for (const int id : reshared(now)) {
             const flow& each = flows_[static_cast<std::size_t>(id)];
             f(id, now + each.left / each.rate);
         }
-        shapers_.settle(now, g);
     }
 
 private:
@@ -76,7 +67,7 @@ private:
 
     // Returns true if the flows of a link can use more than it has. Only then it needs to be shared.
     bool contended(int l) const noexcept {
-        return links_[static_cast<std::size_t>(l)].wanted > shapers_.capacity(l) * (1 + 1e-9);
+        return links_[static_cast<std::size_t>(l)].wanted > loads_.rate(l) * (1 + 1e-9);
     }
     // The links of its path, and those of them that may hold it up.
     std::span<place> path(const flow& f) noexcept { return {places_.data() + f.begin, places_.data() + f.end}; }
@@ -86,15 +77,14 @@ private:
     std::span<const int> reshared(double now);
     void collect_link(int id);
     void collect_flow(int id);
-    void leave(int id, double now);
+    void leave(int id);
     void open_links();
     void fill();
     void settle_at(flow& f, double share);
     void settle(flow& f, double now);
-    void set_rate(flow& f, double rate, double now);
+    void set_rate(flow& f, double rate);
 
     link_loads& loads_;
-    buckets shapers_;
     std::vector<flow> flows_;
     std::vector<place> places_;  // of all flows
     std::vector<link> links_;

@@ -11,12 +11,9 @@ link_loads::link_loads(const hierarchy& machine, bool counts) : machine_(machine
     for (int row = 0; row < rows_.count(); ++row) {
         first_.push_back(size());
         const double share = rows_.is_level(row) && machine.levels[at(row)].ring ? machine.ring_share(row) : 1;
-        const std::vector<int> counts = rows_.shapers(row);
         for (int child = 0; child < rows_.members(row); ++child)
-            for (const bool inward : {false, true}) {
+            for (const bool inward : {false, true})
                 links_.push_back({row, child, inward, rows_.rate(row, child) * share, 0, {}});
-                shapers_.push_back(counts[at(child)]);
-            }
     }
     const std::vector<double> below = rates_below();
     for (std::size_t i = 0; i < links_.size(); ++i) {

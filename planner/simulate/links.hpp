@@ -50,8 +50,6 @@ public:
         }
     }
     double rate(int link) const { return links_[static_cast<std::size_t>(link)].rate; }
-    /// Returns how many shapers it has (link_rows::shapers).
-    int shapers(int link) const { return shapers_[static_cast<std::size_t>(link)]; }
     /// Returns true if the link can hold up what its child's own children send. Nothing ever waits for other links.
     bool limits(int link) const { return limits_[static_cast<std::size_t>(link)]; }
     int size() const noexcept { return static_cast<int>(links_.size()); }
@@ -86,7 +84,6 @@ private:
     bool counts_;
     std::vector<int> first_;  // link of each row
     std::vector<link_load> links_;
-    std::vector<int> shapers_;
     std::vector<bool> limits_;
     double interval_ = 1e-6;
 };

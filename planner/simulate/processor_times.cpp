@@ -8,7 +8,7 @@
 namespace terrace::detail::sim {
 
 processor_times::processor_times(const hierarchy& machine)
-    : ranks_(at(machine.ranks())), cores_(at(machine.shared_cores())), access_(access_time(machine)) {}
+    : ranks_(at(machine.ranks())), access_(access_time(machine)) {}
 
 // A copy that a rank makes in order to send is made by the core that also receives.
 double processor_times::send(int number, double now, double overhead, double bytes) {
@@ -28,11 +28,7 @@ double processor_times::free_at(int number, double now) const { return std::max(
 double processor_times::occupy(timeline& t, double now, double overhead, double bytes) {
     const double time = overhead + bytes * access_;
     t.busy += time;
-    t.free = std::max(t.free, now) + time;
-    if (cores_.empty()) return t.free;
-    double& core = *std::min_element(cores_.begin(), cores_.end());
-    core = std::max(core, now) + time;
-    return t.free = std::max(t.free, core);
+    return t.free = std::max(t.free, now) + time;
 }
 
 std::vector<double> processor_times::busy() const {

@@ -7,8 +7,7 @@
 namespace terrace::detail::sim {
 
 /// The processors of all ranks, and how long they are busy. A rank sends on one timeline, and receives, copies and
-/// reduces on another, as in the cost model; on each it does one thing after another. Where all ranks share cores
-/// (hierarchy::shared_cores), each thing is done by the core that is free first.
+/// reduces on another, as in the cost model; on each it does one thing after another.
 class processor_times {
 public:
     explicit processor_times(const hierarchy& machine);
@@ -37,8 +36,7 @@ private:
     double occupy(timeline& t, double now, double overhead, double bytes);
 
     std::vector<rank> ranks_;
-    std::vector<double> cores_;  // that all ranks share: when each is free [s]
-    double access_;              // a byte that is read or written [s]
+    double access_;  // a byte that is read or written [s]
 };
 
 }  // namespace terrace::detail::sim

@@ -33,7 +33,7 @@ public:
     simulator(const hierarchy& machine, call_programs programs, link_loads& loads, const simulation_options& options)
         : programs_(std::move(programs)),
           cpus_(machine),
-          net_(machine, programs_.order.lanes, loads, payload_of_frame * options.burst, events_),
+          net_(machine, programs_.order.lanes, loads, events_),
           stages_(programs_, cpus_, net_, events_),
           progress_(options.progress),
           left_(programs_.steps()),
@@ -62,7 +62,6 @@ public:
     void report(simulation& made) {
         made.time = end_;
         made.messages = messages_;
-        made.waits = messages_ + arrivals_;
         made.shares = net_.shares();
         made.processors = cpus_.busy();
         made.spans = std::move(spans_);
@@ -96,7 +95,6 @@ private:
         void receive(std::uint32_t n, std::uint32_t) { all.expect(id, n, instruction(n)); }
         void start_stage(std::uint32_t n) {
             all.begins(l, n, all.events_.now());
-            ++all.arrivals_;
             all.stages_.arrive(l.machine.chunk(), {id, n});
         }
         void run_local(std::uint32_t n) { all.run_local(id, n, instruction(n).bytes); }
@@ -208,7 +206,6 @@ private:
                 for (const memory_stages::participant& p : stages_.gathered(e.chunk, e.subject))
                     complete(p.who, p.instruction);
                 return;
-            case event::bucket_empty: return net_.bucket_empty(e.subject, e.version);
         }
     }
 
@@ -237,11 +234,11 @@ private:
     connections net_;
     memory_stages stages_;
     const std::function<void(double)>& progress_;
-    std::vector<std::vector<lane>> lanes_;      // by rank
-    std::vector<lane_starter> starters_;        // by rank
-    double end_ = 0;                            // of the last instruction so far; later events may have become void
-    std::int64_t left_, all_;                   // steps to come, and at the start
-    std::int64_t messages_ = 0, arrivals_ = 0;  // arrivals: of ranks at stages in shared memory
+    std::vector<std::vector<lane>> lanes_;  // by rank
+    std::vector<lane_starter> starters_;    // by rank
+    double end_ = 0;                        // of the last instruction so far; later events may have become void
+    std::int64_t left_, all_;               // steps to come, and at the start
+    std::int64_t messages_ = 0;
     std::vector<stage_span> spans_;
 };
 

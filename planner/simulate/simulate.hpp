@@ -30,7 +30,6 @@ struct simulation {
     slicing chunks;
     int lanes = 1;
     std::int64_t messages = 0;       ///< segments of messages
-    std::int64_t waits = 0;          ///< how often a rank waits for others: by these, and by stages in shared memory
     std::int64_t shares = 0;         ///< times that one of these got a new share of its links: the simulation's cost
     std::vector<link_load> links;    ///< both directions of every link
     double interval = 0;             ///< of the links' histories [s]
@@ -47,8 +46,7 @@ using known_programs = std::map<std::string, std::shared_ptr<const sim::sim_prog
 
 struct simulation_options {
     std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
-    double burst = 0;           ///< bytes with headers that the shaper of each network link passes at once: its bucket
-    bool reproducible = false;  ///< as options::reproducible, with ranks in the plan's order
+    bool reproducible = false;    ///< as options::reproducible, with ranks in the plan's order
     std::int64_t most_steps = 0;  ///< fewer than most_simulated, where time is short; 0: as many
     bool counts_loads = true;     ///< in simulation::links, which has zeros otherwise
     /// Of simulations that differ in rule and size alone; null: none. Steps are limited where programs are made, and

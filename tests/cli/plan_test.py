@@ -101,11 +101,6 @@ class Plan(Command):
         self.assertRegex(text, r"(?m)^  latency of \w+ .* 0\.[1-9]\d* times$")
         self.assertIn("profile: left, since less than a quarter of each call's time depends on them:\n", text)
         self.assertIn("rate of reductions\n", text)
-        (self.directory / "two.yaml").write_text(self.CLUSTER + "cores: 2\n")
-        text = self.terrace("plan", "two.yaml", "--profile", "profiles", "-o", "two.plan.yaml")
-        self.assertIn("profile: left, since ranks share cores, and calls wait for other ranks' turns as well:\n", text)
-        self.assertIn("profile: sizes used: 1; ", text)
-        self.assertIn("profile: sizes not used, as they depend on what is left: 1\n", text)
 
     def test_a_plan_names_the_assumption_that_matters_most(self):
         planned = self.terrace("plan", "package:2 core:4")

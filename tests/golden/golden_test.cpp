@@ -11,7 +11,6 @@
 #include <gtest/gtest.h>
 
 #include "base/document.hpp"
-#include "golden/convert_v1.hpp"
 #include "plan/plan_yaml.hpp"
 #include "planner/planner.hpp"
 #include "topology/formats.hpp"
@@ -47,13 +46,6 @@ std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
     return name;
 }
 
-std::set<std::string> sites_of_format_1() {
-    std::set<std::string> result;
-    for (const fs::directory_entry& e : fs::directory_iterator(golden / "v1"))
-        result.insert(e.path().stem().stem().string());
-    return result;
-}
-
 class golden_plan : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(golden_plan, is_as_committed) {
@@ -78,47 +70,6 @@ TEST(golden_plans, all_have_a_cluster) {
         if (!name.ends_with(".plan.yaml")) continue;
         EXPECT_TRUE(known.contains(name.substr(0, name.size() - 10))) << e.path();
     }
-}
-
-// Plans of format 1 are those of format 2 but for the keys of a stage, where the planner has not changed its mind
-// since: it has about collectives of blocks. The fingerprint of the topology section is the same as well, as the format
-// of that section is.
-class plan_of_format_1 : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(plan_of_format_1, becomes_the_golden_plan) {
-    const std::string old = content_of(golden / "v1" / (GetParam() + ".plan.yaml"));
-    ASSERT_NE(old, "");
-    const std::string made = content_of(plan_file(GetParam()));
-    const auto head = [](const std::string& text) { return text.substr(0, text.find("reduce_scatter:\n")); };
-    EXPECT_EQ(head(test::convert_v1(old)), head(made));
-    EXPECT_THROW(parse_plan(old, "old.yaml"), input_error);
-}
-
-INSTANTIATE_TEST_SUITE_P(shipped, plan_of_format_1, ::testing::ValuesIn(sites_of_format_1()), name_of);
-
-TEST(convert_v1, gives_each_stage_its_provider) {
-    const auto converted = [](std::string_view fabric, std::string_view keys) {
-        const auto plan = [&](std::string_view version, std::string_view stage) {
-            return fmt::format(
-                "terrace_plan: {}\n  levels:\n    - {{name: node, size: 2, fabric: {}, latency: 1 us}}\n"
-                "        {{levels: [node], group: 2, mode: scatter, {}}}]}}\n",
-                version, fabric, stage);
-        };
-        const std::string made = test::convert_v1(plan("1", keys)), around = plan("2", "");
-        const std::size_t begin = around.size() - 4, end = made.size() - 4;
-        EXPECT_TRUE(made.starts_with(around.substr(0, begin)) && made.ends_with("}]}\n")) << made;
-        return made.substr(begin, end - begin);
-    };
-    EXPECT_EQ(converted("shm", "algorithm: native"), "provider: shared_memory");
-    EXPECT_EQ(converted("nvlink", "algorithm: native"), "provider: nccl");
-    EXPECT_EQ(converted("pcie", "algorithm: native"), "provider: nccl");
-    EXPECT_EQ(converted("shm", "algorithm: mpi"), "provider: mpi");
-    EXPECT_EQ(converted("nvlink", "algorithm: ring, over: mpi"), "provider: mpi, algorithm: ring");
-    EXPECT_EQ(converted("nvlink", "algorithm: ring, over: nccl"), "algorithm: ring");
-    EXPECT_EQ(converted("ethernet", "algorithm: ring, weights: [1, 1, 0]"), "algorithm: ring, shares: [1, 1, 0]");
-    EXPECT_EQ(converted("ethernet", "algorithm: biring, first: 3"), "algorithm: biring, route_share: 3");
-    EXPECT_EQ(converted("pcie", "algorithm: ring, over: mpi, first: 3"),
-              "provider: mpi, algorithm: ring, route_share: 3");
 }
 
 }  // namespace

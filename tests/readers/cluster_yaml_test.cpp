@@ -316,6 +316,7 @@ TEST(cluster_yaml, errors_say_where_what_and_what_next) {
         {"terrace_topology: 0\n", "\"0\" is not an integer from 1"},
         {"terrace_topology: 1\nlevels: [{name: a, size: 2, fabric: shm}]\n", "\"name\" is missing"},
         {head + "level: 3\n", ":3:1: unknown key \"level\"; did you mean levels?; known here: terrace_topology,"},
+        {head + "levels: [{name: a, size: 2, fabric: shm}]\ncores: 2\n", ":4:8: the key is gone"},
         {head + "node: {hwloc: node.xml, ranks: threads}\n",
          ":3:32: ranks cannot be \"threads\"; they are one of gpus, cores"},
         {head + "node: {hwloc: missing.xml, ranks: cores}\n", "missing.xml: cannot be opened"},
@@ -390,14 +391,13 @@ TEST(describe, folds_equal_siblings_and_marks_what_is_assumed) {
     const topology t = read_cluster(shipped / "three-three-one" / "cluster.yaml", read_node);
     EXPECT_EQ(describe_text(t),
               "three-three-one: 7 ranks in 3 nodes, 1-3 x 3\n\n"
-              "level    fabric    bandwidth  latency  overhead\n"
-              "node     shm       10 GB/s    500 ns   300 ns (assumed)\n"
-              "cluster  ethernet  1 Gbit/s   30 us    10 us\n\n"
+              "level    fabric    bandwidth   latency  overhead\n"
+              "node     shm       10 GB/s     500 ns   300 ns (assumed)\n"
+              "cluster  ethernet  100 Mbit/s  30 us    10 us\n\n"
               "three-three-one\n"
               "  cluster\n"
               "    2 x node of 3 ranks\n"
-              "    node of 1 rank\n\n"
-              "cores: 2, which all ranks share\n");
+              "    node of 1 rank\n");
 }
 
 }  // namespace

@@ -69,14 +69,6 @@ TEST(bench_links, what_was_measured_takes_the_place_of_what_the_file_says) {
     EXPECT_EQ(after.levels[2].latency, 0);
     EXPECT_DOUBLE_EQ(after.processors.reduction, 4e9);
 
-    EXPECT_EQ(after.processors.cores, 0);
-    // Where all ranks share cores, the model adds up their overheads: each is that of a pair alone.
-    const hierarchy shared = calibrated(before, {{node, {}, core}, 4e9, 9e9, 2});
-    EXPECT_DOUBLE_EQ(shared.levels[0].overhead, 1e-6);  // inside a node with the latency
-    EXPECT_EQ(shared.levels[0].latency, 0);
-    EXPECT_DOUBLE_EQ(shared.levels[2].overhead, 34e-6);
-    EXPECT_EQ(shared.processors.cores, 2);
-
     const std::string text = links_text(before, {{node, {}, core}, 4e9, 9e9}, after);
     EXPECT_NE(text.find("10 GB/s (assumed)"), text.npos) << text;
     EXPECT_NE(text.find("3 GB/s"), text.npos) << text;

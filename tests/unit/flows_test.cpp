@@ -1,7 +1,6 @@
-// Rates of flows that share links and buckets.
+// Rates of flows that share links.
 
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,8 +19,7 @@ std::vector<double> ends(const hierarchy& h, const std::vector<std::tuple<int, i
     for (const auto& [from, to, bytes] : begun) f.begin(f.add(from, to), bytes, 0);
     double now = 0;
     for (std::size_t left = begun.size(); left > 0; --left) {
-        f.share(
-            now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
+        f.share(now, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; });
         std::size_t next = begun.size();
         for (std::size_t i = 0; i < begun.size(); ++i)
             if (end[i] == 0 && (next == begun.size() || due[i] < due[next])) next = i;
@@ -47,29 +45,6 @@ TEST(flows, share_a_link_and_take_what_others_leave) {
     const auto four = ends(h, {{0, 2, 1e6}, {1, 3, 1e6}, {4, 2, 1e6}, {5, 0, 1e6}});
     for (int i = 0; i < 3; ++i) EXPECT_NEAR(four[static_cast<std::size_t>(i)], 6e-3, 1e-12);
     EXPECT_NEAR(four[3], 3e-3, 1e-12);
-}
-
-// Two flows leave through one bucket, which is empty when both have drawn it; then they share the link as ever.
-TEST(flows, share_a_bucket) {
-    const hierarchy h = free_network(tree::uniform(std::vector{2, 2}));  // 0.5 GB/s to each node
-    link_loads loads(h);
-    flows f(loads, 1e6);
-    f.begin(f.add(0, 2), 2e6, 0);
-    f.begin(f.add(1, 3), 2e6, 0);
-    const double empty = 1e6 / (15 * 0.5e9);
-    std::vector<std::pair<int, std::uint32_t>> emptied;  // the link out of one node and that into the other
-    f.share(
-        0, [](auto...) {},
-        [&](int link, double when, std::uint32_t version) {
-            EXPECT_GE(when, empty * (1 - 1e-12));
-            if (when < empty * (1 + 1e-12)) emptied.emplace_back(link, version);
-        });
-    ASSERT_EQ(emptied.size(), 2u);
-    for (const auto& [link, version] : emptied) f.run_out(link, version);
-    std::vector<double> due(2);
-    f.share(
-        empty, [&](int flow, double when) { due[static_cast<std::size_t>(flow)] = when; }, [](auto...) {});
-    for (const double end : due) EXPECT_NEAR(end, (4e6 - 1e6) / 0.5e9, 1e-9);
 }
 
 }  // namespace

@@ -102,13 +102,11 @@ TEST(hierarchy_yaml, what_ranks_compute_with_stands_beside_the_levels) {
         "levels:\n"
         "  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns, assumed: [overhead]}\n"
         "reduction: 68 Gbit/s\n"
-        "cores: 3\n"
         "segment: 192 KiB\n";
-    EXPECT_EQ(read(text).processors, (processors{8.5e9, 3, 192 << 10}));
+    EXPECT_EQ(read(text).processors, (processors{8.5e9, 192 << 10}));
     EXPECT_EQ(write_hierarchy(read(text), 0), text);
     EXPECT_EQ(read("levels: [{name: node, size: 2, fabric: shm}]").processors, processors{});
     EXPECT_EQ(error_of("levels: [{name: node, size: 2, fabric: shm}]\nreduction: 0.1 B/s").substr(0, 7), "f:2:12:");
-    EXPECT_EQ(error_of("levels: [{name: node, size: 2, fabric: shm}]\ncores: 0").substr(0, 6), "f:2:8:");
     EXPECT_EQ(error_of("levels: [{name: node, size: 2, fabric: shm}]\nsegment: 0 B").substr(0, 7), "f:2:10:");
 }
 

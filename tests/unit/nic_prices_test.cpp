@@ -49,25 +49,6 @@ TEST(nic_prices, all_ranks_together_have_all_nics) {
     EXPECT_DOUBLE_EQ(with.links[2].time, with.links[1].time);
 }
 
-TEST(nic_prices, a_node_has_a_link_for_each_nic_in_use) {
-    EXPECT_EQ(link_counts(four_nics(), 1), (std::vector{4, 4}));
-    EXPECT_EQ(link_counts(four_nics(), 0), std::vector<int>(8, 1));
-    EXPECT_EQ(link_counts(with_nics(two_nodes(), "{count: 3, ranks: [2, 1, 1, 2]}"), 1), (std::vector{2, 2}));
-}
-
-// Each NIC of a node has a shaper, and the node's link, here a little slower than both together, has none of its own.
-TEST(nic_prices, shapers_of_all_nics_let_bursts_pass) {
-    const double burst = 128 * kib;
-    const std::vector<stage> staged{{{0}, 4, mode::scatter, "direct"}, {{1}, 2, mode::replicate, "direct"}};
-    hierarchy h = with_nics(two_nodes(), "{count: 4, bandwidth: 31.5 MB/s}");
-    ASSERT_LT(h.rate(1, 0), 4 * 31.5e6);
-    const auto time = [&](double bucket) {
-        return simulate(h, rule_of(staged), collective::allreduce, 16 * mib, {.burst = bucket}).time;
-    };
-    const double saved = 4 * payload_of_frame * burst / h.rate(1, 0);
-    EXPECT_NEAR(time(0) - time(burst), saved, 0.02 * saved);
-}
-
 TEST(nic_prices, only_ranks_with_data_use_their_nics) {
     const std::vector<stage> two_level{{{0}, 4, mode::root, "tree"}, {{1}, 2, mode::scatter, "ring"}};
     EXPECT_DOUBLE_EQ(predict(four_nics(), two_level, 8 * mib, 1, 0).links[2].time, 8.0 * mib / (125e6 / 4));
@@ -201,23 +182,6 @@ TEST(nic_prices, simulations_judge_calls_with_a_root) {
             }
         EXPECT_GE(decided, 1);
     }
-}
-
-// With a full bucket one leader passes 8 KiB at once, but calls in a row empty it, as they do not at 4 KiB.
-TEST(nic_prices, short_calls_in_a_row_empty_buckets) {
-    hierarchy h = four_nics();
-    h.levels[1].overhead = 10e-6;
-    h.processors.cores = 2;
-    const double burst = 128 * kib;
-    const plan_data plan = make_plan("m", h, false, burst);
-    const rule &leader = plan.choose(collective::allreduce, 4 * kib),
-               &all = plan.choose(collective::allreduce, 8 * kib);
-    EXPECT_EQ(leader.stages.front().how, mode::root);
-    EXPECT_EQ(all.stages.front().how, mode::scatter);
-    const auto time = [&](const rule& r) {
-        return simulate(h, r, collective::allreduce, 8 * kib, {.burst = burst}).time;
-    };
-    EXPECT_LT(time(leader), time(all)) << "where all buckets are full";
 }
 
 }  // namespace

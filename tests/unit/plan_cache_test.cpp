@@ -84,7 +84,7 @@ TEST(plan_cache, machines_are_told_apart_by_shape_and_rates_and_not_by_hosts) {
     EXPECT_NE(renamed.text, rules);
     machine.levels[1].latency *= 2;
     cache.plan_for(machine);
-    machine.processors.cores = 2;
+    machine.processors.reduction = 5e9;
     cache.plan_for(machine);
     cache.plan_for(test::two_nodes());
     EXPECT_EQ(cache.made, 4);

@@ -139,26 +139,6 @@ TEST(corrections, find_that_two_links_are_faster) {
         EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.05) << l;
 }
 
-// On shared cores calls wait for turns, too: start-ups stay as they are, and rates follow from long calls alone.
-TEST(corrections, leave_startups_where_ranks_share_cores) {
-    hierarchy written = test::two_racks();
-    written.processors.cores = 2;
-    const plan_data plan = make_plan("m", written);
-    hierarchy real = written;
-    for (const std::size_t l : {1, 2}) real.levels[l].bandwidth *= 0.5;
-    std::vector<profiled_call> calls = calls_on(real, plan);
-    for (profiled_call& c : calls)
-        if (c.bytes <= 4 << 10) c.time /= 5;
-    const corrected_machine found = correct(written, {{plan, calls}});
-    EXPECT_EQ(verdict_on(found, fact::latency, 0).what, verdict::shared_cores);
-    EXPECT_EQ(verdict_on(found, fact::overhead, 2).what, verdict::shared_cores);
-    EXPECT_EQ(found.machine.levels[1].overhead, written.levels[1].overhead);
-    EXPECT_GT(found.unknown, 0);
-    EXPECT_LT(found.most, 1.1);
-    for (const std::size_t l : {1, 2})
-        EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.1) << l;
-}
-
 // No factor of start-ups explains small calls that take 1/16 to 16 times their price.
 TEST(corrections, leave_what_calls_disagree_about) {
     const hierarchy written = test::two_racks();
@@ -202,21 +182,6 @@ TEST(corrections, are_alike_on_levels_of_one_fabric) {
     const corrected_machine found = correct(written, {{plan, calls}});
     for (const std::size_t l : {1, 2})
         EXPECT_NEAR(found.machine.levels[l].bandwidth / real.levels[l].bandwidth, 1, 0.1) << l;
-}
-
-// Shapers let 32 and 256 KiB pass faster than any rate predicts.
-TEST(corrections, leave_out_what_passes_in_bursts) {
-    const hierarchy machine = test::two_racks();
-    const plan_data plan = make_plan("m", machine);
-    std::vector<profiled_call> calls = calls_on(machine, plan);
-    int fast = 0;
-    for (profiled_call& c : calls)
-        if (c.bytes > (16 << 10) && c.bytes <= (1 << 20)) c.time /= 4, ++fast;
-    ASSERT_GT(fast, 0);
-    const corrected_machine found = correct(machine, {{plan, calls}}, 128 << 10);
-    EXPECT_EQ(found.in_bursts, fast);
-    EXPECT_FALSE(found.changed());
-    EXPECT_GT(correct(machine, {{plan, calls}}).most / found.most, 1.1);
 }
 
 TEST(corrections, change_nothing_where_times_are_as_predicted) {

@@ -98,7 +98,7 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     const auto picked = [&](double of_other, double of_floor) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(floor, of.s.how(floor), of_floor)},
-                              other, mib, policy.alike)
+                              other, mib)
             .candidate;
     };
     EXPECT_EQ(picked(1.00, 1.02), other);
@@ -106,8 +106,7 @@ TEST(pick_simulated, is_never_slower_than_the_floor) {
     EXPECT_EQ(picked(1.00, 2.00), other);
     // Run in another way than the floor's own, a baseline is a candidate as any other.
     const tuning another{of.s.how(floor).lanes + 1, 64 * kib};
-    EXPECT_EQ(pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, other, mib,
-                             policy.alike)
+    EXPECT_EQ(pick_simulated(of.s, {simulated(other, {2, 64 * kib}, 1.03), simulated(floor, another, 1.02)}, other, mib)
                   .candidate,
               other);
 }
@@ -117,35 +116,18 @@ TEST(pick_simulated, prefers_no_ring_over_all_ranks) {
     const screened of(two_racks());
     const floor_places places(of);
     const std::size_t ring = places.ring, levels = places.levels, other = of.list.size() - 1;
-    const auto picked = [&](double of_other, double of_levels, double alike = policy.alike) {
+    const auto picked = [&](double of_other, double of_levels) {
         return pick_simulated(of.s,
                               {simulated(other, {2, 64 * kib}, of_other), simulated(ring, of.s.how(ring), 1.0),
                                simulated(levels, of.s.how(levels), of_levels)},
-                              ring, mib, alike)
+                              ring, mib)
             .candidate;
     };
     EXPECT_EQ(picked(1.5, 1.0), levels);
     EXPECT_EQ(picked(1.04, 1.5), other);
     EXPECT_EQ(picked(1.06, 1.5), ring);
-    EXPECT_EQ(picked(1.04, 1.5, policy.worth_a_lane), other) << "the ring need not be nearly as slow";
-    EXPECT_EQ(picked(1.04, 1.02, policy.worth_a_lane), levels);
 }
 
-TEST(pick_simulated, takes_the_fewest_messages) {
-    const screened of(two_racks());
-    const auto picked = [&](double of_last) {
-        std::vector<choice> tried;
-        for (const double messages : {30.0, 20.0, 10.0}) {
-            tried.push_back(simulated(of.list.size() - tried.size() - 1, {1, 0}, messages > 10 ? 1.0 : of_last));
-            tried.back().messages = messages;
-        }
-        return fewest_messages(tried, policy.alike_on_shared_cores).messages;
-    };
-    EXPECT_EQ(picked(1.45), 10);
-    EXPECT_EQ(picked(1.55), 20) << "the last is too slow";
-}
-
-// Where prices say little, processors alone count.
 TEST(pick_simulated, keeps_what_is_wanted) {
     const screened of(two_racks());
     const auto effort = [&](std::size_t i) { return of.s.effort(i, of.s.how(i), mib); };
@@ -156,8 +138,7 @@ TEST(pick_simulated, keeps_what_is_wanted) {
         return effort(a.candidate) < effort(b.candidate);
     });
     const std::size_t wanted = tried[least == tried.begin() ? 1 : 0].candidate;
-    EXPECT_EQ(pick_simulated(of.s, tried, wanted, mib, policy.alike).candidate, wanted);
-    EXPECT_EQ(pick_simulated(of.s, tried, no_candidate, mib, policy.alike).candidate, least->candidate);
+    EXPECT_EQ(pick_simulated(of.s, tried, wanted, mib).candidate, wanted);
 }
 
 // Lanes over a network may get into each other's way; to or from a root where nodes have several NICs.

@@ -55,20 +55,11 @@ TEST(processor_times, what_a_rank_copies_in_order_to_send_it_delays_its_other_wo
     EXPECT_EQ(cpus.free_at(0, 0), copied);
 }
 
-TEST(processor_times, cores_that_all_ranks_share_do_one_thing_after_another) {
-    hierarchy h = two_pairs();
-    h.processors.cores = 1;
-    processor_times cpus(h);
-    EXPECT_EQ(cpus.work(0, 0, 1.0, 0), 1.0);
-    EXPECT_EQ(cpus.work(1, 0, 1.0, 0), 2.0);
-    EXPECT_EQ(cpus.send(0, 0, 1.0, 0), 3.0);
-}
-
 struct net_fixture {
     hierarchy machine = two_pairs();
     link_loads loads{machine};
     event_queue events;
-    connections net{machine, 2, loads, 0, events};
+    connections net{machine, 2, loads, events};
 
     // Until a segment of the connection has passed its links.
     segment passed(int number) {

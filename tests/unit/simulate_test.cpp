@@ -1,4 +1,4 @@
-// What a simulation says of processors, links, bursts and chunks, and what it refuses.
+// What a simulation says of processors, links and chunks, and what it refuses.
 
 #include <algorithm>
 #include <numeric>
@@ -24,25 +24,6 @@ TEST(simulate, overhead_keeps_processors_busy) {
     const simulation s = simulate(h, rule_of({{{0}, 5, mode::scatter, "direct"}}), collective::allreduce, 5 * 64);
     for (const double busy : s.processors) EXPECT_NEAR(busy, 2 * 4 * 3e-6, 1e-12);
     EXPECT_EQ(s.messages, 2 * 5 * 4);
-    EXPECT_EQ(s.waits, s.messages);
-}
-
-// Each end of a message takes one of them; with a core of its own a rank sends and receives at once. Who waits has its
-// core back when the others have had a turn.
-TEST(simulate, cores_that_all_ranks_share_do_one_thing_after_another) {
-    hierarchy h = free_network(tree::uniform(std::vector{6}), 3e-6);
-    const rule direct = rule_of({{{0}, 6, mode::replicate, "direct"}});
-    const double apart = simulate(h, direct, collective::allreduce, 8).time;
-    const double messages = 60 * 3e-6;
-    for (const int cores : {1, 2, 3}) {
-        h.processors.cores = cores;
-        const double shared = simulate(h, direct, collective::allreduce, 8).time;
-        const double turn = (6.0 / cores - 1) * 3e-6;
-        EXPECT_GE(shared, messages / cores * (1 - 1e-9)) << cores;
-        EXPECT_LE(shared, messages / cores + 10e-6 + turn + 3e-6) << cores;
-    }
-    h.processors.cores = 6;  // enough
-    EXPECT_EQ(simulate(h, direct, collective::allreduce, 8).time, apart);
 }
 
 // A byte is read and written at each end, and read twice and written once where it is added.
@@ -54,25 +35,6 @@ TEST(simulate, what_a_rank_copies_and_adds_up_is_done_by_one_core) {
     const double access = 1 / (3 * h.processors.reduction);
     const simulation s = simulate(h, rule_of({{{0}, 2, mode::replicate, "direct"}}), collective::allreduce, mib);
     EXPECT_NEAR(s.time, (2 + 2 + 3) * mib * access, 1e-3 * s.time);
-}
-
-// A bucket that was full at first passes once for nothing, and fills again while its link is idle: here for the
-// start-up of the way back.
-TEST(simulate, shapers_let_bursts_pass) {
-    const double burst = 128 * kib, alpha = 10e-6, rate = 1e9;
-    const auto time = [&](fabric f, std::int64_t bytes, double bucket) {
-        hierarchy h = free_network(tree::uniform(std::vector{2}));
-        h.levels[0].medium = f;
-        return simulate(h, rule_of({{{0}, 2, mode::scatter, "direct"}}), collective::allreduce, bytes,
-                        {.burst = bucket})
-            .time;
-    };
-    for (const std::int64_t bytes : {mib, 16 * mib}) {
-        const double n = static_cast<double>(bytes);
-        EXPECT_NEAR(time(fabric::ethernet, bytes, 0), 2 * alpha + n / rate, 1e-9);
-        EXPECT_NEAR(time(fabric::ethernet, bytes, burst), alpha + (n - payload_of_frame * burst) / rate, 1e-8) << bytes;
-        EXPECT_EQ(time(fabric::pcie, bytes, burst), time(fabric::pcie, bytes, 0)) << "nothing shapes what is in a node";
-    }
 }
 
 // Nodes of 3 of 6 ranks are no nodes of the tree: half of what goes out of one is two partial results. Nodes of 4 are.
@@ -132,7 +94,6 @@ TEST(simulate, says_what_every_chunk_did) {
     const simulation s =
         simulate(h, r, collective::allreduce, 2 * mib, {.progress = [&](double part) { done = part; }});
     EXPECT_EQ(s.chunks.chunks, 8);
-    EXPECT_EQ(s.waits, s.messages + 8 * 2 * h.ranks()) << "in memory each rank waits on the way up and down";
     EXPECT_EQ(s.lanes, 2);
     EXPECT_LE(done, 1);
     std::set<std::tuple<int, std::int64_t, int, bool>> seen;
@@ -204,30 +165,6 @@ TEST(trials, are_over_when_too_much_has_been_shared) {
     while (tried.time(*direct, 3, 160 * kib, 400 * kib + simulated * kib)) ++simulated;
     EXPECT_GT(simulated, 1);
     EXPECT_LT(simulated, 20) << "of 7,140 messages each";
-}
-
-// The links into the second rack's nodes are a quarter busier than those of the racks, and their buckets last for half
-// a megabyte.
-TEST(trials, go_on_until_buckets_are_empty) {
-    hierarchy h = free_network(tree({{1, 1, 3, 2}, {2, 2}, {2}}));
-    h.levels = {link("node", fabric::shm, 3e9, 0, 5e-6), link("rack", fabric::ethernet, 96e6, 0, 40e-6),
-                link("core", fabric::ethernet, 78e6, 0, 40e-6)};
-    constexpr double burst = 128 * kib;
-    pricer prices(h);
-    const auto all = search(prices, collective::allgather);
-    const auto by_levels = std::find_if(all.begin(), all.end(), [](const priced_candidate& c) {
-        const std::vector<stage>& s = c.what.stages;
-        return s.size() == 3 &&
-               std::all_of(s.begin(), s.end(), [](const stage& each) { return each.algorithm == "ring"; });
-    });
-    ASSERT_NE(by_levels, all.end());
-    const auto tried = trials(h, collective::allreduce, false, burst).time(*by_levels, 2, 64 * kib, 32 * mib);
-    ASSERT_TRUE(tried);
-    rule r = rule_of(by_levels->what.stages);
-    r.lanes = 2;
-    r.chunk = 64 * kib;
-    const double whole = simulate(h, r, collective::allgather, 32 * mib, {.burst = burst}).time;
-    EXPECT_NEAR(tried->time / whole, 1, 0.01);
 }
 
 TEST(simulate, refuses_what_would_take_for_ever) {

@@ -122,23 +122,6 @@ TEST(simulate, rings_pay_each_hop_once) {
     }
 }
 
-// Twelve ranks on two cores, as tools/vcluster emulates them.
-TEST(simulate, agrees_where_cores_are_shared) {
-    hierarchy h{{link("node", fabric::shm, 1.1e9, 3e-6, 1.4e-6), link("rack", fabric::ethernet, 119e6, 0, 18e-6),
-                 link("core", fabric::ethernet, 119e6, 0, 25e-6)},
-                tree::uniform(std::vector{2, 2, 3})};
-    h.processors.cores = 2;
-    const std::vector<stage> flat{{{0, 1, 2}, 12, mode::scatter, "ring"}};
-    const std::vector<stage> staged{{{0}, 2, mode::root, "", provider::shared_memory},
-                                    {{1, 2}, 6, mode::scatter, "ring"}};
-    for (const std::vector<stage>& stages : {flat, staged})
-        for (const std::int64_t bytes : {128 * kib, 512 * kib, 2 * mib}) {
-            const double simulated = simulate(h, rule_of(stages), collective::allreduce, bytes).time;
-            EXPECT_NEAR(predict(h, stages, bytes, 1, 0, collective::allreduce).time, simulated, 0.1 * simulated)
-                << describe(h, stages) << ", " << bytes;
-        }
-}
-
 // Nodes of 3, 5 and 4 cut what they have differently, but each rank has one block.
 TEST(simulate, unequal_siblings_exchange_no_more_pieces_than_blocks) {
     const hierarchy h{

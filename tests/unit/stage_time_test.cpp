@@ -38,7 +38,6 @@ TEST(message_load, costs_o_for_each_segment) {
 TEST(processor_load, adds_up_memory_and_messages) {
     const processor_load load{{messages(1, 2)}, {messages(1, 3)}, static_cast<float>(beta)};
     EXPECT_FLOAT_EQ(load.time(1000), 3 * o + 1000 * beta);
-    EXPECT_FLOAT_EQ(load.work(1000), 5 * o + 1000 * beta);
 }
 
 TEST(stage_time, of_the_slowest_rank) {
@@ -52,21 +51,12 @@ TEST(stage_time, of_the_slowest_rank) {
     EXPECT_FLOAT_EQ(slowest_rank_time(p, 48 * 1024), 48 * 1024 * beta);
 }
 
-TEST(stage_time, of_shared_cores_is_the_work_of_all_ranks) {
-    phase_load p = phase_of({{messages(1, 1)}, {messages(1, 1)}, 0}, 6);
-    EXPECT_EQ(shared_cores_time(p, 8), 0) << "cores of their own";
-    p.shared_cores = 3;
-    EXPECT_FLOAT_EQ(shared_cores_time(p, 8), 6 * 2 * o / 3);
-    EXPECT_FLOAT_EQ(processor_time(p, 8), 6 * 2 * o / 3);
-}
-
 // A chain of five hops: no rank does more than one message, but each waits for the one before.
 TEST(stage_time, of_ranks_that_wait_for_one_another_adds_up) {
     phase_load p = phase_of({{messages(1, 1)}, {messages(1, 1)}, 0});
     p.path = {messages(1, 5)};
     p.path_memory = beta;
     EXPECT_FLOAT_EQ(rank_time(p, 1000), 5 * o + 1000 * beta);
-    EXPECT_FLOAT_EQ(processor_time(p, 1000), 5 * o + 1000 * beta);
 }
 
 TEST(stage_time, of_wires_is_in_turn_beyond_the_request_slots) {
@@ -85,8 +75,6 @@ TEST(stage_time, of_steps) {
     EXPECT_FLOAT_EQ(step_time(p, 1000), alpha + 1000 * beta + o);
     p.in_memory = true;
     EXPECT_FLOAT_EQ(step_time(p, 1000), alpha + std::max(1000 * beta, o)) << "processors move the data themselves";
-    p.shared_cores = 1;
-    EXPECT_FLOAT_EQ(step_time(p, 1000), alpha + 10 * o) << "busy with some ranks while others wait";
 }
 
 // Two nodes of three: four hops inside, one between them.

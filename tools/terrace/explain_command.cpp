@@ -64,11 +64,6 @@ void print_stages(const plan_data& plan, collective what, const rule& chosen, co
         rows.text());
 }
 
-std::string busiest_processor(const hierarchy& machine) {
-    const int cores = machine.shared_cores();
-    return cores > 0 ? fmt::format("the {} cores that all ranks share", cores) : "processor of the busiest rank";
-}
-
 void print_links(const plan_data& plan, const prediction& p) {
     const link_rows links(plan.machine);
     table rows("<<>>>");
@@ -82,7 +77,7 @@ void print_links(const plan_data& plan, const prediction& p) {
                   fmt::format("{:.4g} MB", l.bytes / 1e6), format_duration(l.time),
                   p.time > 0 ? fmt::format("{:.0f} %", 100 * l.time / p.time) : "-"});
     }
-    rows.add({busiest_processor(plan.machine), "", "", format_duration(p.cpu_time),
+    rows.add({"processor of the busiest rank", "", "", format_duration(p.cpu_time),
               p.time > 0 ? fmt::format("{:.0f} %", 100 * p.cpu_time / p.time) : "-"});
     say("the busiest link of each level, in its busier direction, and the busiest processor\n{}\n", rows.text());
 }
@@ -96,7 +91,7 @@ std::string bottleneck(const plan_data& plan, const rule& chosen, const predicti
     if (p.time <= 0) return "nothing to do";
     if (link->time >= 0.5 * p.time || (link->time > p.cpu_time && link->time > startups))
         return "the " + link_rows(plan.machine).text(link->row);
-    if (p.cpu_time > startups) return fmt::format("{}: messages and reductions", busiest_processor(plan.machine));
+    if (p.cpu_time > startups) return "processor of the busiest rank: messages and reductions";
     if (chosen.chunk == 0 || startups > 0.5 * sum) return "start-ups: messages that wait for one another";
     return "the lanes: stages of one chunk wait for one another";
 }

@@ -140,7 +140,7 @@ int plan_command::run() const {
     plan_proofs proofs(t.machine);
     const auto prove = [&](collective what, const std::vector<rule>& rules) { proofs.prove(what, rules); };
     plan_data plan = candidate > 0 ? plan_by_place(t.name, t.machine, static_cast<std::size_t>(candidate - 1))
-                                   : make_plan(t.name, t.machine, reproducible, 0, prove);
+                                   : make_plan(t.name, t.machine, reproducible, prove);
     if (!profiles.empty() && candidate == 0 && !reproducible) {
         plan_that_keeps all = keep_what_ran(std::move(plan), profiles);
         plan = std::move(all.plan);

@@ -23,7 +23,6 @@ std::string_view reason_of(verdict v) {
         case verdict::corrected: break;
         case verdict::as_written: return "the calls took what the file says, within 10 %";
         case verdict::small_part: return "less than a quarter of each call's time depends on them";
-        case verdict::shared_cores: return "ranks share cores, and calls wait for other ranks' turns as well";
         case verdict::disagreeing: return "no factor brings the predictions of half of the calls within 20 %";
     }
     return "";

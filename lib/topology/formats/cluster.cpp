@@ -226,7 +226,7 @@ topology read_machine(const document& map, const std::filesystem::path& director
     if (!map.has("node")) return {"", read_hierarchy(map), nullptr, {}};
     topology inside = read_node(map.at("node"), directory, read);
     if (!map.has("levels")) {
-        for (const char* key : {"reduction", "cores", "segment"})
+        for (const char* key : {"reduction", "segment"})
             if (map.has(key))
                 map.at(key).fail("a node alone, which the node's file describes, has no levels to stand beside");
         if (map.has("tree"))
@@ -253,8 +253,10 @@ topology read_cluster(const std::filesystem::path& file, const node_reader& read
                         format_descriptions()));
     check_version(map);
     if (map.has("hosts")) map.at("hosts").fail("hosts are named at the level whose domains are nodes: move it there");
+    if (map.has("cores"))
+        map.at("cores").fail("the key is gone: plans do not depend on cores that ranks share; remove it");
     map.allow_only({"terrace_topology", "name", "levels", "tree", "domains", "torus", "links", "node", "nodes",
-                    "reduction", "cores", "segment"});
+                    "reduction", "segment"});
     const std::string name = read_name(map);
     topology t = read_machine(map, file.parent_path(), read);
     t.name = name;

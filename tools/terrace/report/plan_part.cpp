@@ -67,7 +67,6 @@ json machine_json(const hierarchy& machine) {
     if (!machine.hosts.empty()) all["hosts"] = machine.hosts;
     if (!machine.nics.empty()) all["nics"] = nics_text(machine.nics);
     if (machine.processors.reduction > 0) all["reduction"] = format_bandwidth(machine.processors.reduction);
-    if (machine.shared_cores() > 0) all["cores"] = machine.shared_cores();
     return all;
 }
 

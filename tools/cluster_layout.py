@@ -12,6 +12,9 @@ import subprocess
 from running import Failure
 
 MAX_BIT_RATE = 5e9  # beyond this the machine's own TCP stack is the limit, not the shaper
+# Links up to this rate, with this bucket [bytes], carry what their rate says though ranks share few cores, and let next
+# to nothing pass at once: docs/reference/emulation.md, which tools/shapers has the figures for.
+FILLED_BIT_RATE, BUCKET = 100e6, 16 << 10
 ETC_NETNS = pathlib.Path("/etc/netns")
 ALL_ADDRESSES = "10.64.0.0/10"  # of all interfaces of all nodes
 
@@ -54,6 +57,11 @@ def rate_text(bits):
         if bits >= factor:
             return f"{bits / factor:.6g} {unit}"
     return f"{bits:.6g} bit/s"
+
+
+def fastest_link(machine):
+    """[bit/s], between nodes."""
+    return max((bit_rate(machine["levels"][l]) for l in network_levels(machine)), default=0)
 
 
 def check_rates(machine, path, factor):
@@ -134,8 +142,6 @@ def cluster_yaml(machine, comment):
             rest = iter(nest)
             nest = [[next(rest) for _ in range(count)] for count in counts]
         lines.append(f"tree: {json.dumps(nest[0])}")
-    if machine.get("cores"):
-        lines.append(f"cores: {machine['cores']}")
     return "\n".join(lines) + "\n"
 
 

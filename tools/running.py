@@ -16,6 +16,10 @@ TERRACE = os.environ.get("TERRACE", str(ROOT / "build/tools/terrace"))
 # Taken out: what this starts would take it for a variable of the library that it does not know.
 BENCH = os.environ.pop("TERRACE_BENCH", str(ROOT / "build/bench/terrace-bench"))
 VCLUSTER = str(ROOT / "tools/vcluster")
+# Open MPI's own ring for large messages, and its collectives by levels, as words of mpirun.
+RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
+HAN = ["--mca", "coll_han_priority", "100", "--mca", "coll_adapt_priority", "90", "--mca", "coll_han_allreduce_up_module",
+       "1", "--mca", "coll_han_reduce_up_module", "1", "--mca", "coll_han_bcast_up_module", "1"]
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 
@@ -99,9 +103,9 @@ def vcluster_that_is_up():
 
 
 @contextlib.contextmanager
-def emulated(cluster, wanted=True):
+def emulated(cluster, wanted=True, options=()):
     """Has the cluster emulated on this machine where that is wanted, and takes it down in the end."""
-    if wanted and show([VCLUSTER, "up", cluster], stdout=subprocess.DEVNULL).returncode != 0:
+    if wanted and show([VCLUSTER, "up", cluster, *options], stdout=subprocess.DEVNULL).returncode != 0:
         raise Failure("the cluster cannot be emulated here; it says above why not")
     try:
         yield

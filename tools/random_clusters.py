@@ -6,19 +6,19 @@ Each cluster is drawn by its number and the seed alone: 2 to 6 nodes of 1 to 4 r
 import json
 import random
 import shlex
+import shutil
 import statistics
-import subprocess
 
-from running import (BENCH, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of,
-                     make_plan, say, show, simulated, size_text)
+from running import (BENCH, HAN, RING, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
+                     simulated, size_text)
 
-COLLECTIVES = ["allreduce", "reduce_scatter", "allgather"]
-BASELINES = ["flat-ring", "two-level", "mpi"]
-SIZES = {"4K": 4 << 10, "16K": 16 << 10, "64K": 64 << 10, "256K": 256 << 10, "1M": 1 << 20, "4M": 4 << 20}
-ITERATIONS = {"4K": 61, "16K": 61, "64K": 31, "256K": 15, "1M": 9, "4M": 3}
+BASELINES = ["staged", "flat-ring", "two-level"]
+SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each takes a run
 CANDIDATES = 5
-LONG = 64 << 10    # bytes from which on more is asked of choices and predictions
-SHARE = 0.95       # of all cases
+LONG = 64 << 10  # bytes from which on more is asked of choices and predictions
+FAR = 1.25       # times the best: such a call is measured again, this often
+AGAIN = 61
+SHARE = 0.95     # of all cases
 PROGRAM = ["shape", "lanes", "chunks"]  # by which runs are told apart; of MPI's own: none
 
 
@@ -82,28 +82,53 @@ def run(printed, command):
             raise Failure(f"that failed; what it printed is in {printed}")
 
 
+def launch_of(args, cluster, words=()):
+    """What starts ranks, with words for mpirun."""
+    if not args.launch:
+        return [VCLUSTER, "run", *words, "--"]
+    return [*shlex.split(args.launch), *words, "-np", str(machine_of(cluster)["ranks"])]
+
+
+def result(args, name, setting, again=None):
+    """The file of a run; of a call that is measured again, by collective and bytes."""
+    return args.output / f"{name}.{'-'.join(map(str, again)) + '.' if again else ''}{setting}.json"
+
+
+def compare_by(args, name, cluster, others, asked, again=None):
+    """The plan beside the others, baselines and MPI, and then beside MPI in other settings."""
+    beside = ["--beside", ",".join(map(str, others))] if others else []
+    for setting, words in SETTINGS.items() if shutil.which("ompi_info") else [("default", [])]:
+        algorithms = ["hierarchical", *(BASELINES if setting == "default" else []), "mpi"]
+        run(args.output / f"{name}.txt",
+            [*launch_of(args, cluster, words), BENCH, "--plan", args.output / f"{name}.plan.yaml", "--algorithms",
+             ",".join(algorithms), *(beside if setting == "default" else []), *asked, "-w", "1",
+             *(["--placement", "anywhere"] if args.anywhere else []), "--force", "--json",
+             result(args, name, setting, again)])
+
+
 def measure(args, name, cluster):
     """Links, the plan and the candidates from them, and the bench, all on one emulated cluster."""
     out = args.output
-    links, plan, log = out / f"{name}.links.yaml", out / f"{name}.plan.yaml", out / f"{name}.txt"
+    links, log = out / f"{name}.links.yaml", out / f"{name}.txt"
     log.unlink(missing_ok=True)
-    if args.launch:
-        launch = [*shlex.split(args.launch), "-np", str(machine_of(cluster)["ranks"])]
-    else:
-        launch = [VCLUSTER, "run", "--"]
-    anywhere = {"links": ["--anywhere"], "bench": ["--placement", "anywhere"]} if args.anywhere else {}
     with emulated(cluster, not args.launch):
-        run(log, [*launch, BENCH, "--links", "--topology", cluster, "-o", links, *anywhere.get("links", [])])
-        make_plan(links, plan)
-        others = [out / name / f"candidate-{place}.plan.yaml" for place in range(1, CANDIDATES + 1)]
-        (out / name).mkdir(exist_ok=True)
+        run(log, [*launch_of(args, cluster), BENCH, "--links", "--topology", cluster, "-o", links,
+                  *(["--anywhere"] if args.anywhere else [])])
+        make_plan(links, out / f"{name}.plan.yaml")
+        others = []
+        if args.candidates:
+            (out / name).mkdir(exist_ok=True)
+            others = [out / name / f"candidate-{place}.plan.yaml" for place in range(1, CANDIDATES + 1)]
         for place, other in enumerate(others, 1):
             run(log, [TERRACE, "plan", links, "--candidate", str(place), "-o", other])
-        for size in args.sizes:
-            run(log, [*launch, BENCH, "--plan", plan, "--algorithms", ",".join(["hierarchical", *BASELINES]),
-                      "--beside", ",".join(map(str, others)), "--collective", ",".join(COLLECTIVES), "-b", size,
-                      "-e", size, "-n", str(ITERATIONS[size]), "-w", "1", *anywhere.get("bench", []),
-                      "--force", "--json", out / f"{name}.{size}.json"])
+        compare_by(args, name, cluster, others,
+                   ["--collective", ",".join(args.collectives), "-b", args.minbytes, "-e", args.maxbytes, "-f",
+                    str(args.factor), "--min-iters", str(args.iterations)])
+        for case in cases_of(args, name):
+            if case["times_best"] > FAR:
+                what, size = case["collective"], str(case["bytes"])
+                compare_by(args, name, cluster, others,
+                           ["--collective", what, "-b", size, "-e", size, "-n", str(AGAIN)], (what, size))
 
 
 # ---- what it comes to ----------------------------------------------------------------------------------------------
@@ -111,7 +136,7 @@ def measure(args, name, cluster):
 
 def predicted(args, name, row):
     """What `terrace simulate` says of a row: none of MPI's own."""
-    if row["algorithm"] == "mpi":
+    if row["algorithm"].startswith("mpi"):
         return {}
     own = row["algorithm"].startswith("candidate-")
     plan = args.output / (f"{name}/{row['algorithm']}.plan.yaml" if own else f"{name}.plan.yaml")
@@ -119,23 +144,37 @@ def predicted(args, name, row):
                      row["algorithm"] if row["algorithm"] in BASELINES else None)
 
 
-def cases_of(args, name, size):
-    """The three collectives of one size on one cluster."""
-    rows = json.loads((args.output / f"{name}.{size}.json").read_text())["results"]
+def rows_of(args, name, again=None):
+    """Of all settings: MPI's rows have the setting's name, and the plan's are those of the first run."""
+    rows = []
+    for setting in SETTINGS:
+        if (file := result(args, name, setting, again)).exists():
+            found = json.loads(file.read_text())["results"]
+            rows += found if setting == "default" else [{**row, "algorithm": f"mpi, {setting}"} for row in found
+                                                        if row["algorithm"] == "mpi"]
+    return rows
+
+
+def cases_of(args, name, again=None):
+    """The calls of one cluster, by collective and size; or the one that was measured again."""
+    calls = {}
+    for row in rows_of(args, name, again):
+        said = predicted(args, name, row)
+        calls.setdefault((row["collective"], row["bytes"]), []).append(
+            {"algorithm": row["algorithm"], "measured_s": row["time_us"] / 1e6, "ratio": row["ratio"],
+             "wrong": row["wrong"] or 0, **{key: said.get(key) for key in (*PROGRAM, "closed_form_s", "simulated_s")}})
     cases = []
-    for what in COLLECTIVES:
-        runs = [{"algorithm": row["algorithm"], "measured_s": row["time_us"] / 1e6, "ratio": row["ratio"],
-                 "wrong": row["wrong"] or 0, **{key: said.get(key) for key in (*PROGRAM, "closed_form_s", "simulated_s")}}
-                for row in rows if row["collective"] == what for said in [predicted(args, name, row)]]
-        if not runs:
-            continue  # too few bytes for a block each
+    for (what, size), runs in calls.items():
         programs = {}  # of several runs of one program the median counts: they differ by noise alone
         for each in runs:
-            programs.setdefault(tuple(each[key] for key in PROGRAM), []).append(each)
+            key = tuple(each[key] for key in PROGRAM) if each["shape"] else each["algorithm"]
+            programs.setdefault(key, []).append(each)
         plan, *_ = own = next(group for group in programs.values() if group[0]["algorithm"] == "hierarchical")
         best = min(programs.values(), key=ratio_of)
-        cases.append({"cluster": name, "collective": what, "bytes": SIZES[size],
+        more = [] if again else cases_of(args, name, (what, size))
+        cases.append({"cluster": name, "collective": what, "bytes": size,
                       "times_best": ratio_of(own) / ratio_of(best), "best": best[0]["algorithm"],
+                      "again": more[0]["times_best"] if more else None,
                       "predicted_over_measured": plan["closed_form_s"] / plan["measured_s"],
                       "simulated_over_measured": plan["simulated_s"] / plan["measured_s"], "runs": runs})
     return cases
@@ -158,7 +197,7 @@ def case_row(case):
                   for name in ("hierarchical", case["best"]))
     marks = ("" if is_near(case) else "choice ") + ("" if is_predicted(case) else "predicted")
     return [case["cluster"], case["collective"], size_text(case["bytes"]), f"{plan['measured_s'] * 1e3:.2f}",
-            f"{case['times_best']:.3f}", case["best"], f"{case['predicted_over_measured']:.2f}",
+            f"{case['times_best']:.3f}" + (f", {case['again']:.3f}" if case["again"] else ""), case["best"], f"{case['predicted_over_measured']:.2f}",
             f"{case['simulated_over_measured']:.2f}", plan["shape"], best["shape"] or "-", marks.strip()]
 
 
@@ -199,12 +238,10 @@ def compare(args):
     args.output.mkdir(parents=True, exist_ok=True)
     clusters = clusters_of(args)
     for number, (name, cluster) in enumerate(clusters.items()):
-        lacks = [size for size in args.sizes if not (args.output / f"{name}.{size}.json").exists()]
-        if lacks and not args.compare and number in (args.only or range(len(clusters))):
+        if not result(args, name, "default").exists() and not args.compare and number in (args.only or range(len(clusters))):
             say(f"\n[{number}] {name}: {cluster.read_text().splitlines()[-1]}")
             measure(args, name, cluster)
-    cases = [case for name in clusters for size in SIZES if (args.output / f"{name}.{size}.json").exists()
-             for case in cases_of(args, name, size)]
+    cases = [case for name in clusters for case in cases_of(args, name)]
     told = verdicts(cases)
     header = ["cluster", "collective", "size", "ms", "/ best", "best", "predicted /", "simulated /", "plan",
               "fastest", ""]

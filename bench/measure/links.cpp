@@ -14,6 +14,7 @@
 #include "base/units.hpp"
 #include "base/wire.hpp"
 #include "bench/measure/flow.hpp"
+#include "bench/measure/mpi_world.hpp"
 #include "bench/measure/partners.hpp"
 #include "bench/measure/reduction_rate.hpp"
 #include "bench/report/figures.hpp"

@@ -481,6 +481,9 @@ public:
     /// Replaces options::timeout from now on, also for calls in flight and for parts that are made later; calls of
     /// device buffers keep theirs. Local. @param timeout [s]; 0: no limit   @throws usage_error where it is negative
     void set_timeout(std::chrono::duration<double> timeout);
+    /// Ends all calls of this rank, on a device too, without waiting for other ranks: they throw usage_error, here and in
+    /// threads that wait for them, and the communicator is broken. Other ranks are not told. Local, from any thread.
+    void abort() noexcept;
 
     /// Returns true if options::trace_file is set.
     bool is_traced() const noexcept;

@@ -154,6 +154,8 @@ terrace_status terrace_shrink(terrace_communicator* communicator, terrace_commun
 /// Replaces the timeout of the options from now on, also for calls in flight: communicator::set_timeout. Local.
 /// @param seconds 0: no limit
 terrace_status terrace_set_timeout(terrace_communicator* communicator, double seconds);
+/// Ends all calls of this rank without waiting for other ranks: communicator::abort. Local, from any thread.
+terrace_status terrace_abort(terrace_communicator* communicator);
 /// Describes the stages of an allreduce of `bytes`. The text belongs to the communicator, and is valid until the next
 /// call of this function.
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text);

@@ -260,6 +260,7 @@ double communicator::predicted_allgather(std::int64_t bytes) const {
 }
 void communicator::keep_programs(int shapes) { core_->keep_programs(shapes); }
 void communicator::set_timeout(std::chrono::duration<double> timeout) { core_->set_timeout(timeout); }
+void communicator::abort() noexcept { core_->abort(); }
 
 bool communicator::is_traced() const noexcept { return core_->is_traced(); }
 void communicator::trace(std::string_view track, std::string_view name, std::chrono::steady_clock::time_point begin,

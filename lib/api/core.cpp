@@ -269,6 +269,14 @@ void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
     chain_->set_timeout(timeout);
 }
 
+// A thread that waits for a call holds the lock, and sees the mark.
+void communicator_core::abort() noexcept {
+    aborted_ = true;
+    if (device_calls_) device_calls_->abandon();
+    const auto held = hold();
+    give_up_calls();
+}
+
 void communicator_core::trace(traced_span span) {
     const auto held = hold();
     events_.add(std::move(span));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -88,7 +89,8 @@ public:
     /// may throw   @throws rank_failed_error on all ranks if ranks of this communicator have failed meanwhile
     bool all_make(const std::function<void(const std::function<void()>& look)>& make);
     /// Breaks it, so that destroying it waits for nobody.
-    void give_up() noexcept { failure_.give_up(); }
+    void give_up() noexcept { failure_.give_up("another rank has failed while this one was created"); }
+    void abort() noexcept;
     std::string shape(std::int64_t bytes) const;
     double predicted(collective what, std::int64_t bytes) const;
     void keep_programs(int shapes);
@@ -148,6 +150,7 @@ private:
     void make(const callback& f, const std::exception_ptr& error) const;
     void drop_callbacks();
     void expect_unbroken(std::string_view what) const;
+    void give_up_calls() noexcept { failure_.give_up("the program has ended the calls: communicator::abort"); }
     void expect_device(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);
@@ -203,12 +206,14 @@ private:
     std::unique_ptr<call_times> times_;  // null: nobody asks
     failure_state failure_;
     bool survivors_agree_ = false;  // in all_make()
+    std::atomic<bool> aborted_{false};
 };
 
 // Holds the lock all the time, so that no other thread begins a call meanwhile.
 template <class Done>
 void communicator_core::drive_until(Done done) {
     for (waiter w; !done();) {
+        if (aborted_) give_up_calls();
         failure_.rethrow();
         if (w.should_yield(progress(), net_->spin_limit())) wait_a_moment();
     }

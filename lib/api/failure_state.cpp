@@ -12,8 +12,8 @@ void failure_state::expect_none(std::string_view call) const {
             fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", call));
 }
 
-void failure_state::give_up() noexcept {
-    if (!first_) first_ = std::make_exception_ptr(usage_error("another rank has failed while this one was created"));
+void failure_state::give_up(const char* why) noexcept {
+    if (!first_) first_ = std::make_exception_ptr(usage_error(why));
 }
 
 void throw_on_all_ranks(const std::string& why, const std::vector<int>& callers_rank, team& all) {

@@ -18,8 +18,8 @@ public:
     void rethrow() const {
         if (first_) std::rethrow_exception(first_);
     }
-    /// Breaks the communicator where no call of its own has failed.
-    void give_up() noexcept;
+    /// Breaks the communicator where no call of its own has failed. @param why what calls in flight throw
+    void give_up(const char* why) noexcept;
     /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
     void expect_none(std::string_view call) const;
 

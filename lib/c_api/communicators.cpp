@@ -160,6 +160,10 @@ terrace_status terrace_set_timeout(terrace_communicator* communicator, double se
         [&] { existing(communicator, "communicator").of.set_timeout(std::chrono::duration<double>(seconds)); });
 }
 
+terrace_status terrace_abort(terrace_communicator* communicator) {
+    return guarded([&] { existing(communicator, "communicator").of.abort(); });
+}
+
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text) {
     return guarded([&] {
         terrace_communicator& c = existing(communicator, "communicator");

@@ -34,6 +34,8 @@ static int late_rank(void* user, terrace_communicator* comm) {
         EXPECT(terrace_barrier(comm, NULL) == terrace_timeout_error);
         EXPECT_SAYS("timed out after 0.1 s");
     }
+    EXPECT_OK(terrace_abort(comm));
+    EXPECT(terrace_barrier(comm, NULL) == terrace_usage_error);
     __atomic_add_fetch((int*)user, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n((int*)user, __ATOMIC_SEQ_CST) < terrace_size(comm)) thrd_yield();  // rank 1 stays so long
     return 0;

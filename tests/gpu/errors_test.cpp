@@ -134,4 +134,30 @@ TEST(gpu_errors, a_rank_that_does_not_come_is_an_error_after_the_timeout) {
     }
 }
 
+// The stream of a call that nobody answers ends, and so does what waits for it.
+TEST(gpu_errors, abort_ends_the_calls_of_a_rank_by_itself) {
+    gpu_stand_in gpus({.remote_errors = false});
+    std::atomic<int> through{0};
+    options o = patient();
+    o.check = options::checking::off;
+    const auto thrown = run_on_stand_in(
+        gpus, all_stages(machine({2, 2}), "nccl"),
+        [&](communicator& comm) {
+            allreduce_once(gpus, comm, 256);
+            device_buffer data(gpus, 256);
+            const gpu_stream stream = gpus.make_stream(comm.rank());
+            if (comm.rank() != 1) {
+                nccl::allreduce(comm, data.span(), reduce_op::sum, stream);
+                comm.abort();
+                gpus.wait_for(stream);
+                EXPECT_THROW(nccl::synchronize(comm), error);
+            }
+            ++through;
+            while (through < comm.size()) std::this_thread::yield();
+            comm.abort();
+        },
+        o, false);
+    expect_well(gpus, thrown);
+}
+
 }  // namespace terrace::detail::test

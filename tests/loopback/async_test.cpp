@@ -141,6 +141,32 @@ TEST(set_timeout, is_for_calls_in_flight_too) {
     EXPECT_EQ(told, 2);
 }
 
+// By another thread than the one that waits. Rank 1 never comes.
+TEST(abort, ends_calls_that_nobody_answers) {
+    std::atomic<int> told{0};
+    loopback::run(plan_for(3), [&](communicator& comm) {
+        std::vector<float> data(1000, 1);
+        if (comm.rank() == 1) {
+            while (told < 2) std::this_thread::yield();
+            return comm.abort();
+        }
+        std::atomic<bool> waits{false};
+        std::jthread other([&] {
+            while (!waits) std::this_thread::yield();
+            comm.abort();
+        });
+        try {
+            waits = true;
+            comm.allreduce(std::span(data));
+        } catch (const usage_error& e) {
+            told += std::string_view(e.what()).ends_with("communicator::abort") ? 1 : 0;
+        }
+        other.join();
+        EXPECT_THROW(comm.barrier(), usage_error);
+    });
+    EXPECT_EQ(told, 2);
+}
+
 TEST(async, all_collectives) {
     loopback::run(plan_for(6), [&](communicator& comm) {
         const int n = comm.size(), me = comm.rank();

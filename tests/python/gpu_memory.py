@@ -27,7 +27,7 @@ class FakeCuda:
     """What terrace.torch calls of torch.cuda. `log` has what streams were told, in order."""
 
     def __init__(self):
-        self.log = []
+        self.log, self.captures = [], False
         self.now = self.main = FakeStream(self, "main")
 
     def ExternalStream(self, address, device):
@@ -36,6 +36,9 @@ class FakeCuda:
 
     def current_device(self):
         return 0
+
+    def is_current_stream_capturing(self):
+        return self.captures
 
     def current_stream(self, device=None):
         return self.now
@@ -73,6 +76,7 @@ class FakeEvent:
         self.cuda.log.append(f"event on {stream.name}")
 
     def query(self):
+        assert not self.cuda.captures, "torch's capture mode forbids questions about events"
         return self.is_reached
 
 

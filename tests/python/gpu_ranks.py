@@ -162,7 +162,18 @@ def with_torch():
     half = there(torch.tensor([float(RANK)]))
     part.allreduce([half], op).wait()
     assert shown(half) == [sum(halves[RANK % 2])]
-    part.shutdown()
+    cuda.log.clear()
+    ended, part._comm.abort = part._comm.abort, lambda: (cuda.log.append("abort"), ended())
+    part.abort()
+    assert cuda.log == ["abort", "the host waits for own"], cuda.log  # whose calls might never end else
+
+    # A thread that captures a graph asks no event, and what is captured is over.
+    group.allreduce([data], op)
+    cuda.captures = True
+    captured = group.allreduce([data], op)
+    captured.wait()
+    assert captured.is_completed() and captured not in group._gpu._under_way
+    cuda.captures = False
 
     # A work that is not complete keeps its memory, and a wait with a timeout ends.
     late = group.allreduce([data], op)

@@ -88,6 +88,7 @@ _CALLS: dict[str, list[Any]] = {
     "split_by_node": [c_void_p, c_int, _OUT],
     "shrink": [c_void_p, _OUT],
     "set_timeout": [c_void_p, c_double],
+    "abort": [c_void_p],
     "shape": [c_void_p, c_int64, POINTER(c_char_p)],
     "predicted": [c_void_p, c_int64, POINTER(c_double)],
     "test": [c_void_p, POINTER(c_int)],

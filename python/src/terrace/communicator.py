@@ -128,6 +128,11 @@ class Communicator(Collectives):
         """Replaces the timeout of the options from now on, also for calls in flight; 0: no limit. Local."""
         lib.set_timeout(self._open(), seconds)
 
+    def abort(self) -> None:
+        """Ends all calls of this rank without waiting for other ranks; the communicator is broken then. Local, from any
+        thread."""
+        lib.abort(self._open())
+
     def shape(self, bytes: int) -> str:
         """The stages of an allreduce of so many bytes, the innermost first."""
         text = c_char_p()

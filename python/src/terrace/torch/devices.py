@@ -46,6 +46,10 @@ class Gpu:
     def finish(self) -> None:
         """Returns when all calls are complete."""
         self.stream.synchronize()
+        self.forget()
+
+    def forget(self) -> None:
+        """Keeps no memory any more: what used it is over."""
         self._under_way.clear()
 
 
@@ -64,7 +68,11 @@ class GpuWork(Work):
             self._reached = cuda.Event()
             self._reached.record(gpu.stream)
         self._kept = finish
-        gpu.keep(self)
+        if cuda.is_current_stream_capturing():  # the graph runs it, and its event tells nothing outside
+            self._parts, self._kept = [], None
+            self._done.set()
+        else:
+            gpu.keep(self)
 
     def belongs_to(self, title: str, group: Any, began: float, event: Any) -> None:
         self._title, self._rank, self._note_failure = title, group._comm.rank, group.note_failure

@@ -286,4 +286,7 @@ class Operations(Messages):
         self._comm.close()
         self._on_close()
 
-    abort = shutdown
+    def abort(self) -> None:
+        """As shutdown, of calls that may hang."""
+        self._comm.abort()
+        self.shutdown()

@@ -439,7 +439,7 @@ public:
     /// same count and type on every rank. Calls accept any other memory too, and ranks need not choose alike. Completes
     /// the calls in flight first. Where memory cannot be shared, the window is plain memory, and options::log receives
     /// a warning.
-    /// @throws usage_error if ranks differ; timeout_error, transport_error; std::bad_alloc
+    /// @throws usage_error if ranks differ; timeout_error, transport_error, memory_error
     template <data_element T>
     window<T> allocate(std::size_t count) {
         return {allocate_bytes(count, sizeof(T)), count};
@@ -476,13 +476,14 @@ public:
     double predicted_allgather(std::int64_t bytes) const;
     /// Keeps what calls of this many shapes need, from now on; at first 32. The first call of a shape (a collective,
     /// count, type, operation and root) makes a program, which takes time and memory; calls of the shapes used last
-    /// find theirs again. For callers that use more shapes in turns. Local; a smaller number than before does nothing.
+    /// find theirs again, as far as options::memory has room. For callers that use more shapes in turns. Local; a
+    /// smaller number than before does nothing.
     void keep_programs(int shapes);
     /// Replaces options::timeout from now on, also for calls in flight and for parts that are made later; calls of
     /// device buffers keep theirs. Local. @param timeout [s]; 0: no limit   @throws usage_error where it is negative
     void set_timeout(std::chrono::duration<double> timeout);
-    /// Ends all calls of this rank, on a device too, without waiting for other ranks: they throw usage_error, here and in
-    /// threads that wait for them, and the communicator is broken. Other ranks are not told. Local, from any thread.
+    /// Ends all calls of this rank, on a device too, without waiting for other ranks: they throw usage_error, here and
+    /// in threads that wait for them, and the communicator is broken. Other ranks are not told. Local, from any thread.
     void abort() noexcept;
 
     /// Returns true if options::trace_file is set.

@@ -2,6 +2,7 @@
 
 #include <terrace/export.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -49,6 +50,19 @@ public:
 class TERRACE_API timeout_error : public error {
 public:
     using error::error;
+};
+
+/// The system gave no memory for a call or a window. Where a call needed it, the communicator is broken from then on.
+/// what() says how much was wanted, and for what.
+class TERRACE_API memory_error : public error {
+public:
+    /// @param bytes that were wanted   @param use what for: "a window"
+    memory_error(std::size_t bytes, const std::string& use);
+
+    std::size_t bytes() const noexcept { return bytes_; }
+
+private:
+    std::size_t bytes_;
 };
 
 /// What has become of a rank: its process has ended; it is stopped, as by SIGSTOP; or no message gets through to it.

@@ -3,6 +3,7 @@
 #include <terrace/export.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -19,7 +20,7 @@ struct port_range {
 };
 
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `plan_cache`, `threads`, `dump_file`, `rank`, `ports`, the modules and `launched_processes`.
+/// `plan_file`, `plan_cache`, `threads`, `memory`, `dump_file`, `rank`, `ports`, the modules and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
     /// written. Called by a thread that uses the communicator, or by the communicator's own.
@@ -84,6 +85,12 @@ struct TERRACE_API options {
     /// Requires MPI_THREAD_MULTIPLE.
     enum class threading { serialized, any };
     threading threads = threading::serialized;
+
+    /// The most memory that this rank keeps for calls to come [bytes]: programs of shapes that it has called, and
+    /// scratch memory, which calls borrow while they run. What has not been used for longest goes first. Calls in
+    /// flight have what they need in any case. Programs for device buffers have the same limit by themselves.
+    /// docs/reference/memory.md says how much calls need.
+    std::size_t memory = std::size_t{128} << 20;
 
     /// The file to which ranks append a trace of their calls when a communicator is destroyed: a Chrome trace, for
     /// chrome://tracing or ui.perfetto.dev. Rank 0 begins the file when the communicator is created; if it cannot, all

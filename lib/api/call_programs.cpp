@@ -39,21 +39,30 @@ communicator_core::programs::entry& communicator_core::program_for(const call_sh
 communicator_core::programs::entry& communicator_core::bind_new(const call_shape& call, std::uint64_t signature,
                                                                 bool near) {
     const call_shape made = call.of_program();
-    return programs_.add({made, signature, near, bind(made, near)},
-                         [&](std::uint64_t number) { return engine_->done(number); });
+    programs::entry& added = programs_.add({made, signature, near, bind(made, near)},
+                                           [&](std::uint64_t number) { return engine_->done(number); });
+    engine_->scratch().keep(options_.memory - std::min(programs_.bytes(), options_.memory));
+    return added;
+}
+
+// Other ranks begin the call in any case.
+void communicator_core::lend_scratch(programs::entry& to, std::size_t more) {
+    or_fail([&] {
+        if (!to.run.borrow(engine_->scratch(), more))
+            throw memory_error(to.run.scratch_bytes() + more, "scratch memory of " + describe(to.shape));
+    });
 }
 
 program communicator_core::bind(const call_shape& call, bool near) {
     const rule chosen = binding_.rule_to_run(call);
-    auto [chunks, lanes, full, tail] = binding_.schedules_of(
+    auto [chunks, lanes, full, tail, steps] = binding_.schedules_of(
         call, chosen, net_->can(), near ? buffer::recv : buffer::scratch, {.slot_bytes = net_->can().slot_bytes});
     const bool placed = net_->can().slots > 0 && uses_lane_slots(chosen);
-    const bool in_slot = placed && fits_slot(tail.count, call) && fits_slot(full.count, call);
     if (options_.log)
-        options_.log(log_level::debug,
-                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call),
-                                 binding_.elements_of(call), to_string(call.type),
-                                 describe(data_of(plan_).machine, chosen.stages), lanes, chunks.chunks, chunks.chunk));
+        options_.log(log_level::debug, fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call),
+                                                   binding_.elements_of(call), to_string(call.type),
+                                                   describe(data_of(plan_).machine, chosen.stages), lanes,
+                                                   chunks.chunks, std::max(full.count, tail.count)));
     program made(std::move(full), std::move(tail),
                  {.element = size_of(call.type),
                   .reduce = find_reduce(call.type, call.op, widest_vectors(),
@@ -61,9 +70,10 @@ program communicator_core::bind(const call_shape& call, bool near) {
                   .divisor = call.op == reduce_op::avg ? size() : 1,
                   .type = call.type,
                   .chunks = chunks,
+                  .steps = std::move(steps),
                   .lanes = lanes,
                   .placed = placed,
-                  .in_slot = in_slot,
+                  .slot_bytes = placed ? net_->can().slot_bytes : 0,
                   .streams = streams(call),
                   .owners = binding_.meets_wire_types(call) ? owners_of(chosen, call) : 1,
                   .own_lengths = call.has_own_lengths()},
@@ -87,22 +97,18 @@ bool communicator_core::streams(const call_shape& call) const {
     return cache > 0 && 2 * binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
 }
 
-bool communicator_core::fits_slot(std::int64_t count, const call_shape& call) const {
-    return static_cast<std::size_t>(count) * size_of(call.type) <= net_->can().slot_bytes;
-}
-
 // An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
 bool communicator_core::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
     const bool multiplies = call.op == reduce_op::premul_sum && goes_up(call.what);
     return multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
 }
 
-// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in the program's memory.
+// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in what it lends.
 const void* communicator_core::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
     const std::int64_t count = binding_.elements_of(by.shape);
     if (by.shape.what != collective::allreduce) {
-        by.memory.resize(static_cast<std::size_t>(count) * size_of(by.shape.type));
-        recv = by.memory.data();
+        lend_scratch(by, static_cast<std::size_t>(count) * size_of(by.shape.type));
+        recv = by.run.more_memory();
     }
     multiply(recv, send, count, by.shape.type, factor);
     return recv;

@@ -54,6 +54,7 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
       rank_(rank),
       binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible, o.rounds_on_wire},
       options_(std::move(o)),
+      programs_(options_.memory),
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
             equip(std::move(by), data_of(plan_), options_))),
       events_(!options_.trace_file.empty(), rank),
@@ -169,6 +170,7 @@ std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t sig
     const bool near = peers_reach(call, send, recv);
     if (found == nullptr) found = &program_for(call, signature, near);
     if (call.op == reduce_op::premul_sum && goes_up(call.what)) send = multiplied(*found, send, recv, factor);
+    if (!found->run.has_scratch()) lend_scratch(*found);
     if (call.is_barrier) {
         found->memory.resize(1);
         send = recv = found->memory.data();

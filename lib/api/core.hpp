@@ -111,6 +111,7 @@ private:
     std::unique_ptr<driver> make_driver();
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
     const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
+    void lend_scratch(programs::entry & to, std::size_t more = 0);
 
     request start_checked(const call_shape& call, const void* send, void* recv, double factor, void* rounding_errors);
     std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
@@ -165,7 +166,6 @@ private:
     program bind(const call_shape& call, bool reachable);
     int owners_of(const rule& r, const call_shape& call) const;
     bool streams(const call_shape& call) const;
-    bool fits_slot(std::int64_t count, const call_shape& call) const;
 
     bool progress();
     bool step();

@@ -27,7 +27,8 @@ device_calls::device_calls(const binding& b, const device_setting& on, connectio
                                 .queues = lanes,
                                 .timeout = o.timeout,
                                 .mpi = any_over_mpi(b.plan),
-                                .callers_rank = b.callers_rank})) {}
+                                .callers_rank = b.callers_rank})),
+      programs_(o.memory) {}
 
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory
 
@@ -121,6 +122,7 @@ stream_program device_calls::bind(const call_shape& call) const {
                            .op = call.op,
                            .divisor = call.op == reduce_op::avg ? binding_.plan.machine.ranks() : 1,
                            .chunks = made.chunks,
+                           .steps = std::move(made.steps),
                            .lanes = made.lanes,
                            .over_mpi = over_mpi(chosen)},
                           *net_);

@@ -16,6 +16,7 @@
 
 #include "base/edit_distance.hpp"
 #include "base/sized_modes.hpp"
+#include "base/units.hpp"
 
 namespace terrace::detail {
 
@@ -120,6 +121,12 @@ bool set_ports(options& o, std::string_view value) {
            o.ports.last <= 65535;
 }
 
+bool set_memory(options& o, std::string_view value) {
+    const std::optional<std::int64_t> bytes = parse_bytes(value);
+    if (bytes) o.memory = static_cast<std::size_t>(*bytes);
+    return bytes.has_value();
+}
+
 bool set_rank(options& o, std::string_view value) { return set_number(o.rank, value, 0); }
 bool set_reproducible(options& o, std::string_view value) {
     o.reproducible = value == "on";
@@ -167,6 +174,8 @@ constexpr std::array variables{
     variable{"TERRACE_GPU_MODULE", "", "a file name", "the module for device buffers, where it is not found by itself",
              set_gpu_module},
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
+    variable{"TERRACE_MEMORY", "128 MiB", "bytes, as 64 MiB",
+             "the most memory that a communicator keeps for calls to come: programs and scratch", set_memory},
     variable{"TERRACE_MPI_MODULE", "", "a file name", "the module for MPI, where it is not found by itself",
              set_mpi_module},
     variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",

@@ -13,7 +13,8 @@
 
 namespace terrace::detail {
 
-/// The programs of one communicator, most recently used first. A program stays at its address until it is dropped.
+/// The programs of one communicator, most recently used first. A program stays at its address until it is dropped. The
+/// number of programs and their bytes() are bounded, but for those in use.
 template <class Program>
 class program_cache {
 public:
@@ -27,9 +28,12 @@ public:
         Program run;                  ///< the program
         std::uint64_t last_call = 0;  ///< number of the last call that ran it; 0: none yet
         bool in_graph = false;        ///< a graph runs it whenever it likes, so that it is never dropped
-        /// What the rank gives: of premul_sum, where the result has no room; of a barrier.
+        /// Of a barrier what the rank gives; of joined calls their buffers.
         std::vector<std::byte> memory = {};
     };
+
+    /// @param most_bytes of all programs
+    explicit program_cache(std::size_t most_bytes) noexcept : most_bytes_(most_bytes) {}
 
     /// Returns a program for calls of this shape that `fits` is true of; null if there is none.
     template <class Predicate>
@@ -49,17 +53,22 @@ public:
     }
     entry* use(const call_shape& shape) noexcept { return use(shape, any); }
 
-    /// Keeps at least `programs` from now on. There are more than are kept only while that many are in use.
+    /// Keeps at least `programs` from now on, as far as there is memory for them. There are more than are kept only
+    /// while that many are in use.
     void keep(std::size_t programs) noexcept { capacity_ = std::max(capacity_, programs); }
 
-    /// Adds a program as the most recently used one. Drops those used longest ago that exceed the capacity and whose
-    /// last call is done.
+    /// Adds a program as the most recently used one. Drops those used longest ago whose last call is done, as long as
+    /// there are too many, or they take too much memory.
     template <class Predicate>
     entry& add(entry made, Predicate done) {
         entries_.push_front(std::move(made));
-        for (auto oldest = std::prev(entries_.end()); entries_.size() > capacity_ && oldest != entries_.begin();) {
+        std::size_t kept = bytes();
+        const auto exceeds = [&] { return entries_.size() > capacity_ || kept > most_bytes_; };
+        for (auto oldest = std::prev(entries_.end()); exceeds() && oldest != entries_.begin();) {
             const auto candidate = oldest--;
-            if (!candidate->in_graph && done(candidate->last_call)) entries_.erase(candidate);
+            if (candidate->in_graph || !done(candidate->last_call)) continue;
+            kept -= candidate->run.bytes();
+            entries_.erase(candidate);
         }
         return entries_.front();
     }
@@ -68,6 +77,13 @@ public:
     void keep_for_ever() { detail::keep_for_ever(std::exchange(entries_, {})); }
 
     std::size_t size() const noexcept { return entries_.size(); }
+    /// Returns the bytes of all programs that may be dropped.
+    std::size_t bytes() const noexcept {
+        std::size_t all = 0;
+        for (const entry& e : entries_)
+            if (!e.in_graph) all += e.run.bytes();
+        return all;
+    }
 
 private:
     static bool any(const entry&) noexcept { return true; }
@@ -79,6 +95,7 @@ private:
 
     std::list<entry> entries_;
     std::size_t capacity_ = usual_capacity;
+    std::size_t most_bytes_;
 };
 
 }  // namespace terrace::detail

@@ -23,6 +23,10 @@ constexpr double most_skew = 4;
 
 std::int64_t sum_of(std::span<const std::int64_t> counts) { return std::reduce(counts.begin(), counts.end()); }
 
+std::string blocks_for(const uneven_blocks& b, std::string_view which) {
+    return fmt::format("blocks of {} {}", name_of(b), which);
+}
+
 void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity) {
     if (all > capacity)
         throw usage_error(
@@ -94,7 +98,8 @@ uneven_call::part uneven_call::second() {
     if (!gets_nothing(b.what, is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
     came_ = sum_of(received);
     if (came_ > b.capacity)
-        in_ = std::make_unique_for_overwrite<std::byte[]>(static_cast<std::size_t>(came_) * size_of(b.type));
+        in_ =
+            take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
     return {{.what = b.what,
              .count = b.what == collective::gather    ? 1
                       : b.what == collective::scatter ? heard_[1]
@@ -129,8 +134,8 @@ void uneven_call::finish() {
 
 void uneven_call::pack() {
     const auto slot = static_cast<std::size_t>(slot_of(blocks_));
-    out_ = std::make_unique_for_overwrite<std::byte[]>(at(ranks_) * slot);
-    in_ = std::make_unique_for_overwrite<std::byte[]>(at(ranks_) * slot);
+    for (heap_memory* each : {&out_, &in_})
+        *each = take_memory(at(ranks_) * slot, blocks_for(blocks_, "behind lengths"));
     const auto* from = static_cast<const std::byte*>(blocks_.send);
     std::byte* to = out_.get();
     for (const std::int64_t count : send_counts_) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/signature.hpp"
+#include "base/heap.hpp"
 
 namespace terrace::detail {
 
@@ -77,7 +78,7 @@ private:
     std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
     std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root
-    std::unique_ptr<std::byte[]> out_, in_;   // blocks behind their lengths; in_ of long ones: where recv has no room
+    heap_memory out_, in_;                    // blocks behind their lengths; in_ of long ones: where recv has no room
 };
 
 }  // namespace terrace::detail

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/units.hpp"
+
 namespace terrace {
 
 namespace {
@@ -40,6 +42,12 @@ input_error::input_error(std::string file, int line, int column, const std::stri
 
 rank_failed_error::rank_failed_error(std::vector<failed_rank> failed, std::vector<std::string> waits)
     : error(described(failed, waits)), failed_(std::move(failed)), waits_(std::move(waits)) {}
+
+memory_error::memory_error(std::size_t bytes, const std::string& use)
+    : error(fmt::format("{} of memory were wanted for {}, and the system gives no more; raise the limit of the process "
+                        "(ulimit -v, its control group)",
+                        detail::format_bytes(static_cast<std::int64_t>(bytes)), use)),
+      bytes_(bytes) {}
 
 transport_error::transport_error(std::string library, std::string call, int code, const std::string& message)
     : error(fmt::format("{}: {} failed with code {}: {}", library, call, code, message)),

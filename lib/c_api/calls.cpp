@@ -243,7 +243,7 @@ terrace_status terrace_allocate(terrace_communicator* communicator, size_t count
     return guarded([&] {
         terrace_window*& out = existing(made, "made");
         const std::size_t size = size_of(known(type));
-        if (count > SIZE_MAX / size) throw std::bad_alloc();
+        if (count > SIZE_MAX / size) throw terrace::memory_error(SIZE_MAX, "a window");
         auto window = std::make_unique<terrace_window>();
         window->of = existing(communicator, "communicator").of.allocate<std::byte>(count * size);
         out = window.release();

@@ -65,6 +65,8 @@ terrace_status keep_current() {
         return keep(terrace_timeout_error, e.what());
     } catch (const terrace::transport_error& e) {
         return keep(e);
+    } catch (const terrace::memory_error& e) {
+        return keep(terrace_no_memory, e.what());
     } catch (const std::bad_alloc&) {
         return keep(terrace_no_memory, "out of memory");
     } catch (const std::exception& e) {

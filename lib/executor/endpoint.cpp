@@ -1,16 +1,14 @@
 #include "executor/endpoint.hpp"
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <terrace/error.hpp>
 
+#include "base/heap.hpp"
 #include "base/index.hpp"
-#include "base/partition.hpp"
 
 namespace terrace::detail {
 
@@ -82,11 +80,9 @@ bool endpoint::abandon() noexcept {
 std::shared_ptr<std::byte> endpoint::allocate(std::size_t bytes) {
     if (node_)
         if (std::shared_ptr<std::byte> window = node_->allocate_window(bytes)) return window;
-    constexpr std::size_t line = 64;
-    auto* memory = static_cast<std::byte*>(std::aligned_alloc(line, round_up(bytes, line)));
-    if (memory == nullptr) throw std::bad_alloc();
-    std::memset(memory, 0, bytes);
-    return {memory, std::free};
+    heap_memory memory = take_memory(bytes, "a window");
+    std::memset(memory.get(), 0, bytes);
+    return {memory.release(), freeing{}};
 }
 
 void check_fault(const endpoint& net) {

@@ -84,7 +84,7 @@ public:
     bool abandon() noexcept;
 
     /// Allocates memory for buffers of `bytes` > 0 bytes, zeroed, on a cache line, which peers reach where memory can
-    /// be shared. It may outlive the endpoint. Collective. @throws std::bad_alloc, transport_error
+    /// be shared. It may outlive the endpoint. Collective. @throws memory_error, transport_error
     std::shared_ptr<std::byte> allocate(std::size_t bytes);
     /// True if all of it lies in memory of allocate() that peers reach.
     bool reachable(const void* memory, std::size_t bytes) const noexcept {

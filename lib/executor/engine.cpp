@@ -98,6 +98,7 @@ void engine::finish() noexcept {
             continue;
         }
         request_blocks_[at(c->request_block)] = nullptr;
+        c->run->give_back(scratch_);
         for (int l = 0; l < c->run->placed_lanes(); ++l) taken_[at(c->run->slot_of(l).number)] = false;
         c = calls_.erase(c);
     }

@@ -43,7 +43,9 @@ public:
     /// Reports slots from `request_slots` on to their owner, which must outlive this.
     void serve(slot_owner& others) noexcept { others_ = &others; }
 
-    /// Adds a call. The program must be idle, and must stay where it is until the call is done.
+    /// The memory that programs borrow for their calls, and that goes back when a call is done.
+    scratch_pool& scratch() noexcept { return scratch_; }
+    /// Adds a call. The program must be idle and have its scratch, and must stay where it is until the call is done.
     /// @param rounding_errors program::call_context::rounding_errors   @param stamp what its messages carry
     /// @returns the number of the call, from 1
     std::uint64_t issue(program& p, const void* send, void* recv, void* rounding_errors = nullptr,
@@ -84,6 +86,7 @@ private:
 
     endpoint& net_;
     recorder& events_;
+    scratch_pool scratch_;
     slot_owner* others_ = nullptr;          // of the slots behind the blocks
     int block_size_;                        // request slots of one block: as many as a program can use
     std::vector<program*> request_blocks_;  // by block: the program that uses it; null: none

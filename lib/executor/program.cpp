@@ -137,6 +137,7 @@ private:
 program::program(schedule full, schedule tail, const shape& s, endpoint& net)
     : net_(net),
       shape_(s),
+      has_places_(s.own_lengths || !s.steps.empty()),
       most_segment_(std::max(round_down(net.segment(), s.element), s.element)),
       full_(std::move(full)),
       tail_(std::move(tail)),
@@ -149,7 +150,19 @@ program::program(schedule full, schedule tail, const shape& s, endpoint& net)
         lane& l = lanes_.emplace_back(number, s, scratch * s.element, stages_input ? slots_each_way * most_segment_ : 0,
                                       std::max(full_.code.wire, tail_.code.wire));
         l.machine.reserve(std::max(full_.order.size(), tail_.order.size()));
+        scratch_bytes_ += l.memory.bytes();
     }
+}
+
+bool program::borrow(scratch_pool& from, std::size_t more) {
+    borrowed_ = from.take(scratch_bytes_ + more);
+    std::byte* memory = borrowed_.memory.get();
+    if (memory == nullptr) return false;
+    for (lane& l : lanes_) {
+        l.memory.place(memory);
+        memory += l.memory.bytes();
+    }
+    return true;
 }
 
 void program::take_slots() {
@@ -290,11 +303,13 @@ void program::reduce(std::byte* to, int sources, std::int64_t count, const instr
 }
 
 program::piece program::piece_of(const lane& l, const operand& o) const noexcept {
-    if (!shape_.own_lengths) return {l.memory.address(o), o.part.count()};
+    if (!has_places_) return {l.memory.address(o), o.part.count()};
     const bool sends = o.where == buffer::send;
     const std::int64_t chunk = l.machine.chunk();
-    const range part = (sends ? send_blocks_ : recv_blocks_)
-                           .part_of(o.part, chunk * shape_.chunks.chunk, l.machine.order().is_tail(chunk));
+    const bool is_tail = l.machine.order().is_tail(chunk);
+    if (!shape_.own_lengths)
+        return {l.memory.address(o) + l.memory.bytes_of(shape_.steps.of(o, chunk, is_tail)), o.part.count()};
+    const range part = (sends ? send_blocks_ : recv_blocks_).part_of(o.part, chunk * shape_.chunks.chunk, is_tail);
     return {(sends ? send_ : recv_) + l.memory.bytes_of(part.begin), part.count()};
 }
 
@@ -311,7 +326,8 @@ std::size_t program::filled_bytes(const instr& i, const request& r) const noexce
 }
 
 std::int64_t program::elements_in_slot(const schedule& s) const noexcept {
-    return shape_.in_slot && s.home.where == buffer::scratch ? s.count : 0;
+    const bool fits = static_cast<std::size_t>(s.count) * shape_.element <= shape_.slot_bytes;
+    return fits && s.home.where == buffer::scratch ? s.count : 0;
 }
 
 // Local instructions hold nobody up: only traces show them.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/wire.hpp"
@@ -14,7 +15,9 @@
 #include "executor/lane_memory.hpp"
 #include "executor/real_blocks.hpp"
 #include "executor/recorder.hpp"
+#include "executor/scratch_pool.hpp"
 #include "kernels/reduce.hpp"
+#include "schedule/block_steps.hpp"
 #include "schedule/lane_machine.hpp"
 #include "schedule/slice.hpp"
 
@@ -33,12 +36,13 @@ public:
         int divisor = 1;                            ///< of what has been reduced over all ranks
         element_type type = element_type::float32;  ///< of what is converted for the wire
         slicing chunks;
+        block_steps steps = {};
         int lanes = 1;
-        bool placed = false;       ///< each lane occupies a lane slot of the transport, for its stages
-        bool in_slot = false;      ///< a vector at home in scratch lies in the memory of the lane slot
-        bool streams = false;      ///< stage_call::streams
-        int owners = 1;            ///< ranks that own each element after the way up
-        bool own_lengths = false;  ///< blocks are as long as set_lengths() says, not as the schedules
+        bool placed = false;         ///< each lane occupies a lane slot of the transport, for its stages
+        std::size_t slot_bytes = 0;  ///< of a lane slot, where a vector at home in scratch lies if it fits
+        bool streams = false;        ///< stage_call::streams
+        int owners = 1;              ///< ranks that own each element after the way up
+        bool own_lengths = false;    ///< blocks are as long as set_lengths() says, not as the schedules
     };
 
     /// The slot of the transport's shared memory that a lane runs in.
@@ -64,6 +68,21 @@ public:
 
     /// Takes memory in lane slots, before the first start. @throws transport_error if there is none
     void take_slots();
+
+    /// Returns about how many bytes its instructions take.
+    std::size_t bytes() const noexcept { return full_.code.bytes() + tail_.code.bytes(); }
+    /// Returns the bytes that it borrows for each call, for all lanes.
+    std::size_t scratch_bytes() const noexcept { return scratch_bytes_; }
+    /// True if it has what it needs to start: either it needs nothing, or it has borrowed that already.
+    bool has_scratch() const noexcept { return scratch_bytes_ == 0 || borrowed_.memory != nullptr; }
+    /// Borrows memory for a call, before start(). Returns false where the system gives none.
+    /// @param more bytes for the caller, at more_memory()
+    bool borrow(scratch_pool& from, std::size_t more = 0);
+    std::byte* more_memory() const noexcept { return borrowed_.memory.get() + scratch_bytes_; }
+    /// Gives back what it has borrowed, if anything. After the call.
+    void give_back(scratch_pool& to) noexcept {
+        if (borrowed_.memory != nullptr) to.give_back(std::exchange(borrowed_, {}));
+    }
 
     /// Returns the number of the transport's request slots that a program of so many lanes uses.
     static int request_slots(int lanes) noexcept { return lanes * requests_per_lane; }
@@ -192,9 +211,12 @@ private:
 
     endpoint& net_;
     shape shape_;
+    bool has_places_;           // operands in the caller's buffers lie elsewhere than the chunk's begin says
     std::size_t most_segment_;  // bytes of the longest segment that a message may be cut into
     compiled_schedule full_, tail_;
     std::vector<lane> lanes_;
+    std::size_t scratch_bytes_ = 0;    // of all lanes
+    scratch_pool::block borrowed_;     // for the call in flight
     std::vector<const void*> inputs_;  // of the reduction that runs
     call_context call_;
     int call_number_ = 0;  // what distinguishes the call from others in flight, in the tags of its messages

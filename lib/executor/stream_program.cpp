@@ -148,6 +148,7 @@ void stream_program::run_slot(std::int64_t chunk, int pipeline_slot) noexcept {
     const auto begin = static_cast<std::size_t>(chunk * shape_.chunks.chunk) * element_;
     base_[static_cast<int>(buffer::send)] = send_ + begin;
     base_[static_cast<int>(buffer::recv)] = recv_ + begin;
+    chunk_ = chunk;
     const int queue = order.lane_of(chunk);
     for (std::size_t e = q.first[at(pipeline_slot)]; e < q.first[at(pipeline_slot) + 1]; ++e)
         run(q, q.entries[e], chunk, queue);
@@ -212,7 +213,8 @@ void stream_program::run_stage(const queued& q, const instr& i, std::int64_t chu
 std::byte* stream_program::address(const operand& o, int queue) const noexcept {
     std::byte* base = o.where == buffer::scratch ? memory_.get() + lane_bytes_ * static_cast<std::size_t>(queue)
                                                  : base_[static_cast<int>(o.where)];
-    return base + static_cast<std::size_t>(o.part.begin) * element_;
+    const bool is_tail = chunk_ + 1 == shape_.chunks.chunks;
+    return base + static_cast<std::size_t>(o.part.begin + shape_.steps.of(o, chunk_, is_tail)) * element_;
 }
 
 std::byte* stream_program::staging(const queued::entry& e, int queue) const noexcept {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/block_steps.hpp"
 #include "schedule/chunk_order.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/slice.hpp"
@@ -46,6 +47,7 @@ public:
         reduce_op op = reduce_op::sum;
         int divisor = 1;  ///< of what has been reduced over all ranks
         slicing chunks;
+        block_steps steps = {};
         int lanes = 1;
         std::vector<std::string> over_mpi;  ///< by stage of the plan's rule, as in `queued`
 
@@ -56,6 +58,11 @@ public:
     stream_program(schedule full, schedule tail, const shape& s, stream_transport& net);
 
     int lanes() const noexcept { return shape_.lanes; }
+    /// Returns about how many bytes its instructions take, and its memory on the device and for the device.
+    std::size_t bytes() const noexcept {
+        const auto lanes = static_cast<std::size_t>(shape_.lanes);
+        return full_.code.bytes() + tail_.code.bytes() + lanes * (lane_bytes_ + host_bytes_);
+    }
     /// Puts a call into the transport's queues, between its begin() and end().
     void enqueue(const void* send, void* recv) noexcept;
 
@@ -80,6 +87,7 @@ private:
     std::vector<const void*> inputs_;
     std::vector<std::int64_t> begun_;  // by lane: the wave in which its chunk began
     std::byte* base_[2] = {};          // of send and recv: the chunk's
+    std::int64_t chunk_ = 0;           // that goes in
     std::byte* send_ = nullptr;
     std::byte* recv_ = nullptr;
 };

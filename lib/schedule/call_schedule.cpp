@@ -61,11 +61,18 @@ call_schedules schedules_of(const hierarchy& machine, const rule& chosen, const 
                             const capabilities& can, buffer home, const chunk_limits& limits) {
     call_schedules made{.chunks = slice_call(call, chosen, machine.ranks(), limits), .full = {}, .tail = {}};
     made.lanes = static_cast<int>(std::min<std::int64_t>(chosen.lanes, made.chunks.chunks));
-    const auto schedule_of = [&](std::int64_t elements) {
-        return call_layout(machine, chosen.stages, call.chunk(elements), rank).schedule_of(rank, can, home);
+    const auto chunk_of = [&](bool last) {
+        return call.counts_given ? call.chunk_of(made.chunks.chunks, last)
+                                 : call.chunk(last ? made.chunks.tail : made.chunks.chunk);
     };
-    made.tail = schedule_of(made.chunks.tail);
-    if (made.chunks.chunks > 1) made.full = schedule_of(made.chunks.chunk);
+    const auto schedule_of = [&](const collective_call& chunk) {
+        return call_layout(machine, chosen.stages, chunk, rank).schedule_of(rank, can, home);
+    };
+    made.tail = schedule_of(chunk_of(true));
+    if (made.chunks.chunks == 1) return made;
+    const collective_call first = chunk_of(false);
+    made.full = schedule_of(first);
+    if (call.counts_given) made.steps = {first, rank};
     return made;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "schedule/block_layout.hpp"
+#include "schedule/block_steps.hpp"
 #include "schedule/collective_call.hpp"
 #include "schedule/slice.hpp"
 
@@ -47,6 +48,7 @@ struct call_schedules {
     slicing chunks;
     int lanes = 1;
     schedule full, tail;  ///< of a chunk and of the last chunk; only `tail` if there is one chunk
+    block_steps steps = {};
 };
 
 /// Cuts a call into chunks by its rule, and returns the schedules of a rank for them.

@@ -11,9 +11,18 @@ std::int64_t collective_call::elements() const noexcept {
 
 collective_call collective_call::chunk(std::int64_t elements) const {
     collective_call made = *this;
-    if (counts_given) return made;
     made.count = elements;
     for (range& block : made.blocks) block.end = block.begin + elements;
+    return made;
+}
+
+collective_call collective_call::chunk_of(std::int64_t chunks, bool last) const {
+    collective_call made = *this;
+    for (range& block : made.blocks) {
+        const std::int64_t equal = block.count() / chunks;
+        if (last) block.begin += (chunks - 1) * equal;
+        else block.end = block.begin + equal;
+    }
     return made;
 }
 

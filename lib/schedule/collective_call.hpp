@@ -27,9 +27,13 @@ struct collective_call {
 
     /// Returns the elements of the vector, or of all blocks together.
     std::int64_t elements() const noexcept;
-    /// Returns a chunk of `elements` elements of the vector, or of each block. A call with counts of its own is one
-    /// chunk, since blocks of different counts have no common part.
+    /// Returns a chunk of `elements` elements of the vector, or of each block.
     collective_call chunk(std::int64_t elements) const;
+    /// Returns a chunk of a call with counts of its own that is cut into `chunks`: the first, to which all but the last
+    /// are equal, or the last. Each has as much of a block as the others, and the last what is left over as well.
+    ///
+    ///     blocks of 7, 2 and 3 elements in 3 chunks     | 0 0 1 1 2 2 2 | 2 2 | 0 1 2 |
+    collective_call chunk_of(std::int64_t chunks, bool last) const;
 };
 
 /// Returns blocks of the given counts, one after the other.

@@ -117,6 +117,13 @@ struct schedule {
     std::span<const std::uint32_t> successors_of(const instr& i) const {
         return {successors.data() + i.first_successor, i.successors};
     }
+    /// Returns about how many bytes of memory it takes.
+    std::size_t bytes() const noexcept {
+        std::size_t all = instrs.size() * sizeof(instr) + sources.size() * sizeof(operand) +
+                          successors.size() * sizeof(std::uint32_t);
+        for (const group& g : groups) all += g.shards().size() * (sizeof(range) + 2 * sizeof(int));
+        return all;
+    }
     friend bool operator==(const schedule&, const schedule&) = default;
 };
 

@@ -20,6 +20,23 @@ slicing evenly(std::int64_t count, std::int64_t chunk, std::int64_t even) {
     return {.chunk = length, .chunks = chunks, .tail = count - (chunks - 1) * length};
 }
 
+// The most bytes of a chunk, by the rule and by another bound; 0: no bound.
+std::int64_t most_bytes_of(const rule& r, std::size_t most_bytes) noexcept {
+    const auto bound = static_cast<std::int64_t>(most_bytes);
+    return r.chunk == 0 || (bound > 0 && bound < r.chunk) ? bound : r.chunk;
+}
+
+// No more chunks than the longest block has elements, so that none of them is empty.
+slicing slice_own_counts(const collective_call& call, std::int64_t bytes) {
+    const std::int64_t all = call.elements(), most = bytes / static_cast<std::int64_t>(call.element);
+    if (bytes == 0 || all <= most) return {};
+    const auto longest = std::ranges::max(call.blocks, {}, &range::count);
+    const std::int64_t left_over =
+        2 * static_cast<std::int64_t>(call.blocks.size()) * div_ceil(all, std::max<std::int64_t>(1, most));
+    const std::int64_t chunks = div_ceil(all, std::max<std::int64_t>({1, most / 2, most - left_over}));
+    return {.chunk = 0, .chunks = std::min(chunks, longest.count()), .tail = 0};
+}
+
 }  // namespace
 
 std::int64_t quantum_of(std::size_t element_bytes) noexcept {
@@ -28,8 +45,7 @@ std::int64_t quantum_of(std::size_t element_bytes) noexcept {
 
 slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int blocks,
               std::size_t most_bytes) noexcept {
-    const auto bound = static_cast<std::int64_t>(most_bytes);
-    const std::int64_t bytes = r.chunk == 0 || (bound > 0 && bound < r.chunk) ? bound : r.chunk;
+    const std::int64_t bytes = most_bytes_of(r, most_bytes);
     if (bytes == 0 || count == 0) return {.chunk = count, .chunks = 1, .tail = count};
     const std::int64_t quantum = quantum_of(element_bytes);
     std::int64_t most = std::max<std::int64_t>(1, bytes / static_cast<std::int64_t>(element_bytes) / blocks);
@@ -41,10 +57,10 @@ slicing slice(std::int64_t count, std::size_t element_bytes, const rule& r, int 
 }
 
 slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits) {
-    if (call.counts_given) return {};
     const bool by_provider = any_follows_buffers(chosen);
-    const slicing plain =
-        slice(call.count, call.element, chosen, has_blocks(call.what) ? ranks : 1, by_provider ? limits.slot_bytes : 0);
+    const std::size_t bound = by_provider ? limits.slot_bytes : 0;
+    if (call.counts_given) return slice_own_counts(call, most_bytes_of(chosen, bound));
+    const slicing plain = slice(call.count, call.element, chosen, has_blocks(call.what) ? ranks : 1, bound);
     const std::int64_t even = quantum_of(call.element) * ranks;
     if (!limits.divides_evenly || !by_provider || has_blocks(call.what) || call.count < even) return plain;
     return evenly(call.count, plain.chunk, even);

@@ -10,7 +10,8 @@
 namespace terrace::detail {
 
 /// How a vector passes through the stages: `chunks` - 1 pieces of `chunk` elements and a last one of `tail`. The
-/// executor runs these pieces and the verifier proves programs of these two counts.
+/// executor runs these pieces and the verifier proves programs of these two counts. Blocks of counts of their own have
+/// neither: collective_call::chunk_of says what a chunk is.
 struct slicing {
     std::int64_t chunk = 0;   ///< [elements]
     std::int64_t chunks = 1;  ///< >= 1, also of an empty vector
@@ -32,7 +33,8 @@ struct chunk_limits {
     bool divides_evenly = false;  ///< collectives of NCCL run only chunks that all ranks have equal parts of
 };
 
-/// Cuts a call into chunks by its rule. A call with counts of its own is one chunk.
+/// Cuts a call into chunks by its rule. Of blocks of counts of their own no chunk is longer than those of equal blocks,
+/// where what is left over fits into half a chunk: up to an element of each block for each chunk.
 /// @param ranks of the plan
 slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits);
 

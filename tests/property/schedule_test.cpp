@@ -61,9 +61,11 @@ public:
                 for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks(), what))
                     for (const int root : has_root(what) ? std::set{0, machine.ranks() - 1} : std::set{0})
                         prove(test::block_program(machine, stages, what, blocks, root));
-                if (in_memory)
-                    prove_stages(machine, stages,
-                                 {.what = what, .blocks = test::hard_blocks(machine.ranks(), what).back()});
+                const collective_call uneven{.what = what, .blocks = test::hard_blocks(machine.ranks(), what).back()};
+                if (what != collective::alltoall)
+                    for (const bool last : {false, true})
+                        prove(test::block_program(machine, stages, what, uneven.chunk_of(2, last).blocks));
+                if (in_memory) prove_stages(machine, stages, uneven);
             } else {
                 for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{0}) {
                     for (std::int64_t count : test::hard_counts(machine.ranks()))

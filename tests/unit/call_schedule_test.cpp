@@ -88,7 +88,27 @@ TEST(call_schedule, a_chunk_has_the_same_part_of_every_block) {
     EXPECT_EQ(chunk.blocks[5], (range{500, 516}));
     const collective_call given{.what = collective::allgather, .blocks = {{0, 3}, {3, 4}}, .counts_given = true};
     EXPECT_EQ(given.elements(), 4);
-    EXPECT_EQ(given.chunk(1).blocks, given.blocks);
+}
+
+TEST(call_schedule, blocks_of_unequal_counts_go_on_by_steps_of_their_own) {
+    collective_call call{.what = collective::allgather, .counts_given = true};
+    const std::vector<std::int64_t> counts{0, 700, 0, 350, 2, 900};
+    call.blocks = side_by_side(counts);
+    const call_schedules made = schedules_of(machine, rule_with(1024), call, 1, can, buffer::scratch, {});
+    const std::int64_t chunks = made.chunks.chunks;
+    ASSERT_GT(chunks, 7);
+    EXPECT_EQ(made.full, call_layout(machine, stages, call.chunk_of(chunks, false)).schedule_of(1, can));
+    EXPECT_EQ(made.tail, call_layout(machine, stages, call.chunk_of(chunks, true)).schedule_of(1, can));
+    const auto step = [&](buffer where, std::int64_t begin, bool is_last = false) {
+        return made.steps.of({where, {begin, begin + 1}}, 3, is_last);
+    };
+    EXPECT_EQ(step(buffer::recv, 0), 3 * (700 / chunks));
+    EXPECT_EQ(step(buffer::recv, 701), 3 * (350 / chunks));
+    EXPECT_EQ(step(buffer::recv, 1052), 3 * (900 / chunks));
+    EXPECT_EQ(step(buffer::recv, 1052, true), 0) << "the last chunk's schedule is where it is";
+    for (const bool is_last : {false, true}) EXPECT_EQ(step(buffer::send, 0, is_last), 3 * (700 / chunks));
+    EXPECT_EQ(step(buffer::scratch, 1052), 0);
+    EXPECT_TRUE(schedules_of(machine, rule_with(1024), {.count = 1000}, 1, can, buffer::scratch, {}).steps.empty());
 }
 
 // Rank 0 of the plan is the caller's rank 2.

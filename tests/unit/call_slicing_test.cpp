@@ -1,5 +1,7 @@
 // How calls are cut into chunks, for transports that limit chunks and for those that divide them evenly.
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/partition.hpp"
@@ -39,13 +41,34 @@ TEST(call_slicing, chunks_of_shared_memory_fit_into_slots) {
     }
 }
 
-TEST(call_slicing, blocks_are_cut_alike_and_blocks_of_own_counts_not_at_all) {
+TEST(call_slicing, blocks_of_one_count_are_cut_alike) {
     const collective_call blocks{.what = collective::allgather, .count = 600, .blocks = equal_blocks(6, 600)};
     const slicing s = slice_call(blocks, rule_of("ring", 6 * 1024), 6, {.divides_evenly = true});
     EXPECT_EQ(s.chunk * (s.chunks - 1) + s.tail, 600);
     EXPECT_LE(s.chunk * 6 * 4, 6 * 1024);
-    const collective_call own{.what = collective::allgather, .blocks = equal_blocks(6, 600), .counts_given = true};
-    EXPECT_EQ(slice_call(own, rule_of("ring", 8), 6, {}).chunks, 1);
+}
+
+TEST(call_slicing, blocks_of_counts_of_their_own_are_cut_into_as_many_parts_each) {
+    for (const std::vector<std::int64_t>& counts :
+         {std::vector<std::int64_t>{600, 600, 600}, {100'000, 3, 0}, {7, 50'000, 49'999}, {1, 1, 1}, {0, 0, 0}})
+        for (const std::int64_t bytes : {0, 8, 1024, 4096, 1 << 20}) {
+            const collective_call call{
+                .what = collective::allgather, .blocks = side_by_side(counts), .counts_given = true};
+            const std::int64_t chunks = slice_call(call, rule_of("ring", bytes), 3, {}).chunks;
+            const collective_call first = call.chunk_of(chunks, false), last = call.chunk_of(chunks, true);
+            const std::int64_t most = std::max<std::int64_t>(bytes / 4, 3), longest = std::ranges::max(counts);
+            const bool is_whole = bytes == 0 || call.elements() * 4 <= bytes;
+            EXPECT_EQ(chunks == 1, is_whole || longest == 1);
+            EXPECT_TRUE(is_whole || longest == 1 || first.elements() <= most);
+            EXPECT_TRUE(is_whole || 6 * call.elements() > most * most / 4 || last.elements() <= most);
+            for (std::size_t r = 0; r < counts.size(); ++r) {
+                EXPECT_EQ(first.blocks[r].begin, call.blocks[r].begin);
+                EXPECT_EQ(last.blocks[r].begin, first.blocks[r].begin + (chunks - 1) * first.blocks[r].count());
+                EXPECT_EQ(last.blocks[r].end, call.blocks[r].end);
+            }
+        }
+    const collective_call call{.what = collective::allgather, .blocks = equal_blocks(6, 600), .counts_given = true};
+    EXPECT_GE(slice_call(call, rule_of("shared_memory", 0), 6, {.slot_bytes = 1024}).chunks, 15);
 }
 
 TEST(call_slicing, stages_that_divide_evenly_get_equal_parts) {

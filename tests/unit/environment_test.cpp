@@ -49,6 +49,7 @@ TEST(environment, without_variables_it_says_what_options_say_by_themselves) {
         EXPECT_EQ(o.timeout, plain.timeout);
         EXPECT_EQ(o.check, plain.check);
         EXPECT_EQ(o.place, plain.place);
+        EXPECT_EQ(o.memory, plain.memory);
         EXPECT_EQ(o.plan_file, plain.plan_file);
         EXPECT_TRUE(o.log);  // to standard error, from warnings up
     }
@@ -86,6 +87,8 @@ TEST(environment, values) {
     EXPECT_EQ(parsed({"TERRACE_PLAN=a b.yaml"}).plan_file, "a b.yaml");
     EXPECT_EQ(parsed({"TERRACE_TIMEOUT=2.5"}).timeout, std::chrono::milliseconds(2500));
     EXPECT_EQ(parsed({"TERRACE_TIMEOUT=0"}).timeout, std::chrono::seconds(0));
+    EXPECT_EQ(parsed({"TERRACE_MEMORY=3 MiB"}).memory, std::size_t{3} << 20);
+    EXPECT_TRUE(says(refusal("TERRACE_MEMORY=-1"), {"TERRACE_MEMORY", "bytes"}));
     EXPECT_EQ(parsed({"TERRACE_CHECK=off"}).check, options::checking::off);
     EXPECT_EQ(parsed({"TERRACE_CHECK=every"}).check, options::checking::every);
     EXPECT_FALSE(parsed({"TERRACE_LOG=off"}).log);

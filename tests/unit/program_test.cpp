@@ -43,7 +43,9 @@ floats ascending(std::size_t count) {
 // One call of a program on a fake rank.
 struct fixture {
     fixture(fake_rank& r, const sketch& full, const sketch& tail, const program::shape& s)
-        : rank(r), run(full.done(), tail.done(), s, r.net) {}
+        : rank(r), run(full.done(), tail.done(), s, r.net) {
+        run.borrow(pool);
+    }
     fixture(fake_rank& r, const sketch& only, std::int64_t count)
         : fixture(r, only, only, shape_of({count, 1, count})) {}
 
@@ -63,6 +65,7 @@ struct fixture {
     }
 
     fake_rank& rank;
+    scratch_pool pool;
     program run;
     recorder events{false};
     floats send = ascending(64), recv = floats(64, -1);
@@ -220,7 +223,8 @@ sketch staged(bool then_sends) {
 
 program::shape in_slots(slicing chunks) {
     program::shape s = shape_of(chunks);
-    s.placed = s.in_slot = true;
+    s.placed = true;
+    s.slot_bytes = test::fake_stages::slot_bytes;
     return s;
 }
 
@@ -263,7 +267,7 @@ TEST(program, a_chunk_begins_when_peers_have_read_its_lane_slot) {
         fake_rank rank(2, 1 << 20, 64, 1);
         rank.stages->readers = {1};
         program::shape shape = in_slots({4, 1, 4});
-        shape.in_slot = in_slot;
+        if (!in_slot) shape.slot_bytes = 0;
         fixture f(rank, staged(false), staged(false), shape);
         f.run.place_lane(0, {});
         f.start();

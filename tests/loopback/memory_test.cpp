@@ -1,0 +1,155 @@
+// How much memory a communicator keeps, whatever calls come, and what happens where there is none.
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <terrace/error.hpp>
+#include <terrace/loopback.hpp>
+
+#include "support/effort.hpp"
+#include "support/plans.hpp"
+#include "support/shapes.hpp"
+
+namespace terrace::detail::test::memory_test {
+
+namespace {
+
+constexpr std::int64_t elements = 1 << 20;
+
+// In chunks, or in one piece, so that scratch holds all of a vector.
+plan plan_in(std::int64_t chunk) {
+    return plan_of(machine_of(tree::uniform(std::vector{2})), {run_by({{0}, 2, mode::scatter}, "ring")}, 2, chunk);
+}
+
+struct pages {
+    std::size_t all = 0, resident = 0;
+};
+
+pages bytes_now() {
+    pages p;
+    std::ifstream("/proc/self/statm") >> p.all >> p.resident;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return {p.all * page, p.resident * page};
+}
+
+// Blocks of about half of the elements each, of other lengths in each call.
+std::vector<std::int64_t> counts_of(int call) { return {elements / 2 - 16 * call, elements / 2 - 32 * call}; }
+
+// Returns by how much the process grows while `call(comm, counts)` is made with 50 different counts.
+template <class Call>
+std::size_t growth(const plan& p, Call call) {
+    std::size_t grown = 0;
+    loopback::run(p, [&](communicator& comm) {
+        call(comm, counts_of(0));
+        comm.barrier();
+        const std::size_t before = bytes_now().resident;
+        for (int n = 1; n <= 50; ++n) call(comm, counts_of(n));
+        comm.barrier();
+        if (comm.rank() == 0) grown = bytes_now().resident - std::min(bytes_now().resident, before);
+        comm.barrier();
+    });
+    return grown;
+}
+
+}  // namespace
+
+TEST(memory, of_counts_that_change_is_that_of_one_call) {
+    if (slowness > 1) GTEST_SKIP() << "sanitizers keep what is freed";
+    const std::vector<float> ones(elements, 1);
+    for (const std::int64_t chunk : {0, 1 << 18}) {
+        const auto reduces = [&](reduction op) {
+            return growth(plan_in(chunk), [&, op](communicator& comm, const std::vector<std::int64_t>& counts) {
+                std::vector<float> own(static_cast<std::size_t>(counts[static_cast<std::size_t>(comm.rank())]));
+                comm.reduce_scatter(ones.data(), own.data(), counts, element_type::float32, op);
+                EXPECT_EQ(own, std::vector<float>(own.size(), 2));
+            });
+        };
+        EXPECT_LT(reduces(reduce_op::sum), std::size_t{24} << 20) << chunk;
+        EXPECT_LT(growth(plan_in(chunk),
+                         [&](communicator& comm, const std::vector<std::int64_t>& counts) {
+                             std::vector<float> all(static_cast<std::size_t>(counts[0] + counts[1]));
+                             comm.allgather(ones.data(), all.data(), counts, element_type::float32);
+                             EXPECT_EQ(all, std::vector<float>(all.size(), 1));
+                         }),
+                  std::size_t{24} << 20)
+            << chunk;
+        EXPECT_LT(growth(plan_in(chunk),
+                         [&](communicator& comm, const std::vector<std::int64_t>& counts) {
+                             std::vector<float> own(static_cast<std::size_t>(counts[0]));
+                             comm.reduce_scatter(ones.data(), own.data(), counts[0], element_type::float32,
+                                                 premul_sum(2));
+                         }),
+                  std::size_t{24} << 20)
+            << chunk;
+    }
+}
+
+// Whatever is kept, calls in flight have their own memory, and all results are right.
+TEST(memory, may_be_kept_by_nobody) {
+    for (const std::size_t kept : {std::size_t{0}, std::size_t{1} << 30}) {
+        options o;
+        o.memory = kept;
+        loopback::run(
+            plan_in(4096),
+            [](communicator& comm) {
+                constexpr int calls = 40;
+                std::vector<std::vector<int>> given(calls), got(calls);
+                std::vector<request> requests;
+                for (int round = 0; round < 2; ++round) {
+                    for (int n = 0; n < calls; ++n) {
+                        const auto own = static_cast<std::size_t>(100 * n + 7);
+                        given[static_cast<std::size_t>(n)].assign(own, n + comm.rank());
+                        got[static_cast<std::size_t>(n)].assign(2 * own, -1);
+                        requests.push_back(
+                            comm.allgather_async(given[static_cast<std::size_t>(n)], got[static_cast<std::size_t>(n)]));
+                    }
+                    for (request& r : requests) r.wait();
+                    requests.clear();
+                    for (int n = 0; n < calls; ++n) {
+                        std::vector<int> due(static_cast<std::size_t>(100 * n + 7), n);
+                        due.resize(2 * due.size(), n + 1);
+                        EXPECT_EQ(got[static_cast<std::size_t>(n)], due) << n;
+                    }
+                }
+            },
+            o);
+    }
+}
+
+TEST(memory, that_is_not_there_is_named) {
+    if (slowness > 1) GTEST_SKIP() << "sanitizers reserve more addresses than a limit allows";
+    constexpr std::int64_t many = std::int64_t{1} << 28;
+    std::vector<std::string> said(2);
+    rlimit before{};
+    getrlimit(RLIMIT_AS, &before);
+    loopback::run(plan_in(0), [&](communicator& comm) {
+        // Nobody reads or writes these: there is no memory to begin with.
+        float* const nowhere = reinterpret_cast<float*>(std::uintptr_t{1} << 40);
+        comm.barrier();
+        if (comm.rank() == 0) {
+            rlimit now = before;
+            now.rlim_cur = bytes_now().all + (std::size_t{256} << 20);
+            setrlimit(RLIMIT_AS, &now);
+        }
+        comm.barrier();
+        try {
+            comm.reduce_scatter(nowhere, nowhere + 2 * many, many, element_type::float32, reduce_op::sum);
+        } catch (const memory_error& e) {
+            said[static_cast<std::size_t>(comm.rank())] = e.what();
+        }
+    });
+    setrlimit(RLIMIT_AS, &before);
+    for (const std::string& text : said)
+        EXPECT_NE(text.find("were wanted for scratch memory of reduce_scatter of blocks of 268435456 float32"),
+                  std::string::npos)
+            << text;
+}
+
+}  // namespace terrace::detail::test::memory_test

@@ -4,12 +4,21 @@
 
 namespace terrace::detail {
 
+namespace {
+
+// A vector up to this size is in one piece, so that all of its time beyond the limit are start-ups. Of a longer one that
+// part grows with the size.
+constexpr double in_one_piece = 64 << 10;
+
+}  // namespace
+
 double predicted_time(const plan_data& p, collective c, std::int64_t bytes) {
     p.choose(c, bytes);  // throws
     const std::vector<rule>& rules = p.rules.at(c);
     const auto size = static_cast<double>(bytes);
     const rule& first = rules.front();
-    double from = 0, base = std::max(0.0, first.predicted - first.limit);  // a point of the line
+    const double start_ups = std::min(1.0, in_one_piece / static_cast<double>(first.at));
+    double from = 0, base = std::max(0.0, first.predicted - first.limit) * start_ups;  // a point of the line
     for (const rule& r : rules) {
         const auto to = static_cast<double>(r.at);
         if (to <= from) continue;

@@ -22,6 +22,7 @@ ROOT, TERRACE, BENCH = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 sys.path.insert(0, str(ROOT / "tools"))
 
+import cluster_layout  # noqa: E402
 import random_clusters  # noqa: E402
 import rounds  # noqa: E402
 import training_plots  # noqa: E402
@@ -212,6 +213,8 @@ class Predictions(Tool):
             said = json.loads(subprocess.run([TERRACE, "topo", self.directory / "drawn.yaml", "--json"], check=True,
                                              text=True, capture_output=True).stdout)
             self.assertTrue(3 <= said["ranks"] <= 12, text)
+            rates = [level["bandwidth_bytes_per_s"] for level in said["levels"] if not level["node_level"]]
+            self.assertLessEqual(8 * max(rates), cluster_layout.FILLED_BIT_RATE)
             racks += len(said["levels"]) == 3
             unequal += "bandwidths_bytes_per_s" in said["levels"][-1]
         self.assertTrue(8 <= racks <= 32 and 3 <= unequal <= 25, (racks, unequal))

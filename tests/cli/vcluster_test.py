@@ -18,7 +18,7 @@ from scratch import load  # noqa: E402
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-vcluster = load(ROOT / "tools/vcluster")
+vcluster, shapers = load(ROOT / "tools/vcluster"), load(ROOT / "tools/shapers")
 
 import cluster_layout  # noqa: E402
 
@@ -63,6 +63,24 @@ def machine_with_nics(of_rank, rates, racks=None, **more):
 def ways_up(state):
     """By what hangs below: (bridge above, Mbit/s)."""
     return {(link["name"], link["device"]): (link["bridge"], link["bits"] // 10**6) for link in state["links"]}
+
+
+class Links(unittest.TestCase):
+    def test_a_shaper_has_the_links_rate_and_the_clusters_bucket(self):
+        self.assertEqual(vcluster.shaper({"bucket": 16384}, 100_000_000),
+                         "tbf rate 100000000bit burst 16384 latency 50ms".split())
+
+    def test_the_fastest_link_counts(self):
+        self.assertEqual(cluster_layout.fastest_link({"levels": []}), 0)
+        self.assertEqual(cluster_layout.fastest_link(machine_with_nics([[0]] * 2, [[80]] * 2, racks=[1, 1])), 4e8)
+
+    def test_what_shapers_tells_from_times(self):
+        frames = 64 << 10
+        payload = frames * 1448 / 1514
+        self.assertAlmostEqual(shapers.part_in_use(payload, frames / 12.5, 100), 1)
+        self.assertAlmostEqual(shapers.part_in_use(payload, 2 * frames / 12.5, 100), 0.5)
+        self.assertAlmostEqual(shapers.passed_at_once(payload, frames / 12.5, 100), 0)
+        self.assertAlmostEqual(shapers.passed_at_once(payload, (frames - 16384) / 12.5, 100), 16384)
 
 
 class Launchers(unittest.TestCase):

@@ -5,6 +5,7 @@
 #include <terrace/error.hpp>
 
 #include "plan/plan_data.hpp"
+#include "plan/predicted_time.hpp"
 #include "support/refusal.hpp"
 
 namespace terrace::detail::plan_data_test {
@@ -90,6 +91,19 @@ TEST(plan_data, names_read_back) {
         EXPECT_EQ(parse_collective(to_string(c)), c);
     for (const mode m : {mode::scatter, mode::root, mode::replicate}) EXPECT_EQ(parse_mode(to_string(m)), m);
     EXPECT_FALSE(parse_mode("Scatter"));
+}
+
+// Start-ups of one rule for all sizes are not those of 1 GiB.
+TEST(predicted_time, of_short_messages_is_little_more_than_the_limit) {
+    const auto time = [](std::int64_t bytes, std::int64_t at) {
+        plan_data p;
+        const double limit = static_cast<double>(at) / 1e8;
+        p.rules[collective::allreduce] = {{.up_to = rule::no_bound, .at = at, .predicted = 1.01 * limit, .limit = limit}};
+        return predicted_time(p, collective::allreduce, bytes) * 1e8 / static_cast<double>(bytes);
+    };
+    EXPECT_NEAR(time(1 << 20, 1 << 30), 1.01, 0.01);
+    EXPECT_NEAR(time(8 << 10, 1 << 30), 1.01, 0.1);
+    EXPECT_NEAR(time(8 << 10, 64 << 10), 1.08, 1e-9) << "1 % of 64 KiB are start-ups";
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace terrace::detail {
 
 namespace {
 
-// A vector up to this size is in one piece, so that all of its time beyond the limit are start-ups. Of a longer one that
-// part grows with the size.
+// A vector up to this size [bytes] is in one piece, so that all of its time beyond the limit are start-ups. Of a longer
+// one that part grows with the size.
 constexpr double in_one_piece = 64 << 10;
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "api/ucx_generation.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/pmix/pmix_module.hpp"
+#include "transport/ports.hpp"
 #include "transport/store_bootstrap.hpp"
 #include "transport/ucx/ucx_module.hpp"
 

@@ -8,6 +8,7 @@
 
 #include <terrace/mpi.hpp>
 
+#include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/report.hpp"
 #include "pmpi/settings.hpp"
@@ -27,10 +28,9 @@ struct registry {
     bool over = false;
 };
 
-// Never destroyed: MPI may free communicators after destructors have run.
 registry& known() {
-    static auto* const made = new registry;
-    return *made;
+    static auto& all = *new registry;  // never destroyed: MPI may free communicators after destructors have run
+    return all;
 }
 
 // What a thread looked up last, and how many communicators had been freed by then.
@@ -52,7 +52,7 @@ int detach(MPI_Comm, int, void* value, void*) {
     if (r.over) return MPI_SUCCESS;
     const own_calls inside;
     if (complete_started != nullptr) complete_started(*gone);
-    close_rows(*gone);
+    or_warn("the report leaves out a communicator", [&] { close_rows(*gone); });
     gone->by.reset();
     const std::lock_guard held(r.lock);
     std::erase_if(r.all, [&](const auto& a) { return a.get() == gone; });
@@ -65,7 +65,10 @@ int end(MPI_Comm, int, void*, void*) {
     const own_calls inside;
     for (const auto& a : r.all)
         if (complete_started != nullptr) complete_started(*a);
-    if (!current_settings().report_file.empty()) write_report(current_settings().report_file, rows_of::all_ranks);
+    or_warn("there is no report", [] {
+        if (const std::string& file = current_settings().report_file; !file.empty())
+            write_report(file, rows_of::all_ranks);
+    });
     for (const auto& a : r.all) a->by.reset();
     r.over = true;
     forget_lookups();
@@ -131,9 +134,24 @@ options options_for(attached& on) {
     return o;
 }
 
+// True on all ranks if the static objects of libraries are there on all of them: to make a communicator needs those of
+// yaml-cpp. A program's static object may go on to call MPI when they have been destroyed.
+std::atomic<bool> libraries_end{false};
+bool libraries_are_there(MPI_Comm on) {
+    int there = libraries_end ? 0 : 1;
+    real.allreduce(MPI_IN_PLACE, &there, 1, MPI_INT, MPI_MIN, on);
+    return there != 0;
+}
+void note_their_end() {
+    struct of_process {
+        ~of_process() { libraries_end = true; }
+    };
+    static const of_process made_after_theirs;
+}
+
 }  // namespace
 
-attached* attached_to(MPI_Comm comm) noexcept {
+attached* attached_to(MPI_Comm comm) {
     const std::uint64_t now = freed.load(std::memory_order_acquire);
     if (comm == last.comm && now == last.freed && last.found != nullptr) return last.found;
     const own_calls inside;
@@ -146,7 +164,9 @@ bool make_communicator(attached& on) {
     const own_calls inside;
     on.tried = true;
     try {
-        on.by.emplace(mpi::create(on.comm, options_for(on)));
+        if (libraries_are_there(on.comm)) on.by.emplace(mpi::create(on.comm, options_for(on)));
+        else on.trouble = "the program ends";
+        note_their_end();
     } catch (const std::exception& e) {
         on.trouble = e.what();
     }

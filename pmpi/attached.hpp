@@ -55,7 +55,7 @@ inline void keep_algorithm(attached& on, row& r) {
 
 /// Returns what is kept of a communicator, made at its first call; null where MPI does not run, or the drop-in has
 /// ended, or the handle is none.
-attached* attached_to(MPI_Comm comm) noexcept;
+attached* attached_to(MPI_Comm comm);
 
 /// Makes Terrace's communicator, unless that was tried before. Collective over all ranks, which agree: where one of
 /// them cannot make it, none has it. Returns true if it is there.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/keep_for_ever.hpp"
+
 namespace terrace::detail::pmpi {
 
 namespace {
@@ -85,8 +87,8 @@ struct known_op {
 
 }  // namespace
 
-std::optional<element_type> element_of(MPI_Datatype type) noexcept {
-    static const std::vector<known_type> all = make_known_types();
+std::optional<element_type> element_of(MPI_Datatype type) {
+    static const auto& all = kept_for_ever(make_known_types());
     const auto found = std::find_if(all.begin(), all.end(), [&](const known_type& t) { return t.mpi == type; });
     if (found == all.end()) return {};
     return found->element;

@@ -11,7 +11,7 @@ namespace terrace::detail::pmpi {
 
 /// Returns the element type of a predefined datatype of C or Fortran that Terrace reduces as MPI does; nothing for
 /// others: derived ones, pairs, long double, logical ones, bytes and characters. Equal on all ranks of a reduction.
-std::optional<element_type> element_of(MPI_Datatype type) noexcept;
+std::optional<element_type> element_of(MPI_Datatype type);
 /// Returns the operation of a predefined one; nothing for a user's, for MINLOC and MAXLOC, and for logical ones.
 std::optional<reduce_op> operation_of(MPI_Op op) noexcept;
 

@@ -75,9 +75,7 @@ int run_trial(const call& c, attached& on, row& r, runner by, const mpi_call& by
     return code;
 }
 
-}  // namespace
-
-int make_call(const call& c, mpi_call by_mpi) noexcept {
+int make_or_throw(const call& c, mpi_call by_mpi) {
     attached* const on = attached_to(c.comm);
     if (on == nullptr) return by_mpi();
     if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
@@ -93,7 +91,7 @@ int make_call(const call& c, mpi_call by_mpi) noexcept {
     return counted(r.by_mpi, by_mpi);
 }
 
-int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
+int start_or_throw(const call& c, mpi_call by_mpi, MPI_Request* request) {
     attached* const on = attached_to(c.comm);
     if (on == nullptr) return by_mpi();
     if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
@@ -105,6 +103,25 @@ int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
     if (d.by == runner::terrace) return counted(r.by_terrace, [&] { return start_by_terrace(c, *on, r, request); });
     ++r.why[static_cast<std::size_t>(d.why)];
     return counted(r.by_mpi, by_mpi);
+}
+
+}  // namespace
+
+int make_call(const call& c, mpi_call by_mpi) noexcept {
+    try {
+        return make_or_throw(c, by_mpi);
+    } catch (const std::exception& e) {
+        return report_error(c.comm, e);
+    }
+}
+
+int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
+    try {
+        return start_or_throw(c, by_mpi, request);
+    } catch (const std::exception& e) {
+        *request = MPI_REQUEST_NULL;
+        return report_error(c.comm, e);
+    }
 }
 
 }  // namespace terrace::detail::pmpi

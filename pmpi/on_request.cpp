@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/report.hpp"
 #include "pmpi/settings.hpp"
@@ -40,14 +41,12 @@ void write_wanted_report() noexcept {
     int rank = 0, level = MPI_THREAD_SINGLE;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Query_thread(&level);
-    const std::string& file = current_settings().report_file;
-    if (rank != 0 || file.empty() || level == MPI_THREAD_MULTIPLE) return;
+    if (rank != 0 || level == MPI_THREAD_MULTIPLE) return;
     const own_calls inside;
-    try {
-        write_report(file, rows_of::this_rank);
-    } catch (const std::exception&) {
-        // Without memory for it the report is that of the end.
-    }
+    or_warn("there is no report yet", [] {
+        if (const std::string& file = current_settings().report_file; !file.empty())
+            write_report(file, rows_of::this_rank);
+    });
 }
 
 }  // namespace terrace::detail::pmpi

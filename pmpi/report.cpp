@@ -13,6 +13,7 @@
 #include <terrace/mpi.hpp>
 #include <terrace/version.hpp>
 
+#include "base/keep_for_ever.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/settings.hpp"
 
@@ -40,8 +41,8 @@ struct merged_row {
 using merged_rows = std::map<row_key, merged_row>;
 
 merged_rows& closed() {
-    static auto* const made = new merged_rows;  // MPI may free communicators after destructors have run
-    return *made;
+    static auto& all = kept_for_ever(merged_rows());
+    return all;
 }
 
 void add(tally& to, const tally& more) {
@@ -119,7 +120,7 @@ template <class Number>
 Number sum_of(const json& rows, const char* key) {
     Number sum = 0;
     for (const json& row : rows)
-        if (!row[key].is_null()) sum += row[key].get<Number>();
+        if (!row.at(key).is_null()) sum += row.at(key).get<Number>();
     return sum;
 }
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/keep_for_ever.hpp"
+
 namespace terrace::detail::pmpi {
 
 namespace {
@@ -56,7 +58,7 @@ mode settings::mode_of(call_kind what, std::int64_t bytes) const noexcept {
 std::string named_report_file() { return value_of("TERRACE_PMPI_REPORT"); }
 
 const settings& current_settings() {
-    static const settings read_once = read_or_switch_off();
+    static const auto& read_once = kept_for_ever(read_or_switch_off());
     return read_once;
 }
 

@@ -217,9 +217,11 @@ void call_check::compare_with(const call_stamp& stamp) {
 
 void call_check::take_notes() {
     while (const std::optional<note> n = net_.wire().take_note()) {
-        const bool taken = (failures_ != nullptr && failures_->take(*n)) || take_stamp(*n) || chain_.take(*n) ||
-                           (messages_ != nullptr && messages_->take(*n));
-        if (!taken) heard_.push_back(*n);
+        net_.wire().or_fail([&] {
+            const bool taken = (failures_ != nullptr && failures_->take(*n)) || take_stamp(*n) || chain_.take(*n) ||
+                               (messages_ != nullptr && messages_->take(*n));
+            if (!taken) heard_.push_back(*n);
+        });
     }
 }
 

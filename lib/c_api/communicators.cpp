@@ -11,6 +11,7 @@
 #include <terrace/store.hpp>
 #include <terrace/ucx.hpp>
 
+#include "base/keep_for_ever.hpp"
 #include "c_api/handles.hpp"
 
 using namespace terrace::detail;
@@ -18,7 +19,7 @@ using namespace terrace::detail;
 namespace {
 
 const terrace::options& or_defaults(const terrace_options* options) {
-    static const terrace::options defaults;
+    static const auto& defaults = kept_for_ever(terrace::options());
     return options != nullptr ? options->of : defaults;
 }
 

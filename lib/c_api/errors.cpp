@@ -2,6 +2,7 @@
 #include <iterator>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <terrace/version.hpp>
@@ -17,34 +18,48 @@ struct kept_error {
     std::vector<terrace::failed_rank> failed;
     std::vector<terrace_failed_rank> failed_for_c;  // into `failed`
 };
-thread_local kept_error last;
+
+// Null before the first error of a thread, and when the thread's objects have been destroyed: static objects may go on
+// to call, and then what they keep stays.
+thread_local kept_error* last_or_null = nullptr;
+
+struct end_of_thread {
+    ~end_of_thread() { delete std::exchange(last_or_null, nullptr); }
+};
+thread_local end_of_thread frees_last;
+
+kept_error& last() {
+    if (last_or_null == nullptr) last_or_null = new kept_error;
+    static_cast<void>(&frees_last);
+    return *last_or_null;
+}
 
 terrace_status keep(terrace_status status, const char* text) {
-    last.text = text;
+    last().text = text;
     return status;
 }
 
 terrace_status keep(const terrace::input_error& e) {
-    last.file = e.file();
-    last.source.file = last.file.c_str();
-    last.source.line = e.line();
-    last.source.column = e.column();
+    last().file = e.file();
+    last().source.file = last().file.c_str();
+    last().source.line = e.line();
+    last().source.column = e.column();
     return keep(terrace_input_error, e.what());
 }
 
 terrace_status keep(const terrace::transport_error& e) {
-    last.library = e.library();
-    last.call = e.call();
-    last.source.library = last.library.c_str();
-    last.source.call = last.call.c_str();
-    last.source.code = e.code();
+    last().library = e.library();
+    last().call = e.call();
+    last().source.library = last().library.c_str();
+    last().source.call = last().call.c_str();
+    last().source.code = e.code();
     return keep(terrace_transport_error, e.what());
 }
 
 terrace_status keep(const terrace::rank_failed_error& e) {
-    last.failed = e.failed();
-    for (const terrace::failed_rank& f : last.failed)
-        last.failed_for_c.push_back({f.rank, f.host.c_str(), f.noticed.c_str()});
+    last().failed = e.failed();
+    for (const terrace::failed_rank& f : last().failed)
+        last().failed_for_c.push_back({f.rank, f.host.c_str(), f.noticed.c_str()});
     return keep(terrace_rank_failed_error, e.what());
 }
 
@@ -82,8 +97,8 @@ namespace terrace::detail {
 
 terrace_status keep_error() noexcept {
     try {
-        last = {};
-        last.what = std::current_exception();
+        last() = {};
+        last().what = std::current_exception();
         return keep_current();
     } catch (...) {
         return terrace_no_memory;  // to keep the text
@@ -91,18 +106,21 @@ terrace_status keep_error() noexcept {
 }
 
 void rethrow_error(const std::string& who) {
-    if (last.what) std::rethrow_exception(last.what);
+    if (last_or_null != nullptr && last().what) std::rethrow_exception(last().what);
     throw std::runtime_error(who + " has failed");
 }
 
 }  // namespace terrace::detail
 
-const char* terrace_last_error(void) { return last.text.c_str(); }
-terrace_error_source terrace_last_error_source(void) { return last.source; }
+const char* terrace_last_error(void) { return last_or_null != nullptr ? last().text.c_str() : ""; }
+terrace_error_source terrace_last_error_source(void) {
+    return last_or_null != nullptr ? last().source : terrace_error_source{};
+}
 
 const terrace_failed_rank* terrace_last_failed_ranks(int* count) {
-    if (count) *count = static_cast<int>(last.failed_for_c.size());
-    return last.failed_for_c.empty() ? nullptr : last.failed_for_c.data();
+    const bool any = last_or_null != nullptr && !last().failed_for_c.empty();
+    if (count) *count = any ? static_cast<int>(last().failed_for_c.size()) : 0;
+    return any ? last().failed_for_c.data() : nullptr;
 }
 
 const char* terrace_version(void) { return terrace::version(); }

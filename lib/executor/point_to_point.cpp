@@ -84,7 +84,7 @@ void point_to_point::end(std::uint64_t number) noexcept {
     operation& o = found->second;
     if (!o.sends && o.result != nullptr)
         *o.result = {callers_rank_[at(o.source)], static_cast<std::int64_t>(o.bytes / size_of(o.what.type))};
-    if (o.row >= 0) note_in_trace(o);
+    if (o.row >= 0) net_.wire().or_fail([&] { note_in_trace(o); });
     active_.erase(found);
     net_.expect_notes(!active_.empty());
     moved_ = true;
@@ -159,7 +159,7 @@ void point_to_point::complete(int wire_slot) noexcept {
     const std::size_t all = pieces_of(o.sends ? o.what.bytes : o.bytes);
     if (++o.over == all) end(number);
     else if (!o.sends && o.posted < all && std::find(growing_.begin(), growing_.end(), number) == growing_.end())
-        growing_.push_back(number);
+        net_.wire().or_fail([&] { growing_.push_back(number); });
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------

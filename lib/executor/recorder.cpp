@@ -20,6 +20,7 @@
 #include <terrace/error.hpp>
 
 #include "base/descriptor.hpp"
+#include "base/keep_for_ever.hpp"
 
 namespace terrace::detail {
 
@@ -100,7 +101,12 @@ recorder::recorder(bool everything, int rank)
       first_micros_(clock_micros()) {}
 
 void recorder::keep(const event& e) noexcept {
-    if (all_.size() < most_traced) all_.push_back(e);
+    if (all_.size() >= most_traced) return;
+    try {
+        all_.push_back(e);
+    } catch (const std::bad_alloc&) {
+        keeps_all_ = false;  // the trace ends here
+    }
 }
 
 // Returns the length of a tick, measured over the life of the recorder.
@@ -222,7 +228,7 @@ void recorder::write_trace(const std::filesystem::path& file, const std::string&
 
 void begin_trace(const std::filesystem::path& file) {
     static std::mutex guard;
-    static std::set<std::filesystem::path> begun;
+    static auto& begun = kept_for_ever(std::set<std::filesystem::path>());
     const std::lock_guard lock(guard);
     if (begun.contains(file)) return;
     locked_file(file).write_at(0, "");

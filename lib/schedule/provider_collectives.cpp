@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/keep_for_ever.hpp"
 #include "schedule/registry.hpp"
 
 namespace terrace::detail {
@@ -40,12 +41,12 @@ algorithm mpi_collective() {
 }  // namespace
 
 std::span<const algorithm> provider_collectives() noexcept {
-    static const std::array rows{
+    static const auto& rows = kept_for_ever(std::array{
         collective_of<provider::shared_memory>(
             "memory that the ranks of a node share; direct or doubling where they share none"),
         collective_of<provider::nccl>("NCCL's own collective of device buffers; host buffers use shared_memory"),
         mpi_collective(),
-    };
+    });
     return rows;
 }
 

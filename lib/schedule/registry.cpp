@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
+#include "base/keep_for_ever.hpp"
 
 // The table. A row names an algorithm; algorithms/NAME.cpp describes it by a function generate_NAME().
 #define TERRACE_ALGORITHMS(row) \
@@ -72,7 +73,7 @@ const algorithm* algorithm_table::find(message_graph graph, mode m) const noexce
 
 const algorithm_table& known_algorithms() {
 #define TERRACE_ENTRY(name) generate_##name(),
-    static const algorithm_table table({TERRACE_ALGORITHMS(TERRACE_ENTRY)});
+    static const auto& table = kept_for_ever(algorithm_table({TERRACE_ALGORITHMS(TERRACE_ENTRY)}));
 #undef TERRACE_ENTRY
     return table;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 
 #include "base/document.hpp"
 #include "base/file_like.hpp"
+#include "base/keep_for_ever.hpp"
 #include "base/letters.hpp"
 #include "topology/nodes.hpp"
 
@@ -130,7 +132,7 @@ const topology_format* first_that_recognises(const source_start& start) {
 
 std::span<const topology_format> topology_formats() {
 #define TERRACE_ENTRY(name) name##_format(),
-    static const topology_format table[] = {TERRACE_TOPOLOGY_FORMATS(TERRACE_ENTRY)};
+    static const auto& table = kept_for_ever(std::vector<topology_format>{TERRACE_TOPOLOGY_FORMATS(TERRACE_ENTRY)});
 #undef TERRACE_ENTRY
     return table;
 }

@@ -3,9 +3,11 @@
 #include <sched.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +22,8 @@ struct transport_fault {
     int code = 0;
     std::string message;
 };
+
+inline transport_fault out_of_memory() noexcept { return {"terrace", "new", ENOMEM, "out of memory"}; }
 
 /// A few words from one rank to another, sent beside all messages whether or not the receiver expects them.
 struct note {
@@ -87,12 +91,22 @@ public:
     /// Peers whose connections are lost, each once. Messages with others go on; messages with these never complete.
     const std::vector<lost_peer>& lost() const noexcept { return lost_; }
 
+    /// Runs what may allocate where nothing may throw. To run out of memory is a failure like others.
+    template <class Action>
+    void or_fail(const Action& action) noexcept {
+        try {
+            action();
+        } catch (const std::bad_alloc&) {
+            fail(out_of_memory());
+        }
+    }
+
 protected:
     /// Notes that the connection to a peer is lost, unless that is known.
     void lose(int peer, transport_fault why) noexcept {
         for (const lost_peer& l : lost_)
             if (l.peer == peer) return;
-        lost_.push_back({peer, std::move(why)});
+        or_fail([&] { lost_.push_back({peer, std::move(why)}); });
     }
     /// Latches a failure, unless there is one already.
     void fail(transport_fault f) noexcept {

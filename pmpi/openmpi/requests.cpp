@@ -52,10 +52,9 @@ struct in_flight {
     std::atomic<int> count{0};
 };
 
-// Never destroyed: MPI may call poll() at any time.
 in_flight& all() {
-    static auto* const made = new in_flight;
-    return *made;
+    static auto& made = *new in_flight;  // never destroyed: MPI may call poll() at any time
+    return made;
 }
 
 thread_local bool polling = false;
@@ -162,8 +161,10 @@ int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) 
     try {
         complete_started = &complete_all_on;
         start_held_back = &start_all_on;
-        auto made =
-            std::make_unique<started_call>(started_call{on, r, terrace_call(c, on), started_call::held_back, {}});
+        std::list<std::unique_ptr<started_call>> alone;  // until it is known to have begun
+        alone.push_back(
+            std::make_unique<started_call>(started_call{on, r, terrace_call(c, on), started_call::held_back, {}}));
+        const auto& made = alone.back();
         auto state = std::make_unique<int>(MPI_SUCCESS);
         made->state = state.get();
         {
@@ -176,7 +177,7 @@ int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) 
         *outside = made->outside;
         in_flight& f = all();
         const std::lock_guard held(f.lock);
-        f.calls.push_back(std::move(made));
+        f.calls.splice(f.calls.end(), alone);
         f.count.store(static_cast<int>(f.calls.size()), std::memory_order_relaxed);
         return MPI_SUCCESS;
     } catch (const std::exception& e) {

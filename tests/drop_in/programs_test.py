@@ -38,7 +38,7 @@ class Programs(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def compiled(self, source, *options):
-        language = "mpicc" if source.endswith(".c") else "mpifort"
+        language = {".c": "mpicc", ".cpp": "mpicxx"}.get(pathlib.Path(source).suffix, "mpifort")
         compiler = compiler_of(language)
         if compiler is None:
             self.skipTest(f"{source}: no {language}.{MPI} here")
@@ -50,19 +50,21 @@ class Programs(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return program
 
-    def run_program(self, program, **variables):
+    def run_program(self, program, *under, **variables):
+        """The output of a program, started by the words of `under`; `self.warnings` is what it wrote beside it."""
         words = [word for name, value in variables.items()
                  for word in (["-env", name, str(value)] if MPI == "mpich" else ["-x", f"{name}={value}"])]
-        done = subprocess.run([*MPIRUN, "-np", RANKS, *words, str(program)], text=True, capture_output=True,
+        done = subprocess.run([*MPIRUN, "-np", RANKS, *words, *under, str(program)], text=True, capture_output=True,
                               env=ENVIRONMENT, timeout=200)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.warnings = done.stderr
         return done.stdout.strip()
 
-    def by_terrace(self, program, **variables):
+    def by_terrace(self, program, *under, **variables):
         """Runs under the drop-in. Returns how many calls of each kind ran by Terrace."""
         report = self.folder / "report.json"
-        self.assertEqual(self.run_program(program, TERRACE_PMPI="on", TERRACE_PMPI_REPORT=report, **variables),
-                         "wrong: 0")
+        variables |= {"TERRACE_PMPI": "on", "TERRACE_PMPI_REPORT": report}
+        self.assertEqual(self.run_program(program, *under, **variables), "wrong: 0")
         calls = {}
         for row in json.loads(report.read_text())["rows"]:
             calls[row["call"]] = calls.get(row["call"], 0) + row["terrace_calls"]
@@ -103,6 +105,25 @@ class Programs(unittest.TestCase):
         more = {"reduce": 1}  # of the number of wrong results
         self.assertEqual({call: calls.get(call) for call in twice},
                          {call: 2 + more.get(call, 0) for call in twice})
+
+    # What runs then must read nothing that is gone: valgrind sees it.
+    def test_a_static_object_that_ends_mpi(self):
+        calls = self.check("static_session.cpp", {"allreduce"})
+        self.assertEqual(calls, {"allreduce": 12, "bcast": 0}, "no communicator is made any more")
+        if MPI == "mpich" or shutil.which("valgrind") is None:
+            self.skipTest("a static object that ends MPI, under valgrind: over Open MPI where valgrind is installed")
+        log = self.folder / "valgrind"
+        self.by_terrace(self.folder / "static_session", "valgrind", "-q", f"--log-file={log}.%p", LD_PRELOAD=LIBRARY)
+        found = [line for file in self.folder.glob("valgrind.*") for line in file.read_text().splitlines()]
+        self.assertFalse([line for line in found if "terrace::" in line], "\n".join(found))
+
+    def test_a_damaged_report(self):
+        program = self.compiled("damaged_gather.c", "-rdynamic")
+        report = self.folder / "report.json"
+        self.assertEqual(self.run_program(program, TERRACE_PMPI="on", TERRACE_PMPI_REPORT=report, LD_PRELOAD=LIBRARY),
+                         "wrong: 0")
+        self.assertIn("terrace: warn: there is no report: ", self.warnings)
+        self.assertFalse(report.exists())
 
     def test_a_program_that_is_linked_with_the_drop_in(self):
         folder = LIBRARY.parent

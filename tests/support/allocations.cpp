@@ -8,10 +8,12 @@
 
 namespace {
 
-thread_local int count = 0;
+thread_local int count = 0, left = -1;  // allocations until there is no memory; negative: there is
 
 void* allocate(std::size_t bytes) noexcept {
     ++count;
+    if (left == 0) return nullptr;
+    if (left > 0) --left;
     return std::malloc(bytes > 0 ? bytes : 1);
 }
 
@@ -20,6 +22,7 @@ void* allocate(std::size_t bytes) noexcept {
 namespace terrace::detail::test {
 
 int allocations() noexcept { return count; }
+void fail_after(int allocations) noexcept { left = allocations; }
 
 }  // namespace terrace::detail::test
 

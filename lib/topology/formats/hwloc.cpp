@@ -9,6 +9,7 @@
 
 #include <terrace/error.hpp>
 
+#include "base/keep_for_ever.hpp"
 #include "topology/formats.hpp"
 #include "topology/formats/hwloc_hardware.hpp"
 #include "topology/formats/xml_file.hpp"
@@ -104,7 +105,7 @@ topology_format hwloc_format() {
 
 // hwloc's module for PCI devices loses a kilobyte each time it looks.
 hardware this_hardware() {
-    static const hardware here = hardware_of(live_machine().get());
+    static const auto& here = kept_for_ever(hardware_of(live_machine().get()));
     return here;
 }
 

@@ -129,7 +129,7 @@ public:
         sending_.push_back(slot);
         state::channel& c = wires_.between(rank_, peer);
         const std::lock_guard lock(c.guard);
-        c.waiting.push_back({tag, from, bytes, &taken});
+        or_fail([&] { c.waiting.push_back({tag, from, bytes, &taken}); });
         c.count.store(c.waiting.size(), std::memory_order_release);
     }
 
@@ -145,7 +145,7 @@ public:
             return true;
         });
         for (int peer = 0; peer < wires_.ranks && !expected_.empty(); ++peer) take_from(peer);
-        if (too_long_) latch(2, "a message is longer than expected");
+        if (too_long_) or_fail([&] { latch(2, "a message is longer than expected"); });
         look_for_failure();
         return done_;
     }
@@ -153,7 +153,7 @@ public:
     void send_note(int peer, const note& n) noexcept override {
         state::note_box& box = wires_.boxes[at(peer)];
         const std::lock_guard lock(box.guard);
-        box.notes.push_back({rank_, n.words});
+        or_fail([&] { box.notes.push_back({rank_, n.words}); });
         box.count.store(box.notes.size(), std::memory_order_release);
     }
 
@@ -206,7 +206,7 @@ private:
     void look_for_failure() noexcept {
         if (fault() || !world_->failed.load(std::memory_order_acquire)) return;
         const std::lock_guard lock(world_->guard);
-        latch(1, world_->reason);
+        or_fail([&] { latch(1, world_->reason); });
     }
 
     void withdraw() noexcept {
@@ -220,7 +220,7 @@ private:
         expected_.clear();
     }
 
-    void latch(int code, std::string why) noexcept {
+    void latch(int code, std::string why) {
         if (fault()) return;
         fail({"loopback", "poll", code, std::move(why)});
         withdraw();

@@ -83,7 +83,13 @@ bool mpi_collectives::abandon() noexcept {
 
 void mpi_collectives::start(int slot, const stage_call& call) noexcept {
     if (fault()) return;
-    const started made = begin(call);
+    started made;
+    try {
+        made = begin(call);
+    } catch (const std::bad_alloc&) {
+        fault_ = out_of_memory();
+        return;
+    }
     if (made.code != MPI_SUCCESS) return latch(made.call, made.code);
     used_->lanes[at(call.lane_slot)].slot = slot;
     requests_.push_back(made.request);
@@ -149,7 +155,7 @@ MPI_Comm mpi_collectives::comm_of(const stage_call& call) noexcept {
     return found->comms[at(call.lane_slot)].get();
 }
 
-mpi_collectives::started mpi_collectives::begin(const stage_call& call) noexcept {
+mpi_collectives::started mpi_collectives::begin(const stage_call& call) {
     const group& g = *call.group;
     lane& l = used_->lanes[at(call.lane_slot)];
     l.call = call;
@@ -167,7 +173,7 @@ mpi_collectives::started mpi_collectives::begin(const stage_call& call) noexcept
     const MPI_Datatype type = type_of(call);
     const MPI_Comm comm = comm_of(call);
     const bool is_root = g.is_root();
-    started made{MPI_REQUEST_NULL, "", MPI_SUCCESS};
+    started made;
     switch (call.what) {
         case action::stage_reduce_scatter:
             l.shard.resize(std::max(l.shard.size(), static_cast<std::size_t>(mine) * call.element));

@@ -54,12 +54,12 @@ private:
         MPI_Op op = MPI_OP_NULL;
     };
     struct started {
-        MPI_Request request;
-        const char* call;  // of MPI
-        int code;          // that it returned
+        MPI_Request request = MPI_REQUEST_NULL;
+        const char* call = "";   // of MPI
+        int code = MPI_SUCCESS;  // that it returned
     };
 
-    started begin(const stage_call& call) noexcept;
+    started begin(const stage_call& call);
     void finish(const lane& l) noexcept;
     MPI_Datatype type_of(const stage_call& call);
     MPI_Comm comm_of(const stage_call& call) noexcept;

@@ -133,10 +133,12 @@ bool mpi_messages::settled() noexcept {
 
 void mpi_messages::send_note(int peer, const note& n) noexcept {
     forget_sent_notes();
-    sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
-    const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), note_tag_,
-                               comm_.comm->get(), &own.request);
-    if (code != MPI_SUCCESS) latch("MPI_Isend", code);
+    or_fail([&] {
+        sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
+        const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), note_tag_,
+                                   comm_.comm->get(), &own.request);
+        if (code != MPI_SUCCESS) latch("MPI_Isend", code);
+    });
 }
 
 // From a rank that has died after it sent its note Open MPI 5 refuses MPI_Recv, and not MPI_Irecv.
@@ -172,7 +174,7 @@ void mpi_messages::forget_sent_notes() noexcept {
 // Others look for ranks that have died, and say who.
 void mpi_messages::latch(const char* call, int code) noexcept {
     if (ulfm::is_of_a_death(code)) return ulfm::acknowledge_deaths(comm_.comm->get());
-    if (!fault()) fail({"mpi", call, code, error_text(code)});
+    if (!fault()) or_fail([&] { fail({"mpi", call, code, error_text(code)}); });
 }
 
 }  // namespace terrace::detail

@@ -106,7 +106,7 @@ void node_messages::recv(int slot, int peer, int tag, void* to, std::size_t byte
     const receive by{slot, tag, to, bytes};
     const auto found =
         std::find_if(from->early.begin(), from->early.end(), [&](const early_message& m) { return m.head.tag == tag; });
-    if (found == from->early.end()) return from->expected.push_back(by);
+    if (found == from->early.end()) return or_fail([&] { from->expected.push_back(by); });
     const early_message first = std::move(*found);
     from->early.erase(found);
     take(*from, by, first.head, first.stored.data());
@@ -122,7 +122,7 @@ void node_messages::send_note(int peer, const note& n) noexcept {
 void node_messages::put(link& to, const record_ring::header& h, const void* from) noexcept {
     waiting_record r{h, h.kind == message ? from : nullptr, {}};
     if (r.from == nullptr && h.stored > 0) std::memcpy(r.words.data(), from, h.stored);
-    if (!to.waiting.empty() || !written(to, r)) to.waiting.push_back(r);
+    if (!to.waiting.empty() || !written(to, r)) or_fail([&] { to.waiting.push_back(r); });
 }
 
 bool node_messages::written(link& to, const waiting_record& r) noexcept {
@@ -133,16 +133,11 @@ bool node_messages::written(link& to, const waiting_record& r) noexcept {
 
 void node_messages::arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept {
     if (fault()) return;
-    if (h.kind == note_record) {
-        std::memcpy(notes_.emplace_back(note{from.rank, {}}).words.data(), stored, h.stored);
-        return;
-    }
+    if (h.kind == note_record)
+        return or_fail([&] { std::memcpy(notes_.emplace_back(note{from.rank, {}}).words.data(), stored, h.stored); });
     const auto found =
         std::find_if(from.expected.begin(), from.expected.end(), [&](const receive& r) { return r.tag == h.tag; });
-    if (found == from.expected.end()) {
-        from.early.push_back({h, {stored, stored + h.stored}});
-        return;
-    }
+    if (found == from.expected.end()) return or_fail([&] { from.early.push_back({h, {stored, stored + h.stored}}); });
     const receive by = *found;
     from.expected.erase(found);
     take(from, by, h, stored);
@@ -151,9 +146,11 @@ void node_messages::arrived(link& from, const record_ring::header& h, const std:
 void node_messages::take(link& from, const receive& by, const record_ring::header& h,
                          const std::byte* stored) noexcept {
     if (h.bytes > by.bytes)
-        return fail({"shm", "recv", EMSGSIZE,
-                     fmt::format("rank {} of the plan: its message has {} bytes; there is room for {}", from.rank,
-                                 h.bytes, by.bytes)});
+        return or_fail([&] {
+            fail({"shm", "recv", EMSGSIZE,
+                  fmt::format("rank {} of the plan: its message has {} bytes; there is room for {}", from.rank, h.bytes,
+                              by.bytes)});
+        });
     if (h.kind == offer) {
         std::byte* address = nullptr;  // in the sender's memory
         std::memcpy(&address, stored, sizeof address);
@@ -173,18 +170,22 @@ bool node_messages::pull(const link& from, void* to, std::byte* address, std::si
         const ssize_t more = process_vm_readv(on_.pids[at(from.position)], &here, 1, &there, 1, 0);
         if (more <= 0) {
             const int code = more < 0 ? errno : EFAULT;
-            const transport_fault why{"shm", "process_vm_readv", code,
-                                      fmt::format("rank {} of the plan: {}", from.rank, std::strerror(code))};
-            if (code == ESRCH) lose(from.rank, why);  // its process has ended
-            else fail(why);
+            or_fail([&] {
+                const transport_fault why{"shm", "process_vm_readv", code,
+                                          fmt::format("rank {} of the plan: {}", from.rank, std::strerror(code))};
+                if (code == ESRCH) lose(from.rank, why);  // its process has ended
+                else fail(why);
+            });
             return false;
         }
         had += static_cast<std::size_t>(more);
     }
     // A load might come before what was read above; a read-modify-write with release does not. TSan knows no fences.
     if (head_of(from.position).withdrawn.fetch_or(0, std::memory_order_acq_rel) == 0) return true;
-    lose(from.rank, {"shm", "process_vm_readv", ECANCELED,
-                     fmt::format("rank {} of the plan: it has given up its messages", from.rank)});
+    or_fail([&] {
+        lose(from.rank, {"shm", "process_vm_readv", ECANCELED,
+                         fmt::format("rank {} of the plan: it has given up its messages", from.rank)});
+    });
     return false;
 }
 
@@ -252,8 +253,10 @@ bool node_messages::settled() noexcept {
 }
 
 void node_messages::adopt_fault() noexcept {
-    for (const lost_peer& l : network_->lost()) lose(l.peer, l.why);
-    if (const auto& f = network_->fault(); f && !fault()) fail(*f);
+    or_fail([&] {
+        for (const lost_peer& l : network_->lost()) lose(l.peer, l.why);
+        if (const auto& f = network_->fault(); f && !fault()) fail(*f);
+    });
 }
 
 // ---- closing --------------------------------------------------------------------------------------------------------

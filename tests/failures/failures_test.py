@@ -86,6 +86,19 @@ class Failures(Jobs):
         print(f"{TRANSPORT}: from the error to the first right result of {', '.join(map(str, (4, 3)))} ranks "
               f"{', '.join(f'{t:.3f}' for t in took)} s", flush=True)
 
+    def test_signals_interrupt_nothing(self):
+        """Communicators are made, used and shrunk while timers send signals: 10,000 a second."""
+        for n in range(20 if EVERYTHING else 1):
+            with self.subTest(n=n):
+                job = self.job(RANKS, SEED + n, "shrink", SIGNALS_A_SECOND="10000", TERRACE_LOG="info")
+                job.wait_until_ready()
+                self.assertIn("shm in nodes", job.said())
+                time.sleep(0.5)
+                os.kill(job.pids[RANKS - 1], signal.SIGKILL)
+                self.expect_others_go_on(job, {pid for rank, pid in job.pids.items() if rank < RANKS - 1})
+                self.assertNotIn("warn", job.said())
+                job.end()
+
     def test_seven_of_eight_and_one_rack_of_two_go_on(self):
         for ranks, victims in ((8, {3}), (12, set(range(6, 12)))):
             job = self.job(ranks, 8, "shrink")

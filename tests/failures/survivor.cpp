@@ -1,6 +1,6 @@
 // A rank that makes random collectives, and writes down what becomes of them while other ranks fail.
 //
-// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | cycles N]
+// usage: survivor ucx|mpi DIRECTORY SEED [compute SECONDS [thread] | busy SECONDS | shrink | cycles N | parts]
 //
 // Writes DIRECTORY/PID.events, an event a line: NAME TIME [WORDS], where TIME is CLOCK_MONOTONIC's:
 //   ready RANK SIZE     all ranks have made a call
@@ -13,8 +13,11 @@
 // `thread` beside a progress thread. With `busy` each rank computes for up to so long before each call, in processor
 // time. With `shrink` the others go on after a failure, again and again. With `cycles` the
 // ranks 0 and 1 make N communicators, one after the other, in each of which a process that rank 0 starts is rank 2 and
-// ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and in the end.
+// ends: `kept DESCRIPTORS THREADS MAPPINGS` says what a rank has after the first ones, and in the end. With `parts`
+// ranks make communicators and windows for ever. SIGNALS_A_SECOND=N: so many signals, and as many of a
+// profiler's timer as the kernel sends.
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -25,6 +28,7 @@
 #include <string>
 
 #include <spawn.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,13 +151,46 @@ void run_cycles(char** argv, event_log& log) {
     log.write("kept", kept());
 }
 
+// ---- parts
+
+[[noreturn]] void make_parts(communicator& comm, event_log& log) {
+    for (int n = 0;; ++n) {
+        communicator part = comm.split(0, -comm.rank()).value();
+        const window<int> memory = part.allocate<int>(1000);
+        std::fill(memory.begin(), memory.end(), 1);
+        part.allreduce(memory.span());
+        if (memory[999] != comm.size()) log.write("wrong");
+        if (n == 0) log.write("ready", fmt::format("{} {}", comm.rank(), comm.size()));
+    }
+}
+
+// ---- signals
+
+void send_signals(long hertz) {
+    struct sigaction ignored {};
+    ignored.sa_handler = [](int) {};  // without SA_RESTART
+    sigaction(SIGPROF, &ignored, nullptr);
+    sigaction(SIGRTMIN, &ignored, nullptr);
+    const itimerval in_processor_time{{0, 1'000'000 / hertz}, {0, 1'000'000 / hertz}};
+    setitimer(ITIMER_PROF, &in_processor_time, nullptr);
+    sigevent by_signal{};
+    by_signal.sigev_notify = SIGEV_SIGNAL;
+    by_signal.sigev_signo = SIGRTMIN;
+    timer_t timer{};
+    const itimerspec each{{0, 1'000'000'000 / hertz}, {0, 1'000'000'000 / hertz}};
+    if (timer_create(CLOCK_MONOTONIC, &by_signal, &timer) != 0 || timer_settime(timer, 0, &each, nullptr) != 0)
+        throw usage_error("no timer");
+}
+
 void run(int argc, char** argv, event_log& log) {
     const std::string mode = argc > 4 ? argv[4] : "";
     if (mode == "victim") be_victim(argv);
     if (mode == "cycles") return run_cycles(argv, log);
     options o = options::from_environment();
     o.progress_thread = argc > 6;
+    if (const char* hertz = std::getenv("SIGNALS_A_SECOND")) send_signals(std::atol(hertz));
     auto comm = std::make_unique<communicator>(create(argv[1], o));
+    if (mode == "parts") make_parts(*comm, log);
     if (mode == "compute" && comm->rank() == 0) {
         log.write("ready", fmt::format("0 {}", comm->size()));
         compute(std::atof(argv[5]));

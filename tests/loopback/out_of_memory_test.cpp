@@ -14,7 +14,7 @@
 
 #include "base/index.hpp"
 #include "support/allocations.hpp"
-#include "support/plans.hpp"
+#include "support/bad_calls.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 #include "transport/shm/node_network.hpp"
 

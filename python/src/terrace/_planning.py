@@ -1,6 +1,7 @@
 """Planning, by the program `terrace` that comes with the library: the same texts and messages."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,8 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from typing import Any, NoReturn
+from typing import Any, Iterator, NoReturn
 
 from terrace._errors import error, input_error, usage_error
 from terrace._library import HERE
@@ -41,6 +41,15 @@ def _run(*arguments: str) -> str:
     raise made
 
 
+@contextlib.contextmanager
+def file_of(text: str) -> Iterator[str]:
+    """The path of a file of this text. No directory has it, so that nothing is left if the process is killed."""
+    with os.fdopen(os.memfd_create("terrace"), "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+
 def _flags(values: dict[str, object]) -> list[str]:
     """hosts="a,b" is --hosts a,b; slurm_job=True is --slurm-job."""
     made: list[str] = []
@@ -61,19 +70,18 @@ def plan(source: str | os.PathLike[str], *, output: str | os.PathLike[str] | Non
     Traceback (most recent call last):
     terrace._errors.usage_error: ...
     """
-    with tempfile.TemporaryDirectory() as directory:
-        file = os.fspath(output) if output is not None else os.path.join(directory, "plan.yaml")
-        _run("plan", os.fspath(source), "-o", file, *_flags(options))
+    text = _run("plan", os.fspath(source), "-o", "-" if output is None else os.fspath(output), *_flags(options))
+    if output is not None:
+        return Plan(output)
+    with file_of(text) as file:
         return Plan(file)
 
 
 def _about(command: str, plan: AnyPlan, values: dict[str, object]) -> str:
     if not isinstance(plan, Plan):
         return _run(command, os.fspath(plan), *_flags(values))
-    with tempfile.TemporaryDirectory() as directory:
-        file = pathlib.Path(directory) / "plan.yaml"
-        file.write_text(plan.text, encoding="utf-8")
-        return _run(command, str(file), *_flags(values))
+    with file_of(plan.text) as file:
+        return _run(command, file, *_flags(values))
 
 
 def explain(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "allreduce", **options: object) -> str:

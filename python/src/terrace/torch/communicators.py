@@ -3,9 +3,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import pathlib
 import re
-import tempfile
 import textwrap
 from typing import Any, Sequence
 
@@ -44,9 +42,7 @@ def planned_with_wire(plan: Plan, wire: str, levels: Sequence[str] | None) -> Pl
     named = list(levels) if levels is not None else networks_of(plan)
     if not named:
         raise usage_error(f"the machine of the plan \"{plan.name}\" has no network whose sums could be rounded")
-    with tempfile.TemporaryDirectory() as directory:
-        file = pathlib.Path(directory) / "cluster.yaml"
-        file.write_text(cluster_of(plan), encoding="utf-8")
+    with _planning.file_of(cluster_of(plan)) as file:
         return _planning.plan(file, wire=",".join(f"{name}={wire}" for name in named))
 
 
@@ -90,7 +86,5 @@ def communicator_beside(group: Any = None, *, wire: str | None = None, levels: S
         raise usage_error("wire requires to know the networks: pass plan, or set TERRACE_PLAN")
     options.set("wire", "on")
     text = _from_rank_0(store, rank, lambda: planned_with_wire(plan_of(source), wire, levels).text)
-    with tempfile.TemporaryDirectory() as directory:
-        file = pathlib.Path(directory) / "plan.yaml"
-        file.write_text(text, encoding="utf-8")
+    with _planning.file_of(text) as file:
         return create(store, rank, size, plan=Plan(file), options=options)

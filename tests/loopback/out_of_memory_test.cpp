@@ -102,7 +102,7 @@ TEST(out_of_memory, is_an_error_of_calls_and_messages) {
             });
         } catch (const std::bad_alloc&) {
             ++failures;
-        } catch (const transport_error&) {
+        } catch (const error&) {
             ++failures;
         }
     }

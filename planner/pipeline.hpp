@@ -13,15 +13,16 @@ struct pipeline {
     double busiest = 0;     ///< b: for how long one chunk occupies the busiest link or processor [s]
     double idle = 0;        ///< i: of t, time in which rings leave their busiest link to other chunks [s]
     double lane_time = 0;   ///< h: for how long one chunk keeps a rank's lane, at most [s]
+    double limit = 0;       ///< of the machine, for the whole call [s]
 
     /// Time of the call in L lanes [s]. A chunk begins once the one before it in its lane has ended, so that the first
-    /// L wait for none; and it ends b after the one before it at the earliest:
+    /// L wait for none; and it ends b after the one before it at the earliest. No call is faster than the limit:
     ///
-    ///     T = max( t + floor((c-1)/L) h + max(0, ((c-1) mod L) b - i),  t - i + (c-1) b )
+    ///     T = max( t + floor((c-1)/L) h + max(0, ((c-1) mod L) b - i),  t - i + (c-1) b,  limit )
     double time(int lanes) const noexcept {
         const double waits = std::floor((chunks - 1) / lanes), others = chunks - 1 - waits * lanes;
-        return std::max(chunk_time + waits * lane_time + std::max(0.0, others * busiest - idle),
-                        chunk_time - idle + (chunks - 1) * busiest);
+        return std::max({chunk_time + waits * lane_time + std::max(0.0, others * busiest - idle),
+                         chunk_time - idle + (chunks - 1) * busiest, limit});
     }
 };
 

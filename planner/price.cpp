@@ -11,8 +11,8 @@
 
 namespace terrace::detail {
 
-price::price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs)
-    : what_(what), legs_(std::move(legs)), ranks_(machine.ranks()) {
+price::price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs, double limit)
+    : what_(what), limit_(limit), legs_(std::move(legs)), ranks_(machine.ranks()) {
     for (const leg& each : legs_)
         for (const phase_load* p : each.cost->phases(what)) phases_.push_back(p);
     find_startups();
@@ -127,11 +127,11 @@ int price::longest_route(double bytes) const {
 }
 
 double price::at_least(double bytes) const {
-    return std::max({startups_, link_time_ * bytes, busiest_processor_time(bytes)});
+    return std::max({startups_, link_time_ * bytes, busiest_processor_time(bytes), limit_ * bytes});
 }
 
 pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
-    pipeline p{.chunks = chunks_of(bytes, chunk)};
+    pipeline p{.chunks = chunks_of(bytes, chunk), .limit = limit_ * bytes};
     const double each = bytes / p.chunks;
     p.busiest = std::max(link_time_ * each, busiest_processor_time(each));
     p.idle = idle_time(each);

@@ -22,7 +22,8 @@ struct leg {
 /// The price of a list of stages for one collective, for any size.
 class price {
 public:
-    price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs);
+    /// @param limit of a byte [s]
+    price(const hierarchy& machine, const sampler& samples, collective what, std::vector<leg> legs, double limit);
 
     collective what() const noexcept { return what_; }
     /// The pipeline of a call. `bytes` > 0; chunk 0: in one piece.
@@ -30,7 +31,7 @@ public:
     /// Time of a call [s].
     double time(double bytes, int lanes, std::int64_t chunk) const { return in_chunks(bytes, chunk).time(lanes); }
     /// A lower bound of that for all lanes and chunks [s]: start-ups of the longest route, the busiest link, the
-    /// busiest processor.
+    /// busiest processor, the limit.
     double at_least(double bytes) const;
     /// The terms that a time consists of.
     prediction explain(double bytes, int lanes, std::int64_t chunk) const;
@@ -54,6 +55,7 @@ private:
     double idle_time(double bytes) const;
 
     collective what_;
+    double limit_;  // of a byte [s]
     std::vector<leg> legs_;
     std::vector<const phase_load*> phases_;  // of the legs, those that are run
     std::vector<link_cost> links_;           // the busiest of each row; bytes and time per byte of the vector

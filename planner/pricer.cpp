@@ -234,7 +234,9 @@ price pricer::price_together(collective what, std::span<const stage> stages,
     }
     if (what == collective::broadcast && follows_buffers(stages.front().provider) && !on_gpus(machine_))
         legs.push_back({0, 0, root_copy_});
-    return price(machine_, samples_, what, std::move(legs));
+    const auto [least, is_new] = limits_.try_emplace(what);
+    if (is_new) least->second = limit(machine_, 1, what);
+    return price(machine_, samples_, what, std::move(legs), least->second);
 }
 
 std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,

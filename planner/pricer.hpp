@@ -70,6 +70,7 @@ private:
     sampler samples_;
     std::shared_ptr<const stage_price> block_copies_;  // of collectives that have blocks, in each phase
     std::shared_ptr<const stage_price> root_copy_;     // of a broadcast's root, to where its peers reach it
+    std::map<collective, double> limits_;              // of a byte [s]
     std::shared_ptr<pattern_book> patterns_;
     std::map<std::string, std::shared_ptr<const stage_price>> handing_;  // by the stages up to the one in mode root
     // By the layout of the stages up to the priced one; those of exchanges.

@@ -1,4 +1,4 @@
-// Prices of plans on random machines beside simulations of the same calls: the price is the sieve, and the simulation
+// Prices on random machines beside limits and simulations of the same calls: the price is the sieve, and the simulation
 // the judge. Where they are more than a tenth apart, the test says so.
 
 #include <cmath>
@@ -70,6 +70,21 @@ TEST(random_prices, are_near_simulations) {
     fmt::print("{} of {} prices within {:.0f} % of the simulation{}\n{}", near, all, 100 * apart,
                off.empty() ? "" : "; the others:", off);
     EXPECT_GE(near, all * 8 / 10) << off;
+}
+
+// Racks of which one has a single rank, and unequal racks, whose blocks are unequal shards: where stages split a level,
+// prices of what moves were up to 15 % below the limit.
+TEST(random_prices, are_never_below_the_limit) {
+    std::vector<hierarchy> all{machine(tree({{2, 3, 1}, {2, 1}, {2}})), machine(tree({{3, 1, 2, 4, 4}, {3, 2}, {2}})),
+                               machine(tree({{1, 4, 2, 3}, {4}}))};
+    dice d(7);
+    for (int number = 0; number < 6; ++number) all.push_back(drawn(d));
+    for (const hierarchy& h : all)
+        for (const collective what : all_collectives)
+            for (const std::int64_t bytes : {64 * kib, 4 * mib})
+                for (const ranked& c : rank_candidates(h, bytes, what))
+                    EXPECT_GE(c.how.predicted, limit(h, bytes, what) * (1 - 1e-9))
+                        << shape_text(h.shape) << ", " << to_string(what) << ": " << describe(h, c.what.stages);
 }
 
 }  // namespace

@@ -98,7 +98,8 @@ TEST(predicted_time, of_short_messages_is_little_more_than_the_limit) {
     const auto time = [](std::int64_t bytes, std::int64_t at) {
         plan_data p;
         const double limit = static_cast<double>(at) / 1e8;
-        p.rules[collective::allreduce] = {{.up_to = rule::no_bound, .at = at, .predicted = 1.01 * limit, .limit = limit}};
+        p.rules[collective::allreduce] = {
+            {.up_to = rule::no_bound, .at = at, .predicted = 1.01 * limit, .limit = limit, .stages = {}}};
         return predicted_time(p, collective::allreduce, bytes) * 1e8 / static_cast<double>(bytes);
     };
     EXPECT_NEAR(time(1 << 20, 1 << 30), 1.01, 0.01);

@@ -158,7 +158,7 @@ int compare(const world& w, const settings& s) {
 
 int say_answer(const world& w, const answer& a) {
     if (a.exit_code == 0) say(w, a.text);
-    else if (w.first()) fmt::print(stderr, "{}", a.text);
+    else if (w.first()) complain_text(a.text);
     return a.exit_code;
 }
 
@@ -195,7 +195,7 @@ std::string with_name(const std::string& what) {
 bool are_lone_processes(const world& w) {
     const std::vector<std::string> environment = process_environment();
     const std::string trouble = w.trouble_of_launch(launch_of(environment).processes);
-    if (!trouble.empty() && is_first_rank(environment)) fmt::print(stderr, "terrace-bench: {}\n", trouble);
+    if (!trouble.empty() && is_first_rank(environment)) complain("terrace-bench: {}\n", trouble);
     return !trouble.empty();
 }
 
@@ -220,7 +220,8 @@ int print_page(int argc, char** argv) {
 }  // namespace terrace::detail::bench
 
 int main(int argc, char** argv) {
-    using namespace terrace::detail::bench;
+    using namespace terrace::detail;
+    using namespace bench;
     try {
         if (std::find(argv, argv + argc, std::string_view("--suite")) != argv + argc) return become_suite(argc, argv);
         if (asks_for_a_page(argc, argv)) return print_page(argc, argv);
@@ -230,14 +231,14 @@ int main(int argc, char** argv) {
         try {
             return run(w, argc, argv);
         } catch (const refusal& e) {
-            if (w.first()) fmt::print(stderr, "{}\n", with_name(e.what()));
+            if (w.first()) complain("{}\n", with_name(e.what()));
             return bad_input;
         } catch (const std::exception& e) {
-            fmt::print(stderr, "{}", w.error_lines(e.what()));
+            complain_text(w.error_lines(e.what()));
             w.abort(something_wrong);
         }
     } catch (const std::exception& e) {
-        fmt::print(stderr, "terrace-bench: {}\n", e.what());
+        complain("terrace-bench: {}\n", e.what());
         return something_wrong;
     }
 }

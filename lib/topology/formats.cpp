@@ -120,6 +120,8 @@ void refuse_other_texts(const std::string& file, std::string_view start) {
                 file, 0, 0,
                 fmt::format("this is what {}, which does not say enough of a machine; give what this writes: {}",
                             o.what, o.instead));
+    if (text.find("\n<?xml ") != text.npos)
+        throw input_error(file, 0, 0, "other lines stand before the XML; remove all that is above <?xml");
 }
 
 const topology_format* first_that_recognises(const source_start& start) {

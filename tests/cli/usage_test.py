@@ -14,6 +14,9 @@ from command import ONE_RANK, TERRACE, Command
 
 COMMANDS = ["plan", "explain", "simulate", "verify", "topo", "diff", "detect", "export", "doctor", "info"]
 
+# Permissions of folders mean nothing to root, unless it gives up that right.
+AS_OTHERS = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+
 
 class Usage(Command):
     def test_version(self):
@@ -157,6 +160,22 @@ class Usage(Command):
                                       text=True)
                 self.assertEqual((done.returncode, done.stderr),
                                  (2, f"terrace: standard output: cannot be written: {reason}\n"), line)
+
+    def test_standard_error_that_takes_nothing_changes_no_exit_code(self):
+        for line in ["plan nowhere.yaml", "fly"]:
+            for to in ["/dev/full", "&-"]:
+                done = subprocess.run(f"{TERRACE} {line} 2>{to}", shell=True, cwd=self.directory)
+                self.assertEqual(done.returncode, 2, line)
+
+    def test_an_output_that_cannot_be_written_says_why(self):
+        locked = self.directory / "locked"
+        locked.mkdir(mode=0o555)
+        for name, why in [("locked/x.yaml", "its folder takes no file: Permission denied"),
+                          ("nowhere/x.yaml", "name a file in a folder that exists"),
+                          ("locked", "name a file in a folder that exists")]:
+            done = subprocess.run([*AS_OTHERS, TERRACE, "detect", "-o", name], cwd=self.directory, text=True,
+                                  capture_output=True)
+            self.assertEqual((done.returncode, done.stderr), (2, f"{name}: cannot be written; {why}\n"))
 
     def test_every_output_may_be_standard_output(self):
         self.terrace("plan", "cluster.yaml")

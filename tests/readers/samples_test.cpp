@@ -208,5 +208,12 @@ TEST(samples, what_other_programs_print_is_named) {
     EXPECT_EQ(format_of(file).name, "cluster");
 }
 
+TEST(samples, lines_above_xml_are_named) {
+    const fs::path file = temporary("logged.xml");
+    write_atomically(file, "Welcome to node 7\n<?xml version=\"1.0\"?>\n<topology version=\"2.0\"/>\n");
+    EXPECT_EQ(refusal_of<input_error>([&] { format_of(file); }),
+              file.string() + ": other lines stand before the XML; remove all that is above <?xml");
+}
+
 }  // namespace
 }  // namespace terrace::detail::samples_test

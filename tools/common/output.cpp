@@ -24,6 +24,11 @@ void print_text(std::string_view text) { write_to(stdout, "output", text); }
 
 void say_text(std::string_view text) { reports_to_error ? write_to(stderr, "error", text) : print_text(text); }
 
+void complain_text(std::string_view text) noexcept {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+}
+
 void report_to_standard_error() noexcept { reports_to_error = true; }
 
 }  // namespace terrace::detail

@@ -16,10 +16,17 @@ void say_text(std::string_view text);
 /// Keeps standard output free for a result.
 void report_to_standard_error() noexcept;
 
+/// Writes to standard error what went wrong. A program that cannot say so, as on a full disk, still ends as it would.
+void complain_text(std::string_view text) noexcept;
+
 /// The same, formatted.
 template <class... Values>
 void say(fmt::format_string<Values...> format, Values&&... values) {
     say_text(fmt::format(format, std::forward<Values>(values)...));
+}
+template <class... Values>
+void complain(fmt::format_string<Values...> format, Values&&... values) {
+    complain_text(fmt::format(format, std::forward<Values>(values)...));
 }
 
 }  // namespace terrace::detail

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -59,8 +61,11 @@ void expect_replaceable(const std::filesystem::path& file, std::initializer_list
     std::error_code ignored;
     if (is_printed(file)) return;
     const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-    if (::access(folder.c_str(), W_OK) != 0 || std::filesystem::is_directory(file, ignored))
+    if (!std::filesystem::is_directory(folder, ignored) || std::filesystem::is_directory(file, ignored))
         throw input_error(file.string(), 0, 0, "cannot be written; name a file in a folder that exists");
+    if (::access(folder.c_str(), W_OK) != 0)
+        throw input_error(file.string(), 0, 0,
+                          fmt::format("cannot be written; its folder takes no file: {}", std::strerror(errno)));
     if (!std::filesystem::is_regular_file(file, ignored)) return;
     for (const std::filesystem::path& input : inputs)
         if (std::filesystem::equivalent(file, input, ignored))

@@ -148,7 +148,7 @@ int plan_command::run() const {
     }
     proofs.prove_rest(plan);
     if (const auto fault = proofs.fault()) {
-        fmt::print(stderr, "{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
+        complain("{}: the plan is wrong, and not written; please report this: {}\n", machine.source, *fault);
         return 1;
     }
     plan.verified = proofs.text();

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -144,8 +143,7 @@ int run_command::run() const {
         say("{}\n", line);
         return 0;
     }
-    fmt::print(stderr, "{}\n", line);  // apart from what the program prints
-    std::fflush(stderr);
+    complain("{}\n", line);  // apart from what the program prints
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);

@@ -35,10 +35,10 @@ int run_command_line(int argc, char** argv) {
         const std::optional<answer> said = answer_to(app, argc, argv);
         if (!said) return commands.status();
         if (said->exit_code == 0) say_text(said->text);
-        else fmt::print(stderr, "{}", said->text);
+        else complain_text(said->text);
         return said->exit_code;
     } catch (const std::exception& e) {
-        fmt::print(stderr, "{}\n", e.what());
+        complain("{}\n", e.what());
         return 2;
     }
 }

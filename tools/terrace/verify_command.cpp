@@ -51,7 +51,7 @@ int verify_command::run() const {
         const auto fault = fits ? prove(plan, claims[i]) : prove_by_groups(plan, claims[i], groups);
         if (!fault) continue;
         line.clear();
-        fmt::print(stderr, "{}: {}: {}\n", plan_file.string(), describe(plan, claims[i]), *fault);
+        complain("{}: {}: {}\n", plan_file.string(), describe(plan, claims[i]), *fault);
         return 1;
     }
     line.clear();

@@ -17,6 +17,7 @@
 #include "plan/plan_access.hpp"
 #include "transport/pmix/pmix_module.hpp"
 #include "transport/ports.hpp"
+#include "transport/socket_bootstrap.hpp"
 #include "transport/store_bootstrap.hpp"
 #include "transport/ucx/ucx_module.hpp"
 
@@ -37,6 +38,34 @@ team meet(const store& in, std::string where, const options& o) {
     return team(std::make_shared<store_bootstrap>(in, std::move(where), o.timeout), in.rank, in.size);
 }
 
+// The ranks that a launcher has started, once they have met. Until the process ends they exchange values by themselves.
+struct met_ranks {
+    std::shared_ptr<socket_bootstrap> boot;
+    int rank = 0, size = 0;
+    int communicators = 0;  // made so far, each of which has names of its own
+};
+
+// Ranks meet by PMIx when a process makes its first communicator, and then leave it. Where no interface leads to the
+// other hosts they stay.
+team meet_by_launcher(const options& o) {
+    static auto* const met = new met_ranks;  // never destroyed, since a program's static objects may have communicators
+    if (met->boot == nullptr) {
+        const auto& pmix = load<pmix_module>(module_for_pmix(), "pmix");
+        launched_ranks all = pmix.join(o.timeout);
+        team first(all.boot, all.rank, all.size);
+        const std::vector<std::string> environment = process_environment();
+        const char* chosen = value_in(environment, "UCX_NET_DEVICES");
+        const std::vector<network_interface> at = interfaces_between(first, chosen != nullptr ? chosen : "");
+        const std::vector<std::string> reached = first.exchange(used(at).empty() ? "" : "yes");
+        if (std::find(reached.begin(), reached.end(), "") != reached.end()) return first;
+        *met = {std::make_shared<socket_bootstrap>(first, at, o.ports), all.rank, all.size};
+        pmix.leave();
+    }
+    met->boot->set_timeout(o.timeout);
+    const team whole(met->boot, met->rank, met->size);
+    return whole.part(whole.members(), fmt::format("communicator-{}", met->communicators++));
+}
+
 team meet(const options& o) {
     constexpr std::string_view file = "file:";
     if (o.bootstrap.starts_with(file)) {
@@ -49,8 +78,7 @@ team meet(const options& o) {
     }
     if (!o.bootstrap.empty() && o.bootstrap != "pmix")
         throw usage_error(fmt::format("options::bootstrap is \"{}\"; allowed: pmix, file:DIRECTORY", o.bootstrap));
-    launched_ranks all = load<pmix_module>(module_for_pmix(), "pmix").join(o.timeout);
-    return team(std::move(all.boot), all.rank, all.size);
+    return meet_by_launcher(o);
 }
 
 // Returns true where UCX may use TCP, by the user's own variables. It warns of settings that nothing uses.

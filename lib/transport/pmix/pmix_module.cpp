@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,13 @@ void check(pmix_status_t status, const char* call, const char* advice = "") {
         throw transport_error("pmix", call, status, std::string(PMIx_Error_string(status)) + advice);
 }
 
-pmix_proc_t rank_of(const pmix_proc_t& like, int rank) {
+pmix_proc_t rank_of(const pmix_proc_t& like, pmix_rank_t rank) {
     pmix_proc_t p = like;
-    p.rank = static_cast<pmix_rank_t>(rank);
+    p.rank = rank;
     return p;
 }
 
-// This process's connection to its launcher, until the process ends.
+// This process's connection to its launcher, until leave(), or the end of the process.
 struct session {
     pmix_proc_t self{};
 
@@ -47,8 +48,7 @@ struct session {
     ~session() { PMIx_Finalize(nullptr, 0); }
 
     int size() const {
-        pmix_proc_t job = self;
-        job.rank = PMIX_RANK_WILDCARD;
+        const pmix_proc_t job = rank_of(self, PMIX_RANK_WILDCARD);
         pmix_value_t* value = nullptr;
         check(PMIx_Get(&job, PMIX_JOB_SIZE, nullptr, 0, &value), "PMIx_Get");
         const int size = static_cast<int>(value->data.uint32);
@@ -66,8 +66,8 @@ struct fence_state {
 
 class pmix_bootstrap final : public bootstrap {
 public:
-    pmix_bootstrap(const session& by, std::chrono::duration<double> timeout)
-        : bootstrap(this_node()), self_(by.self), timeout_(timeout) {
+    pmix_bootstrap(const session& by, int size, std::chrono::duration<double> timeout)
+        : bootstrap(this_node()), self_(by.self), size_(static_cast<std::size_t>(size)), timeout_(timeout) {
         static std::atomic<unsigned> made{0};
         generation_ = made++;
     }
@@ -80,14 +80,11 @@ public:
         own.data.bo = {text.data(), text.size()};
         check(PMIx_Put(PMIX_GLOBAL, name.c_str(), &own), "PMIx_Put");
         check(PMIx_Commit(), "PMIx_Commit");
-        std::vector<pmix_proc_t> procs;
-        for (const int r : ranks) procs.push_back(rank_of(self_, r));
-        std::sort(procs.begin(), procs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
-        fence(procs);
+        fence(ranks);
     }
 
     std::string get(int rank, std::string_view key) override {
-        const pmix_proc_t from = rank_of(self_, rank);
+        const pmix_proc_t from = rank_of(self_, static_cast<pmix_rank_t>(rank));
         pmix_value_t* value = nullptr;
         check(PMIx_Get(&from, name_of(key).c_str(), nullptr, 0, &value), "PMIx_Get");
         std::string text(value->data.bo.bytes + 1, value->data.bo.size - 1);
@@ -100,8 +97,14 @@ public:
 private:
     std::string name_of(std::string_view key) const { return fmt::format("terrace.{}.{}", generation_, key); }
 
-    void fence(const std::vector<pmix_proc_t>& procs) const {
-        if (procs.size() == 1) return;
+    // Not all launchers have fences of some of the job's ranks, or of all of them by a list: Slurm's has not.
+    void fence(std::span<const int> ranks) const {
+        if (ranks.size() == 1) return;
+        std::vector<pmix_proc_t> procs;
+        if (ranks.size() == size_) procs.push_back(rank_of(self_, PMIX_RANK_WILDCARD));
+        else
+            for (const int r : ranks) procs.push_back(rank_of(self_, static_cast<pmix_rank_t>(r)));
+        std::sort(procs.begin(), procs.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
         bool collect = true;
         pmix_info_t how;
         PMIX_INFO_LOAD(&how, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
@@ -127,20 +130,27 @@ private:
             throw timeout_error(fmt::format(
                 "timed out after {:g} s (options::timeout), waiting for all {} ranks at a fence of PMIx, which does "
                 "not say who is missing",
-                timeout_.count(), procs.size()));
+                timeout_.count(), ranks.size()));
         }
         check(*state->result, "PMIx_Fence_nb");
     }
 
     const pmix_proc_t self_;
+    const std::size_t size_;  // of the job
     const std::chrono::duration<double> timeout_;
     unsigned generation_ = 0;  // communicators that this process has created before
 };
 
+std::optional<session> to_launcher;
+
 launched_ranks join(std::chrono::duration<double> timeout) {
-    static const session once;
-    return {std::make_shared<pmix_bootstrap>(once, timeout), static_cast<int>(once.self.rank), once.size()};
+    if (!to_launcher) to_launcher.emplace();
+    const int size = to_launcher->size();
+    return {std::make_shared<pmix_bootstrap>(*to_launcher, size, timeout), static_cast<int>(to_launcher->self.rank),
+            size};
 }
+
+void leave() noexcept { to_launcher.reset(); }
 
 }  // namespace
 
@@ -153,4 +163,5 @@ extern "C" __attribute__((visibility("default"))) const pmix_module terrace_pmix
     .head = {.version = header_version, .bytes = sizeof(pmix_module)},
     .library_version = PMIx_Get_version,
     .join = detail::join,
+    .leave = detail::leave,
 };

@@ -20,6 +20,9 @@ struct pmix_module {
     const char* (*library_version)();
     /// @param timeout longest wait in any function [s]; 0: no limit   @throws transport_error
     launched_ranks (*join)(std::chrono::duration<double> timeout);
+    /// Ends the connection to the launcher, and the bootstraps of join(). A launcher may end the job when a process
+    /// dies that is connected: Slurm's does.
+    void (*leave)() noexcept;
 };
 
 }  // namespace terrace::detail

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/descriptor.hpp"
+#include "transport/interfaces.hpp"
+#include "transport/ports.hpp"
+#include "transport/team.hpp"
+
+namespace terrace::detail {
+
+/// Ranks that exchange values over TCP connections of their own, once another bootstrap has handed over where each
+/// listens. In an exchange the first of its ranks gathers the values and returns all of them as one. So ranks need a
+/// launcher to meet, and no more after that: not for parts of a job, and not where some of it has died.
+class socket_bootstrap final : public bootstrap {
+public:
+    /// Listens at the first interface in use, as long as it lives, and learns where the others listen. Collective.
+    /// @param at this host's interfaces, one of them in use @throws transport_error on all ranks if one cannot listen
+    socket_bootstrap(team& ranks, const std::vector<network_interface>& at, port_range ports);
+
+    /// Returns where a rank listens: "10.0.0.1:5000".
+    std::string place_of(int rank) const;
+    /// Changes the longest wait in any function [s]; 0, as at first: no limit.
+    void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
+
+    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override;
+    std::string get(int rank, std::string_view key) override;
+    void forget(std::string_view key) noexcept override;
+
+private:
+    using job_key = std::array<std::uint64_t, 2>;
+    struct place {  // where a rank listens
+        job_key key{};  // rank 0's is the job's
+        std::uint32_t address = 0;
+        std::uint16_t port = 0;  // in network order; 0: it cannot
+    };
+    struct hello {
+        job_key key{};
+        int from = 0;
+    };
+    struct line {
+        descriptor fd;
+        int peer = -1;  // until it has shown the key
+        std::string in, out;
+        std::size_t sent = 0;  // bytes of `out`
+    };
+    using values = std::map<int, std::string>;  // by rank
+
+    line& line_to(int rank);
+    line* line_of(int rank) noexcept;
+    void send(line& to, std::string_view key, std::string_view value);
+    void move();
+    void read(line& from);
+    bool write(line& to) noexcept;
+    void take(line& from);
+    template <class Done>
+    bool wait(const Done& done);
+    [[noreturn]] void time_out(const std::vector<int>& missing) const;
+
+    const int rank_;
+    std::chrono::duration<double> timeout_{};
+    descriptor listener_;
+    std::vector<place> places_;
+    std::vector<line> lines_;
+    std::map<std::string, values, std::less<>> arrived_;  // by key: what lines have brought, by sender
+    std::map<std::string, values, std::less<>> values_;   // by key: of exchanges that have ended
+};
+
+}  // namespace terrace::detail

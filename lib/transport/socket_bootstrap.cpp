@@ -85,7 +85,8 @@ std::string socket_bootstrap::get(int rank, std::string_view key) { return value
 void socket_bootstrap::forget(std::string_view key) noexcept { values_.erase(values_.find(key)); }
 
 socket_bootstrap::line* socket_bootstrap::line_of(int rank) noexcept {
-    const auto found = std::find_if(lines_.begin(), lines_.end(), [&](const line& l) { return l.fd && l.peer == rank; });
+    const auto found =
+        std::find_if(lines_.begin(), lines_.end(), [&](const line& l) { return l.fd && l.peer == rank; });
     return found == lines_.end() ? nullptr : &*found;
 }
 
@@ -141,9 +142,8 @@ void socket_bootstrap::move() {
 }
 
 bool socket_bootstrap::write(line& to) noexcept {
-    const ssize_t sent = uninterrupted([&] {
-        return ::send(to.fd.get(), to.out.data() + to.sent, to.out.size() - to.sent, MSG_NOSIGNAL);
-    });
+    const ssize_t sent = uninterrupted(
+        [&] { return ::send(to.fd.get(), to.out.data() + to.sent, to.out.size() - to.sent, MSG_NOSIGNAL); });
     if (sent > 0) to.sent += static_cast<std::size_t>(sent);
     if (to.sent == to.out.size()) to.out.clear(), to.sent = 0;
     return sent >= 0 || errno == EAGAIN;

@@ -34,7 +34,7 @@ public:
 
 private:
     using job_key = std::array<std::uint64_t, 2>;
-    struct place {  // where a rank listens
+    struct place {      // where a rank listens
         job_key key{};  // rank 0's is the job's
         std::uint32_t address = 0;
         std::uint16_t port = 0;  // in network order; 0: it cannot

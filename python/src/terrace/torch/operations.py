@@ -16,7 +16,7 @@ from terrace.communicator import Communicator
 from terrace.torch.devices import on_host, room_on_host
 from terrace.torch.messages import BLOCK_TAG, Messages
 from terrace.torch.tensors import (Tensor, Tensors, elements, multiplied, one, packed, raw, reduction, room_for,
-                                   room_for_one, unpack)
+                                   room_for_one, sparse, unpack)
 from terrace.torch.work import Work, named
 
 def in_background(opts: Any) -> bool:
@@ -98,7 +98,7 @@ class Operations(Messages):
         self._comm.allgather(elements(torch.tensor([mine._nnz()])), elements(counts))
         indices = self._gather_columns(mine._indices().t().contiguous(), counts)
         values = self._gather_columns(mine._values().contiguous(), counts)
-        summed = torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce().to(tensor.device)
+        summed = sparse(indices.t(), values, tensor.shape).coalesce().to(tensor.device)
         return Work([], [summed], lambda: tensor.copy_(summed), True)
 
     def _gather_columns(self, rows: Tensor, counts: Tensor) -> Tensor:

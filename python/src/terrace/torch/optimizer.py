@@ -10,7 +10,7 @@ from terrace.communicator import Communicator
 from terrace.gradients import GradientReducer, Parameter
 from terrace.settings import AnyPlan
 from terrace.torch.communicators import communicator_beside
-from terrace.torch.tensors import elements, type_name
+from terrace.torch.tensors import elements, sparse, type_name
 
 Average, Sum, Adasum = "avg", "sum", "adasum"
 
@@ -114,7 +114,7 @@ class _Gradients:
         got = self.reducer.rows(index)
         numbers = torch.tensor(got.numbers.tolist(), dtype=torch.int64)
         values = torch.frombuffer(bytearray(got.values), dtype=parameter.dtype) if len(got.values) else sent[1][:0]
-        parameter.grad = torch.sparse_coo_tensor(numbers[None], values.view(-1, *parameter.shape[1:]), parameter.shape)
+        parameter.grad = sparse(numbers[None], values.view(-1, *parameter.shape[1:]), parameter.shape)
 
     @property
     def is_under_way(self) -> bool:

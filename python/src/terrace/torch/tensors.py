@@ -18,6 +18,8 @@ _OPS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN": "min", "MAX": "max
         "BXOR": "bxor", "PREMUL_SUM": "premul_sum"}
 # Of bool: what the operations of numbers come to.
 _BOOLEAN_OPS = {"sum": "lor", "max": "lor", "bor": "lor", "prod": "land", "min": "land", "band": "land", "bxor": "lxor"}
+# Of sparse tensors: from 2.0 on torch warns where nobody says whether it should check them. They were checked before.
+_UNCHECKED: dict[str, bool] = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
 
 
 def type_name(dtype: torch.dtype) -> str:
@@ -26,6 +28,11 @@ def type_name(dtype: torch.dtype) -> str:
     if name is None:
         raise TypeError(f"terrace does not reduce {dtype}; it reduces {', '.join(_TYPES.values())}")
     return name
+
+
+def sparse(indices: Tensor, values: Tensor, shape: Sequence[int]) -> Tensor:
+    """A sparse tensor of what others had in theirs."""
+    return torch.sparse_coo_tensor(indices, values, shape, **_UNCHECKED)
 
 
 def is_on_gpu(tensor: Tensor) -> bool:

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Programs under srun, over real Slurm on this machine (tools/slurm-cluster), on one to four nodes.
+
+usage: slurm_test.py SOURCE_ROOT BUILD_ROOT
+
+With TERRACE_TEST_ALL=1, as root, where Slurm is installed; otherwise skipped, which exit status 77 says.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT, BUILD = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
+del sys.argv[1:]
+TOOL = str(ROOT / "tools/slurm-cluster")
+EXAMPLES = BUILD / "docs/examples"
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TERRACE_TIMEOUT": "60"}
+
+
+def srun(*words, **more):
+    """What a step prints."""
+    done = subprocess.run([TOOL, "run", "--", "srun", "--mpi=pmix", *map(str, words)], text=True, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, env={**ENVIRONMENT, **more})
+    return done.stdout
+
+
+class Slurm(unittest.TestCase):
+    def test_ranks_without_mpi_on_one_to_four_nodes(self):
+        for nodes in range(1, 5):
+            with self.subTest(nodes):
+                self.assertIn(f"{2 * nodes} ranks: {2 * nodes}\n",
+                              srun(f"-N{nodes}", f"-n{2 * nodes}", EXAMPLES / "without_mpi"))
+
+    def test_parts_and_a_second_communicator(self):
+        program = ("import array, terrace\n"
+                   "for turn in range(2):\n"
+                   "    with terrace.create() as comm, comm.split(comm.rank % 2) as part:\n"
+                   "        data = array.array('i', [comm.rank])\n"
+                   "        part.allreduce(data)\n"
+                   "        print(part.size, data[0], sum(range(comm.rank % 2, comm.size, 2)))\n")
+        said = srun("-N4", "-n8", sys.executable, "-c", program, PYTHONPATH=str(ROOT / "python/src"),
+                    LIBTERRACE=str(next(BUILD.glob("lib/api/libterrace.so.?.?.?"))))
+        self.assertEqual(sorted(said.splitlines()), ["4 12 12"] * 8 + ["4 16 16"] * 8)
+
+    def test_others_go_on_when_a_rank_is_killed(self):
+        step = subprocess.Popen([TOOL, "run", "--", "srun", "--mpi=pmix", "-N4", "-n8", EXAMPLES / "survive", "2500"],
+                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                env=ENVIRONMENT)
+        self.addCleanup(step.stdout.close)
+        first = step.stdout.readline()
+        self.assertEqual(first, "8 ranks train\n")
+        time.sleep(1)
+        victim = next(p for p in pathlib.Path("/proc").glob("[0-9]*")
+                      if (p / "exe").exists() and (p / "exe").resolve() == EXAMPLES / "survive" and
+                      "SLURM_PROCID=7" in (p / "environ").read_text().split("\0"))
+        os.kill(int(victim.name), 9)
+        said, _ = step.communicate(timeout=120)
+        self.assertRegex(said, r"rank 7 on n3 has died")
+        self.assertIn("7 ranks, 2500 steps: 3.000000\n", said)
+
+    def test_programs_over_open_mpi(self):
+        self.assertIn("4 ranks: 4\n", srun("-N4", "-n4", EXAMPLES / "allreduce"))
+
+    def test_the_drop_in(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.json")
+            srun("-N4", "-n4", "env", f"LD_PRELOAD={BUILD}/pmpi/openmpi/libterrace-pmpi.so", EXAMPLES / "conjugate_gradient",
+                 TERRACE_PMPI="on", TERRACE_PMPI_REPORT=str(report))
+            self.assertIn('"terrace"', report.read_text())
+
+    def test_the_bench(self):
+        said = srun("-N2", "-n4", BUILD / "bench/terrace-bench", "--detect", "-o", "-")
+        self.assertIn("terrace_topology: 1\n", said)
+
+
+if __name__ == "__main__":
+    if "TERRACE_TEST_ALL" not in os.environ:
+        print("left out: real Slurm (TERRACE_TEST_ALL=1)")
+        sys.exit(77)
+    began = subprocess.run([TOOL, "up"], text=True, capture_output=True)
+    if began.returncode == 77:
+        print(f"left out: {began.stderr.strip()}")
+        sys.exit(77)
+    if began.returncode != 0:
+        sys.exit(began.stderr)
+    try:
+        unittest.main(verbosity=2)
+    finally:
+        subprocess.run([TOOL, "down"], check=True)

@@ -218,12 +218,16 @@ TEST(kubernetes, without_labels_of_a_network) {
 }
 
 TEST(kubernetes, errors_say_where_and_what) {
-    for (const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
-             {R"({"apiVersion": "v1", "kind": "Node"})", "no \"items\" here: a list of nodes is read"},
-             {R"({"apiVersion": "v1", "items": []})", "there is no node in the list"},
-             {R"({"apiVersion": "v1", "items": [{"kind": "Pod", "metadata": {}}]})", "there is no node in the list"},
-             {R"({"apiVersion": "v1", "items": [{"kind": "Node"}]})", "\"metadata\" is missing here"},
-             {R"({"apiVersion": "v1", "items": [{"kind": "Node", "metadata": {}}]})", "\"name\" is missing here"}})
+    for (
+        const auto& [text, what] : std::vector<std::pair<std::string, std::string>>{
+            {R"({"apiVersion": "v1", "kind": "Node"})", "no \"items\" here: a list of nodes is read"},
+            {R"({"apiVersion": "v1", "items": []})", "there is no node in the list"},
+            {R"({"apiVersion": "v1", "items": [{"kind": "Pod", "metadata": {}}]})", "there is no node in the list"},
+            {R"({"apiVersion": "v1", "items": [{"kind": "Node"}]})", "\"metadata\" is missing here"},
+            {R"({"apiVersion": "v1", "items": [{"kind": "Node", "metadata": {}}]})", "\"name\" is missing here"},
+            {R"({"apiVersion": "v1", "items": [{"metadata": {"labels": {"topology.k8s.aws/network-node-layer-1": "a"}}},)"
+             R"({"metadata": {"name": "n", "labels": {"topology.k8s.aws/network-node-layer-2": "b"}}}]})",
+             "\"name\" is missing here"}})
         EXPECT_NE(refusal_of([&text = text] { levels_in(text); }).find(what), std::string::npos)
             << refusal_of([&text = text] { levels_in(text); });
 }

@@ -205,11 +205,11 @@ switch_network read_kubernetes(const std::string& path, const read_options& opti
                             all.end() - unlabelled, name_of(**unlabelled)));
         all.erase(unlabelled, all.end());
     }
-    note_partly_labelled(all, scheme, notes);
-    note_ignored_labels(all, scheme, notes);
     std::vector<std::string> levels;
     std::vector<placed_node> nodes;
     for (const json_value* n : all) nodes.push_back({n->where, name_of(*n), {}});
+    note_partly_labelled(all, scheme, notes);
+    note_ignored_labels(all, scheme, notes);
     append_places(all, zone_label, nodes, levels);
     for (const label_level& l : scheme.levels) append_places(all, l, nodes, levels);
     switch_network result = network_of(path, std::move(nodes), std::move(levels));

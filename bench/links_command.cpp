@@ -98,6 +98,7 @@ int describe_cluster(const world& w, const detect_settings& s) {
     if (t.name.empty()) t.name = t.machine.hosts.empty() ? "detected" : t.machine.hosts.front();
     std::string origin = fmt::format("# Found by terrace-bench {} --detect, {}, {}, hosts: {}.\n", version(),
                                      now_text(), w.library(), w.host_count());
+    if (!found.levels_from.empty()) origin += fmt::format("# Levels above nodes: {}.\n", found.levels_from);
     std::string rates = "# Rates under `assumed` are not measured (--measure); correct what you know better.\n";
     if (s.measure) {
         const measured_machine measured = measure_machine(w, found.machine, found.ranks, shown);

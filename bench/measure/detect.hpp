@@ -25,6 +25,7 @@ std::variant<detect_settings, answer> parse_detect_settings(int argc, const char
 struct detected {
     hierarchy machine;
     std::vector<int> ranks;
+    std::string levels_from;  ///< on the first rank: what the levels above nodes come from; empty for one node
 };
 
 /// Collective. Each node is described once. @throws plan_error on all ranks if one cannot be

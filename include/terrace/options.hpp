@@ -20,7 +20,8 @@ struct port_range {
 };
 
 /// The settings of a communicator. The defaults suit production. All ranks pass the same, except for `log`,
-/// `plan_file`, `plan_cache`, `threads`, `memory`, `dump_file`, `rank`, `ports`, the modules and `launched_processes`.
+/// `plan_file`, `plan_cache`, `topology_address`, `threads`, `memory`, `dump_file`, `rank`, `ports`, the modules
+/// and `launched_processes`.
 struct TERRACE_API options {
     /// Receives lines without a newline. At level info a communicator writes one line, on its rank 0. Null: nothing is
     /// written. Called by a thread that uses the communicator, or by the communicator's own.
@@ -34,6 +35,13 @@ struct TERRACE_API options {
     /// finds them again; made if it is missing. At most 64 are kept: the least recently used are removed. Empty: each
     /// job plans anew.
     std::filesystem::path plan_cache;
+
+    /// The place of this rank's node in the network, from which plans that are made for jobs have their levels above
+    /// nodes: names of switches (or racks, blocks) and at last of the node, outermost first, as in
+    /// "spine0.leaf3.node7"; after a blank, what each is: "zone.rack.node". Without the latter, levels are called leaf,
+    /// spine, core. Ranks of one node pass the same, and no other node has it. from_environment() takes Slurm's
+    /// SLURM_TOPOLOGY_ADDR where TERRACE_TOPOLOGY_ADDR is not set. Empty: one level joins all nodes.
+    std::string topology_address;
 
     /// The longest wait for other ranks of a call, and of NCCL at creation (MPI has no limit there) [s]; 0: no limit.
     std::chrono::duration<double> timeout = std::chrono::minutes(10);

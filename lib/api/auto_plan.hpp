@@ -17,14 +17,16 @@ plan plan_part(const plan_data& whole, std::span<const int> ranks, team& part);
 
 /// The machine that a job has, as its ranks find it.
 struct job {
-    hierarchy machine;  ///< on rank 0; nodes in the order of their lowest rank
-    int place = 0;      ///< of this rank in it
+    hierarchy machine;        ///< on rank 0; nodes in the order of their lowest rank, but those of a switch together
+    std::string levels_from;  ///< on rank 0: what the levels above nodes come from (job_machine)
+    int place = 0;            ///< of this rank in it
 };
 
 /// Describes all nodes of the ranks: hwloc runs once on each, and equal nodes are described once. Ranks that are
-/// bound to cores of their own are where those are. Collective. @throws plan_error on all ranks if a node cannot be
-/// described, naming its lowest rank
-job describe_job(team& ranks);
+/// bound to cores of their own are where those are. Above nodes are the levels of options::topology_address; rank 0
+/// warns where the ranks' contradict one another. Collective. @throws plan_error on all ranks if a node cannot be
+/// described, naming its host
+job describe_job(team& ranks, const options& o);
 
 class kept_plans;
 

@@ -42,7 +42,7 @@ void agree(connection& all, const std::string& plan_id, const options& o, std::s
 
 planned connect_without_plan(connection all, const options& o, std::string_view also, kept_plans* kept = nullptr) {
     agree(all, "of its own", o, also);
-    const job found = describe_job(all.ranks);
+    const job found = describe_job(all.ranks, o);
     all.ranks = in_order(std::move(all.ranks), found.place);
     plan made = plan_job(found, all.ranks, o, kept);
     return {std::move(made), std::move(all)};

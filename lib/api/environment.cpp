@@ -68,6 +68,11 @@ bool set_plan_cache(options& o, std::string_view value) {
     return true;
 }
 
+bool set_topology_address(options& o, std::string_view value) {
+    o.topology_address = value;
+    return true;
+}
+
 bool set_profile(options& o, std::string_view value) {
     o.profile_directory = value;
     return true;
@@ -211,6 +216,9 @@ constexpr std::array variables{
     variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
+    variable{"TERRACE_TOPOLOGY_ADDR", "", "SWITCH.SWITCH.NODE, and after a blank what each is",
+             "where the node is in the network, for plans made at creation; not set: what Slurm says",
+             set_topology_address},
     variable{"TERRACE_TRACE", "", "a file name", "where ranks write a Chrome trace of what they did", set_trace},
     variable{"TERRACE_WIRE", "off", "off, on, or the most error, above 0",
              "whether sums of floats are rounded to the wire types of the plan", set_wire},
@@ -237,6 +245,12 @@ const char* value_in(std::span<const std::string> environment, std::string_view 
     return nullptr;
 }
 
+std::string slurm_address_in(std::span<const std::string> environment) {
+    const char* address = value_in(environment, "SLURM_TOPOLOGY_ADDR");
+    const char* pattern = value_in(environment, "SLURM_TOPOLOGY_ADDR_PATTERN");
+    return address == nullptr ? "" : pattern == nullptr ? address : fmt::format("{} {}", address, pattern);
+}
+
 options options_from(std::span<const std::string> environment, std::vector<std::string>& warnings) {
     options o;
     for (const variable& v : variables) {
@@ -245,6 +259,7 @@ options options_from(std::span<const std::string> environment, std::vector<std::
         if (!v.apply(o, set != nullptr ? set : v.fallback))
             throw input_error("environment", 0, 0, fmt::format("{} is \"{}\"; allowed: {}", v.name, set, v.allowed));
     }
+    if (o.topology_address.empty()) o.topology_address = slurm_address_in(environment);
     for (const std::string_view name : {"OMPI_MCA_orte_enable_recovery", "OMPI_MCA_mpi_ft_enable"})
         if (const char* set = value_in(environment, name)) o.outlives_deaths |= set == std::string_view("1");
     for (const std::string& entry : environment) {

@@ -98,10 +98,12 @@ team in_places(team ranks, const hierarchy& machine, options::placement place) {
 
 team in_order(team ranks, int place) { return *ranks.split(0, place); }
 
-std::vector<std::string> host_names(team& ranks) {
+std::string host_name() {
     std::array<char, 65> own{};  // Linux has no longer ones
     if (::gethostname(own.data(), own.size() - 1) != 0) own = {};
-    return ranks.exchange(own.data());
+    return own.data();
 }
+
+std::vector<std::string> host_names(team& ranks) { return ranks.exchange(host_name()); }
 
 }  // namespace terrace::detail

@@ -19,9 +19,10 @@
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "machine/hierarchy_yaml.hpp"
+#include "topology/addresses.hpp"
 #include "topology/formats/hwloc.hpp"
+#include "topology/formats/placed_nodes.hpp"
 #include "topology/nodes.hpp"
-#include "topology/side_by_side.hpp"
 
 namespace terrace::detail {
 
@@ -57,20 +58,6 @@ std::optional<std::vector<int>> own_threads(std::span<const affinity> ranks) {
     return threads;
 }
 
-level cluster_level(std::span<const job_node> kinds, std::span<const int> node_kind) {
-    const bool infiniband = std::all_of(kinds.begin(), kinds.end(),
-                                        [](const job_node& k) { return k.up && k.up->medium == fabric::infiniband; });
-    level l = plain_level("cluster", infiniband ? fabric::infiniband : fabric::ethernet);
-    std::vector<double> rates;
-    l.bandwidth_assumed = false;
-    for (const int k : node_kind) {
-        const auto& up = kinds[at(k)].up;
-        rates.push_back(up ? up->bandwidth : default_rates(l.medium).bandwidth);
-        l.bandwidth_assumed |= !up || up->assumed;
-    }
-    return normalised(with_rates(std::move(l), std::move(rates)));
-}
-
 // Whether a plan can name its nodes so.
 bool are_names(const std::vector<std::string>& hosts) {
     const std::set<std::string_view> different(hosts.begin(), hosts.end());
@@ -80,6 +67,66 @@ bool are_names(const std::vector<std::string>& hosts) {
     } catch (const usage_error&) {
         return false;
     }
+}
+
+// What the levels above nodes come from, for a person.
+std::string origin_of(const hierarchy& above) {
+    const auto is_assumed = [](const level& l) { return l.name == assumed_level; };
+    std::vector<std::string_view> given;
+    for (const level& l : above.levels)
+        if (!is_assumed(l)) given.push_back(l.name);
+    std::string text = std::ranges::any_of(above.levels, is_assumed) ? fmt::format("{} assumed", assumed_level) : "";
+    if (given.empty()) return text;
+    const bool rates = std::ranges::any_of(above.levels, &level::bandwidth_assumed);
+    return fmt::format("{} by the job's addresses{}{}{}", fmt::join(given, ", "), text.empty() ? "" : ", ", text,
+                       rates ? ", rates assumed" : "");
+}
+
+// The nodes of a job, whose numbers are the network's names of them.
+job_machine connected(std::span<const job_node> kinds, std::span<const int> node_kind,
+                      const std::vector<std::string>& hosts, const switch_network& network) {
+    job_machine found;
+    hierarchy above;
+    found.order.resize(node_kind.size());
+    std::iota(found.order.begin(), found.order.end(), 0);
+    if (node_kind.size() > 1) {
+        // Where only a file says what connects nodes, InfiniBand does, too.
+        const bool is_known = network.levels.front() != assumed_level;
+        const fabric unknown = is_known ? fabric::infiniband : fabric::ethernet;
+        const bool infiniband = std::ranges::all_of(
+            kinds, [&](const job_node& k) { return (k.up ? k.up->medium : unknown) == fabric::infiniband; });
+        uplink fastest{infiniband ? fabric::infiniband : fabric::ethernet, 0, false};
+        const auto rate = [&](const job_node& k) {
+            return k.up ? k.up->bandwidth : default_rates(fastest.medium).bandwidth;
+        };
+        for (const job_node& k : kinds) {
+            fastest.bandwidth = std::max(fastest.bandwidth, rate(k));
+            fastest.assumed |= !k.up || k.up->assumed;
+        }
+        above = levels_of(network, fastest, {}).machine;
+        std::vector<double> rates;
+        for (std::size_t n = 0; n < found.order.size(); ++n) {
+            found.order[n] = std::stoi(above.hosts[n]);
+            rates.push_back(rate(kinds[at(node_kind[at(found.order[n])])]));
+        }
+        above.levels.front() = normalised(with_rates(std::move(above.levels.front()), std::move(rates)));
+        found.levels_from = origin_of(above);
+    }
+    std::vector<hierarchy> insides;
+    std::vector<std::optional<uplink>> uplinks;
+    for (const job_node& k : kinds) {
+        insides.push_back(k.levels);
+        uplinks.push_back(k.up);
+    }
+    std::vector<int> kind_in_order;
+    above.hosts.clear();
+    for (const int node : found.order) {
+        kind_in_order.push_back(node_kind[at(node)]);
+        above.hosts.push_back(hosts[at(node)]);
+    }
+    if (!are_names(hosts)) above.hosts.clear();
+    found.machine = without_idle_levels(with_nodes(above, insides, uplinks, kind_in_order));
+    return found;
 }
 
 }  // namespace
@@ -134,26 +181,15 @@ job_node read_job_node(std::string_view text) {
     return n;
 }
 
-hierarchy machine_of_job(std::span<const job_node> kinds, std::span<const int> node_kind,
-                         const std::vector<std::string>& hosts) {
-    std::vector<hierarchy> insides;
-    for (const job_node& k : kinds) insides.push_back(k.levels);
-    std::int64_t ranks = 0;
-    for (const int k : node_kind) ranks += insides[at(k)].ranks();
-    if (ranks > max_ranks) throw usage_error(fmt::format("a job of more than {} ranks", max_ranks));
-    hierarchy whole;
-    auto [levels, children] = side_by_side(insides, node_kind);
-    whole.levels = std::move(levels);
-    if (node_kind.size() > 1) {
-        whole.levels.push_back(cluster_level(kinds, node_kind));
-        children.push_back({static_cast<int>(node_kind.size())});
+job_machine machine_of_job(std::span<const job_node> kinds, std::span<const int> node_kind,
+                           const std::vector<std::string>& hosts, const std::vector<std::string>& addresses) {
+    try {
+        return connected(kinds, node_kind, hosts, network_of_addresses(addresses, hosts));
+    } catch (const error& e) {
+        job_machine found = connected(kinds, node_kind, hosts, network_of_addresses({}, hosts));
+        found.doubt = e.what();
+        return found;
     }
-    whole.shape = tree(std::move(children));
-    if (are_names(hosts)) whole.hosts = hosts;
-    std::vector<std::optional<uplink>> uplinks;
-    for (const job_node& k : kinds) uplinks.push_back(k.up);
-    add_nics(whole, uplinks, node_kind);
-    return without_idle_levels(whole);
 }
 
 }  // namespace terrace::detail

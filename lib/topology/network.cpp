@@ -166,18 +166,13 @@ private:
         for (const int b : p.below) fill(b, l - 1, i, children, links, nodes);
     }
 
-    std::string name_of(int l) const {
-        const int named = static_cast<int>(net_.levels.size());
-        return l < named ? net_.levels[at(l)] : fmt::format("{}-{}", net_.levels.back(), l - named + 2);
-    }
-
     // Level l, whose children hang on the switches `links`; `inner` are the levels below it.
     level level_at(int l, const tree& shape, const std::vector<link>& links, const std::optional<uplink>& nodes,
                    const std::vector<level>& inner) const {
         level result;
         const fabric medium = nodes ? nodes->medium : fabric::infiniband;
         const rates fallback = default_rates(medium);
-        result.name = name_of(l);
+        result.name = net_.level_name(l);
         result.medium = medium;
         result.latency = fallback.latency;
         result.latency_assumed = true;
@@ -235,6 +230,11 @@ private:
 };
 
 }  // namespace
+
+std::string switch_network::level_name(int l) const {
+    const int named = static_cast<int>(levels.size());
+    return l < named ? levels[at(l)] : fmt::format("{}-{}", levels.back(), l - named + 2);
+}
 
 void switch_network::fail(text_position where, const std::string& message) const {
     throw input_error(source, where.line, where.column, message);

@@ -43,6 +43,8 @@ struct switch_network {
     std::string join_advice = "add a switch above both";  ///< what to do if it is several trees
     std::string slow_advice = {};                         ///< what to do if links seem slower than those below them
 
+    /// Returns the name of level l, 0 the innermost.
+    std::string level_name(int l) const;
     [[noreturn]] void fail(text_position where, const std::string& message) const;
 };
 

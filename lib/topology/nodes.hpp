@@ -22,10 +22,13 @@ topology with_nodes(const hierarchy& above, topology inside);
 /// @param type_of_node by node, which of `types` it is
 topology with_nodes(const hierarchy& above, std::vector<topology> types, std::vector<int> type_of_node);
 
-/// Gives the machine's nodes the NICs that their descriptions have, if some node has several. Together they are as fast
-/// as the node's link, or that as they are if it is assumed.
-/// @param kinds what nodes have towards the network, where that is known   @param node_kind by node, which of `kinds`
-void add_nics(hierarchy& machine, std::span<const std::optional<uplink>> kinds, std::span<const int> node_kind);
+/// The same for levels alone. Nodes get the NICs that their descriptions have, if some node has several. Together they
+/// are as fast as the node's link, or that as they are if it is assumed.
+/// @param above levels between nodes; none for one node   @param insides different nodes (side_by_side)
+/// @param uplinks what those have towards the network, where that is known
+/// @param kind_of_node by node, which of `insides` it is
+hierarchy with_nodes(const hierarchy& above, std::span<const hierarchy> insides,
+                     std::span<const std::optional<uplink>> uplinks, std::span<const int> kind_of_node);
 
 /// Returns the number of GPUs that the part is or holds.
 int count_gpus(const part& p);

@@ -91,6 +91,17 @@ class Doctor(Command):
         others = [re.search("FIX  launcher: .*\n +terrace-bench and programs built with", out) for out in both]
         self.assertEqual(sum(map(bool, others)), 1 if built_with_mpi() else 0)
 
+    def test_says_where_the_levels_above_nodes_come_from(self):
+        for variables, said in [
+                ({}, 'note levels above nodes: plans made at creation assume one, "cluster"'),
+                ({"SLURM_TOPOLOGY_ADDR": "top.a.n0"}, 'ok   levels above nodes: spine, leaf, by the address "top.a.n0"'),
+                ({"SLURM_TOPOLOGY_ADDR": "top.a.n0", "TERRACE_TOPOLOGY_ADDR": "r7.n0 rack.node"},
+                 'ok   levels above nodes: rack, by the address "r7.n0 rack.node"'),
+                ({"TERRACE_TOPOLOGY_ADDR": "a.b rack"}, 'note levels above nodes: the address "a.b rack" has 2 parts'),
+                ({"TERRACE_TOPOLOGY_ADDR": "r7.n0", "TERRACE_PLAN": "p.yaml"}, "levels above nodes: those of the plan p.yaml")]:
+            done = subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**os.environ, **variables})
+            self.assertIn(said, done.stdout)
+
     def test_finds_few_files_and_another_mpi(self):
         self.assertRegex(self.doctor(files=64).stdout, "FIX  open files: 64 at a time\n +every peer.*ulimit -n")
         program = self.directory / "mpirun"

@@ -53,6 +53,13 @@ class Info(Command):
         self.assertRegex(text, r"TERRACE_TIMEOUT +2\.5 +environment ")
         self.assertRegex(text, r"TERRACE_LOG +warn +default ")
 
+    def test_says_what_slurm_tells_of_the_node(self):
+        slurm = {"SLURM_TOPOLOGY_ADDR": "top.a.n0", "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"}
+        self.assertRegex(self.terrace("info", environment=slurm),
+                         r"TERRACE_TOPOLOGY_ADDR +top\.a\.n0 switch\.switch\.node +SLURM_TOPOLOGY_ADDR ")
+        self.assertRegex(self.terrace("info", environment={**slurm, "TERRACE_TOPOLOGY_ADDR": "r7.n0"}),
+                         r"TERRACE_TOPOLOGY_ADDR +r7\.n0 +environment ")
+
     def test_json(self):
         info = json.loads(self.terrace("info", "--json", environment={"TERRACE_CHECK": "every"}))
         self.assertEqual({b["name"]: b["available"] for b in info["backends"]}["shm"], True)

@@ -54,10 +54,10 @@ class Processes(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name) / "meeting"
 
-    def start(self, rank, size, *words, **variables):
+    def start(self, rank, size, *words, under=(), **variables):
         environment = {**os.environ, "TERRACE_BOOTSTRAP": f"file:{self.directory}", "TERRACE_RANK": str(rank),
                        "TERRACE_SIZE": str(size), "TERRACE_LOG": "off", **variables}
-        child = subprocess.Popen([PROGRAM, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        child = subprocess.Popen([*under, PROGRAM, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                  env={k: v for k, v in environment.items() if v is not None})
         self.addCleanup(lambda: (child.kill(), child.communicate()))
         return child
@@ -71,6 +71,22 @@ class Processes(unittest.TestCase):
         for words in (["3", "20000"], ["3", "1000", "shm"]):
             for child in [self.start(rank, 4, *words) for rank in range(4)]:
                 self.assertRegex(self.finish(child)[0], r"of 4: 3 right, 1 listening, \d+ connected")
+
+    @unittest.skipIf(os.geteuid() != 0, "host names of its own take root")
+    def test_levels_above_nodes_are_those_of_the_addresses(self):
+        """Each process is a host; those of one switch come together."""
+        def job(addresses):
+            ranks = [self.start(rank, 4, "2", "1000", under=["unshare", "-u", "sh", "-c", f"hostname h{rank}; exec \"$@\"", "sh"],
+                                TERRACE_LOG="info" if rank == 0 else "off", **variables)
+                     for rank, variables in enumerate(addresses)]
+            return "".join(self.finish(child)[1] for child in ranks)
+
+        log = job([{"SLURM_TOPOLOGY_ADDR": f"top.{switch}.h{rank}", "SLURM_TOPOLOGY_ADDR_PATTERN": "switch.switch.node"}
+                   for rank, switch in enumerate("abab")])
+        self.assertRegex(log, r'"found at creation; leaf, spine by the job\'s addresses, rates assumed", 4 ranks \(2 x 2\)')
+        log = job([{"TERRACE_TOPOLOGY_ADDR": f"r{rank}.h{rank}"} if rank != 2 else {} for rank in range(4)])
+        self.assertIn('not all hosts have an address: host "h0" has "r0.h0", host "h2" has ""', log)
+        self.assertRegex(log, r'"found at creation; cluster assumed", 4 ranks \(4\)')
 
     def test_processes_of_a_launcher_meet_by_pmix(self):
         if not MPIRUN:

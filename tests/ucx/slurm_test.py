@@ -73,8 +73,13 @@ class Slurm(unittest.TestCase):
             self.assertIn('"terrace"', report.read_text())
 
     def test_the_bench(self):
-        said = srun("-N2", "-n4", BUILD / "bench/terrace-bench", "--detect", "-o", "-")
+        said = srun("-N4", "-n8", BUILD / "bench/terrace-bench", "--detect", "-o", "-")
         self.assertIn("terrace_topology: 1\n", said)
+        self.assertIn("# Levels above nodes: leaf, spine by the job's addresses, rates assumed.\n", said)
+
+    def test_plans_made_at_creation_have_the_switches_that_slurm_tells(self):
+        self.assertIn("leaf, spine by the job's addresses, rates assumed\", 8 ranks (2 x 2 x 2)",
+                      srun("-N4", "-n8", EXAMPLES / "without_mpi", TERRACE_LOG="info"))
 
 
 if __name__ == "__main__":

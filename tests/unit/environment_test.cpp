@@ -101,6 +101,11 @@ TEST(environment, values) {
          {"TERRACE_BOOTSTRAP=file:", "TERRACE_BOOTSTRAP=tcp", "TERRACE_RANK=-1", "TERRACE_RANK=two", "TERRACE_SIZE=0"})
         EXPECT_TRUE(says(refusal(wrong), {"allowed:"})) << wrong;
     EXPECT_EQ(parsed({"TERRACE_PLACEMENT=anywhere"}).place, options::placement::anywhere);
+    const char *slurm = "SLURM_TOPOLOGY_ADDR=top.a.n0", *pattern = "SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node";
+    EXPECT_EQ(parsed({}).topology_address, "");
+    EXPECT_EQ(parsed({slurm}).topology_address, "top.a.n0");
+    EXPECT_EQ(parsed({slurm, pattern}).topology_address, "top.a.n0 switch.switch.node");
+    EXPECT_EQ(parsed({slurm, pattern, "TERRACE_TOPOLOGY_ADDR=r7.n0"}).topology_address, "r7.n0");
     EXPECT_EQ(parsed({"TERRACE_PLACEMENT=by-node"}).place, options::placement::by_node);
 }
 

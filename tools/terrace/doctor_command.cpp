@@ -30,6 +30,8 @@
 #include "tools/common/output.hpp"
 #include "tools/terrace/dumps.hpp"
 #include "tools/terrace/running_ranks.hpp"
+#include "topology/addresses.hpp"
+#include "topology/formats/placed_nodes.hpp"
 #include "transport/interfaces.hpp"
 #include "transport/module.hpp"
 #include "transport/ports.hpp"
@@ -267,6 +269,29 @@ finding gpu_driver() {
                "as root");
 }
 
+// Of plans made at creation. Bad variables are found elsewhere.
+finding levels_above_nodes() {
+    options given;
+    std::vector<std::string> ignored;
+    try {
+        given = options_from(process_environment(), ignored);
+    } catch (const error&) {}
+    constexpr const char* what = "levels above nodes";
+    if (!given.plan_file.empty()) return good(what, fmt::format("those of the plan {}", given.plan_file.string()));
+    if (given.topology_address.empty())
+        return noted(what, "plans made at creation assume one, \"cluster\"",
+                     "set TERRACE_TOPOLOGY_ADDR on each node, as Slurm does SLURM_TOPOLOGY_ADDR, or give a plan");
+    try {
+        const node_address own = parse_address(given.topology_address);
+        return good(what,
+                    fmt::format("{}, by the address \"{}\"; rates are assumed",
+                                own.levels.empty() ? assumed_level : fmt::format("{}", fmt::join(own.levels, ", ")),
+                                given.topology_address));
+    } catch (const error& e) {
+        return noted(what, e.what(), "one is assumed; correct TERRACE_TOPOLOGY_ADDR, or give a plan");
+    }
+}
+
 std::vector<finding> variables() {
     std::vector<std::string> problems;
     try {
@@ -305,8 +330,9 @@ int doctor_command::run() const {
         return 0;
     }
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(), listeners(),    host_address(),
-                             launcher(),      started_by(), without_mpi(),   user(),     usable_cores(), gpu_driver()};
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(),     networks(),    listeners(),
+                             host_address(),  launcher(),   started_by(),        without_mpi(), user(),
+                             usable_cores(),  gpu_driver(), levels_above_nodes()};
     for (finding& f : variables()) all.push_back(std::move(f));
     if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
     for (const finding& f : all) {

@@ -77,7 +77,7 @@ constexpr std::array libraries{
 struct setting {
     const variable* what;
     std::string value;
-    bool from_environment;
+    std::string_view source;
 };
 
 struct findings {
@@ -92,7 +92,11 @@ findings look_around() {
     found.backends = backends_by(environment);
     for (const variable& v : environment_variables()) {
         const char* set = value_in(environment, v.name);
-        found.settings.push_back({&v, std::string(set != nullptr ? set : v.fallback), set != nullptr});
+        found.settings.push_back(
+            {&v, std::string(set != nullptr ? set : v.fallback), set != nullptr ? "environment" : "default"});
+        const std::string slurm = slurm_address_in(environment);
+        if (v.name == "TERRACE_TOPOLOGY_ADDR" && set == nullptr && !slurm.empty())
+            found.settings.back() = {&v, slurm, "SLURM_TOPOLOGY_ADDR"};
     }
     try {
         options_from(environment, found.problems);
@@ -107,8 +111,7 @@ std::string as_text(const findings& found) {
     for (const backend& b : found.backends) ends.add({std::string(b.name), b.available ? "yes" : "no", b.detail});
     for (const library& l : libraries) parts.add({std::string(l.name), std::string(l.version)});
     for (const setting& s : found.settings)
-        settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value,
-                      s.from_environment ? "environment" : "default",
+        settings.add({std::string(s.what->name), s.value.empty() ? "-" : s.value, std::string(s.source),
                       fmt::format("{} ({})", s.what->meaning, s.what->allowed)});
     std::string text = fmt::format("terrace {}\n\nback ends\n{}\nbuilt with\n{}\nvariables\n{}", version(), ends.text(),
                                    parts.text(), settings.text());
@@ -125,7 +128,7 @@ std::string as_json(const findings& found) {
     for (const setting& s : found.settings)
         info["variables"].push_back({{"name", s.what->name},
                                      {"value", s.value.empty() ? ordered_json() : ordered_json(s.value)},
-                                     {"source", s.from_environment ? "environment" : "default"},
+                                     {"source", s.source},
                                      {"allowed", s.what->allowed},
                                      {"meaning", s.what->meaning}});
     info["problems"] = found.problems;

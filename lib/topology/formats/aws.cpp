@@ -54,11 +54,8 @@ switch_network read_aws(const std::string& path, const read_options&) {
         file.fail(instances,
                   "the list of instances is empty; AWS lists running ones of the types it has a topology of");
     for (placed_node& n : nodes) n.within.insert(n.within.begin() + 1, places - n.within.size(), std::string());
-    std::vector<std::string> levels{"leaf", "spine", "core"};
-    levels.resize(std::min<std::size_t>(places - 1, 3));
-    while (levels.size() + 1 < places) levels.push_back(fmt::format("core-{}", levels.size() - 1));
-    levels.push_back("zone");
-    std::ranges::reverse(levels);
+    std::vector<std::string> levels{"zone"};
+    for (int l = static_cast<int>(places) - 2; l >= 0; --l) levels.push_back(switch_network{}.level_name(l));
     return network_of(path, std::move(nodes), std::move(levels));
 }
 

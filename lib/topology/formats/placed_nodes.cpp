@@ -43,8 +43,8 @@ switch_network network_of(std::string source, std::vector<placed_node> nodes, st
     const auto differs = [&](const placed_node& node) { return node.within.front() != nodes.front().within.front(); };
     const bool parted = has_levels && std::ranges::any_of(nodes, differs);
     if (!has_levels || parted) {
-        levels.insert(levels.begin(), "cluster");
-        for (placed_node& node : nodes) node.within.insert(node.within.begin(), "cluster");
+        levels.insert(levels.begin(), assumed_level);
+        for (placed_node& node : nodes) node.within.insert(node.within.begin(), assumed_level);
     }
     if (!has_levels) n.notes.push_back("the file does not say how nodes are connected; one level is assumed");
     if (parted)

@@ -7,6 +7,9 @@
 
 namespace terrace::detail {
 
+/// The name of the level that joins what nothing else does.
+inline constexpr const char* assumed_level = "cluster";
+
 /// A node, and what it is in, outermost first: zone, spine, leaf. Empty where the file does not say.
 struct placed_node {
     text_position where;

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <cerrno>
+
 #include <fmt/format.h>
 
 namespace terrace::detail {
@@ -27,6 +29,25 @@ descriptor listen_at_port(std::uint32_t address, int port) noexcept {
 descriptor listen_at(std::uint32_t address, port_range ports) noexcept {
     descriptor fd;
     for (int port = ports.first; port <= ports.last && !fd; ++port) fd = listen_at_port(address, port);
+    return fd;
+}
+
+std::uint16_t port_of(const descriptor& fd) noexcept {
+    sockaddr_in own{};
+    socklen_t bytes = sizeof own;
+    const bool known = fd && ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
+    return known ? own.sin_port : 0;
+}
+
+descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
+    descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_addr.s_addr = address;
+    to.sin_port = port;
+    if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS &&
+        errno != EINTR)
+        return {};
     return fd;
 }
 

@@ -26,13 +26,6 @@ namespace {
 constexpr std::size_t length_bytes = sizeof(std::uint64_t);
 constexpr std::size_t most_strangers = 128;  // callers that have not shown the key: the oldest makes room
 
-std::uint16_t port_of(const descriptor& fd) noexcept {
-    sockaddr_in own{};
-    socklen_t bytes = sizeof own;
-    const bool known = fd && ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
-    return known ? own.sin_port : 0;
-}
-
 }  // namespace
 
 socket_bootstrap::socket_bootstrap(team& ranks, const std::vector<network_interface>& at_, port_range ports)
@@ -94,16 +87,9 @@ socket_bootstrap::line* socket_bootstrap::line_of(int rank) noexcept {
 socket_bootstrap::line& socket_bootstrap::line_to(int rank) {
     if (line* known = line_of(rank)) return *known;
     const place& there = places_[at(rank)];
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = there.address;
-    to.sin_port = there.port;
     line& made = lines_.emplace_back();
-    made.fd = descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    made.fd = begin_call(there.address, there.port);
     made.peer = rank;
-    if (made.fd && ::connect(made.fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 &&
-        errno != EINPROGRESS && errno != EINTR)
-        made.fd = {};
     const hello own{places_.front().key, rank_};
     made.out.assign(reinterpret_cast<const char*>(&own), sizeof own);
     return made;

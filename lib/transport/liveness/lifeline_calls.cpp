@@ -31,25 +31,6 @@ constexpr milliseconds patience(1500), between_calls(100);
 // Callers that may be silent at a time, such as port scans: the oldest makes room for the next.
 constexpr std::size_t most_silent = 128;
 
-// The port of a socket, in network order; 0: none.
-std::uint16_t port_of(const descriptor& fd) noexcept {
-    sockaddr_in own{};
-    socklen_t bytes = sizeof own;
-    const bool known = fd && ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &bytes) == 0;
-    return known ? own.sin_port : 0;
-}
-
-descriptor begin_call(std::uint32_t address, std::uint16_t port) noexcept {
-    descriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = address;
-    to.sin_port = port;
-    if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0 && errno != EINPROGRESS)
-        return {};
-    return fd;
-}
-
 // Waits until one of these sockets is ready, until a point in time.
 bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point until) noexcept {
     while (true) {

@@ -19,7 +19,8 @@ _OPS = {"SUM": "sum", "AVG": "avg", "PRODUCT": "prod", "MIN": "min", "MAX": "max
 # Of bool: what the operations of numbers come to.
 _BOOLEAN_OPS = {"sum": "lor", "max": "lor", "bor": "lor", "prod": "land", "min": "land", "band": "land", "bxor": "lxor"}
 # Of sparse tensors: from 2.0 on torch warns where nobody says whether it should check them. They were checked before.
-_UNCHECKED: dict[str, bool] = {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {}
+_UNCHECKED: dict[str, bool] = (
+    {"check_invariants": False} if hasattr(torch.sparse, "check_sparse_tensor_invariants") else {})
 
 
 def type_name(dtype: torch.dtype) -> str:

@@ -95,13 +95,15 @@ TEST(gradient_order, takes_no_memory_once_buckets_follow_it) {
                 }
             };
             run(6);
-            // How many calls hold scratch memory at once is chance, too: it is taken until as many have.
-            int before = -1;
-            for (int turn = 0; turn < 10 && allocations() != before; ++turn) {
-                before = allocations();
+            // How many calls hold scratch memory at once is chance, too: it is taken until as many have. Each rank counts
+            // its own, and all do the same number of turns.
+            int least = many;
+            for (int turn = 0; turn < 10; ++turn) {
+                const int before = allocations();
                 run(20);
+                least = std::min(least, allocations() - before);
             }
-            EXPECT_EQ(allocations(), before);
+            EXPECT_EQ(least, 0);
             EXPECT_EQ(reducer.rebuilds(), 1);
             EXPECT_EQ(reducer.buckets(), many);
         }

@@ -9,11 +9,10 @@ import shlex
 import shutil
 import statistics
 
-from running import (BENCH, HAN, RING, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
+from running import (BENCH, SETTINGS, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
                      simulated, size_text)
 
 BASELINES = ["staged", "flat-ring", "two-level"]
-SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each takes a run
 CANDIDATES = 5
 LONG = 64 << 10  # bytes from which on more is asked of choices and predictions
 FAR = 1.25       # times the best: such a call is measured again, this often

@@ -20,6 +20,7 @@ VCLUSTER = str(ROOT / "tools/vcluster")
 RING = ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"]
 HAN = ["--mca", "coll_han_priority", "100", "--mca", "coll_adapt_priority", "90", "--mca", "coll_han_allreduce_up_module",
        "1", "--mca", "coll_han_reduce_up_module", "1", "--mca", "coll_han_bcast_up_module", "1"]
+SETTINGS = {"default": [], "ring": RING, "HAN": HAN}  # of Open MPI; each takes a run
 VCLUSTER_STATE = pathlib.Path("/run/terrace-vcluster/state.json")
 
 

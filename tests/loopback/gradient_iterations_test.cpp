@@ -95,8 +95,8 @@ TEST(gradient_order, takes_no_memory_once_buckets_follow_it) {
                 }
             };
             run(6);
-            // How many calls hold scratch memory at once is chance, too: it is taken until as many have. Each rank counts
-            // its own, and all do the same number of turns.
+            // How many calls hold scratch memory at once is chance, too: it is taken until as many have. Each rank
+            // counts its own, and all do the same number of turns.
             int least = many;
             for (int turn = 0; turn < 10; ++turn) {
                 const int before = allocations();

@@ -186,7 +186,7 @@ constexpr std::array variables{
     variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",
              "where ranks must run: on the plan's nodes, or anywhere, to try a plan on one machine", set_placement},
     variable{"TERRACE_PLAN", "", "a plan file",
-             "the plan of communicators that are created without one; not set: over MPI they make one", set_plan},
+             "the plan of communicators that are created without one; not set: they make one", set_plan},
     variable{"TERRACE_PLAN_CACHE", "", "a directory",
              "where plans that jobs make are kept for the next job on such a machine", set_plan_cache},
     variable{"TERRACE_PMPI", "auto", drop_in_modes,

@@ -45,7 +45,7 @@ def build():
 
 
 def rates(plan):
-    exported = subprocess.run([TERRACE, "export", plan, "--json"], text=True, stdout=subprocess.PIPE)
+    exported = subprocess.run([TERRACE, "export", plan, "--to", "json"], text=True, stdout=subprocess.PIPE)
     if exported.returncode != 0:
         raise Failure(f"{plan} cannot be exported", 2)
     return json.loads(exported.stdout)
@@ -56,7 +56,7 @@ def run(plan, arguments, settings=None):
     ranks = rates(plan)["ranks"]
     with tempfile.TemporaryDirectory(prefix="terrace-smpi-") as folder:
         platform, hosts = pathlib.Path(folder) / "platform.xml", pathlib.Path(folder) / "hosts"
-        if subprocess.run([TERRACE, "export", plan, "--simgrid", "-o", platform],
+        if subprocess.run([TERRACE, "export", plan, "--to", "simgrid", "-o", platform],
                           stdout=subprocess.DEVNULL).returncode != 0:
             raise Failure(f"{plan} has no platform", 2)
         hosts.write_text("".join(f"rank{r}\n" for r in range(ranks)))

@@ -29,7 +29,7 @@ struct suite_line {
         add("-f", "N", "from size to size");
         add("-n", "N", "iterations of a row at least");
         add("--rounds", "N", "where nodes have several NICs: turns of each run");
-        add("--nics", "SCRIPT", "gives each rank its NIC, from terrace export --nics");
+        add("--nics", "SCRIPT", "gives each rank its NIC, from terrace export --to nics");
         add("--bench-options", "LINE", "more options of terrace-bench");
     }
 };

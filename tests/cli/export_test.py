@@ -5,6 +5,7 @@ usage: export_test.py TERRACE SOURCE_ROOT
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -19,22 +20,48 @@ class Export(Command):
     def export(self, cluster, form):
         self.write("c.yaml", cluster)
         self.terrace("plan", "c.yaml", "-o", "p.yaml")
-        return self.terrace("export", "p.yaml", form)
+        return self.terrace("export", "p.yaml", "--to", form)
 
     def test_ranks_are_node_by_node(self):
-        lines = self.export(self.NAMED, "--rankfile").splitlines()
-        self.assertEqual(lines.pop(0), "# made by terrace export --rankfile")
+        self.assertEqual(self.export(self.NAMED, "rankfile").splitlines()[0], "# made by terrace export --to rankfile")
+        lines = self.lines_of(self.NAMED, "rankfile")
         self.assertEqual(len(lines), 13)
         self.assertEqual([lines[0], lines[4], lines[12]], ["rank 0=tux1 slot=0", "rank 4=tux2 slot=0",
                                                            "rank 12=tux5 slot=0"])
-        unnamed = self.export(UNEVEN, "--rankfile")
+        unnamed = self.export(UNEVEN, "rankfile")
         self.assertIn("rank 4=+n1 slot=0", unnamed)
         self.assertIn("# of 5 nodes, from the scheduler or by --hostfile", unnamed)
 
     def test_hosts_have_as_many_slots_as_ranks(self):
-        self.assertEqual(self.export(self.NAMED, "--hostfile").split("\n")[1:6],
+        self.assertEqual(self.lines_of(self.NAMED, "hostfile"),
                          ["tux1 slots=4", "tux2 slots=2", "tux3 slots=3", "tux4 slots=3", "tux5 slots=1"])
-        self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--hostfile", status=2))
+        self.assertEqual(self.lines_of(self.NAMED, "machinefile"), ["tux1:4", "tux2:2", "tux3:3", "tux4:3", "tux5:1"])
+        self.assertEqual(self.lines_of(self.NAMED, "slurm"),
+                         4 * ["tux1"] + 2 * ["tux2"] + 3 * ["tux3"] + 3 * ["tux4"] + ["tux5"])
+        lines = self.lines_of(self.NAMED, "torchrun")
+        self.assertEqual(len(lines), 5)
+        self.assertEqual(lines[1], "tux2: torchrun --nnodes=5 --node-rank=1 --nproc-per-node=2 --master-addr=tux1 PROGRAM")
+        for form in ["hostfile", "machinefile", "slurm", "torchrun"]:
+            self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--to", form, status=2))
+
+    # Two racks of two nodes of one rank, uplinks as fast as a node's link. Of the six rings of four nodes, counted from
+    # the first, two cross each uplink twice.
+    def test_says_what_the_order_is_worth(self):
+        racks = """terrace_topology: 1
+name: racks
+levels:
+  - {name: node, size: 2, fabric: shm, bandwidth: 10 GB/s, latency: 1 us}
+  - {name: rack, size: 2, fabric: ethernet, bandwidth: 1 GB/s, latency: 5 us}
+  - {name: top, size: 2, fabric: ethernet, bandwidth: 1 GB/s, latency: 5 us}
+"""
+        found = re.search(r"takes ([\d.]+) times.*in turns ([\d.]+) times", self.export(racks, "rankfile"), re.DOTALL)
+        self.assertAlmostEqual(float(found[1]), 1 + 1 / 3, delta=0.15)
+        self.assertEqual(found[2], "2.00")
+        one = racks.replace("size: 2, fabric: ethernet", "size: 1, fabric: ethernet")
+        self.assertIn("takes 1.00 times", self.export(one, "rankfile"))
+
+    def lines_of(self, cluster, form):
+        return [line for line in self.export(cluster, form).splitlines() if not line.startswith("#")]
 
     def plan_without_names(self):
         self.terrace("plan", "cluster.yaml")
@@ -42,7 +69,7 @@ class Export(Command):
 
     # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
     def test_simgrid_has_a_way_between_any_two_ranks(self):
-        platform = xml.etree.ElementTree.fromstring(self.export(UNEVEN, "--simgrid"))
+        platform = xml.etree.ElementTree.fromstring(self.export(UNEVEN, "simgrid"))
         links = {l.get("id"): (float(l.get("bandwidth")[:-3]), float(l.get("latency")[:-1]))
                  for l in platform.iter("link")}
         zones = {z.get("id") for z in platform.iter("zone")}
@@ -68,7 +95,7 @@ class Export(Command):
                  "links: [{fabric: infiniband, bandwidth: 8 GB/s, latency: 1 us}, "
                  "{fabric: infiniband, bandwidth: 2 GB/s, latency: 3 us}]\n"
                  "levels: [{name: node, size: 2, fabric: shm, latency: 0.5 us}]\n")
-        platform = xml.etree.ElementTree.fromstring(self.export(torus, "--simgrid"))
+        platform = xml.etree.ElementTree.fromstring(self.export(torus, "simgrid"))
         links = {l.get("id"): (l.get("bandwidth"), l.get("latency")) for l in platform.iter("link")}
         ways = {(r.get("gw_src"), r.get("gw_dst")): links[r[0].get("id")] for r in platform.iter("zoneRoute")
                 if r.get("gw_src").startswith("router0") and r.get("gw_dst").startswith("router0")}
@@ -80,7 +107,7 @@ class Export(Command):
         self.assertEqual(len({h.get("id") for h in platform.iter("host")}), 16)
 
     def test_json_has_all_rules(self):
-        plan = json.loads(self.export(UNEVEN, "--json"))
+        plan = json.loads(self.export(UNEVEN, "json"))
         self.assertEqual((plan["ranks"], plan["nodes"]), (13, [4, 2, 3, 3, 1]))
         self.assertEqual(len(plan["rules"]), 8)
         for rules in plan["rules"].values():
@@ -92,8 +119,9 @@ class Export(Command):
                     self.assertEqual(stage["provider"], "messages" if "algorithm" in stage else "shared_memory")
 
     def test_takes_one_form(self):
-        for forms in [[], ["--json", "--simgrid"]]:
-            self.assertIn("--rankfile", self.terrace("export", self.plan_without_names(), *forms, status=2))
+        self.assertIn("--to", self.terrace("export", self.plan_without_names(), status=2))
+        self.assertIn("the formats are json, rankfile",
+                      self.terrace("export", self.plan_without_names(), "--to", "xml", status=2))
 
 
 class Nics(NicPlan):
@@ -101,7 +129,7 @@ class Nics(NicPlan):
     UNLIKE = NicPlan.CLUSTER.replace("{count: 2,", "{count: [2, 1],").replace("size: 7", "size: 2")
 
     def script(self, plan, *options):
-        self.terrace("export", plan, "--nics", *options, "-o", "nics.sh")
+        self.terrace("export", plan, "--to", "nics", *options, "-o", "nics.sh")
         self.assertTrue(os.access(self.directory / "nics.sh", os.X_OK))
 
     def nic_of(self, variable, rank, name="OMPI_MCA_btl_tcp_if_include"):
@@ -131,13 +159,13 @@ class Nics(NicPlan):
 
     def test_refuses(self):
         self.assertIn("names 1, but a node has 2 NICs",
-                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a", status=2))
+                      self.terrace("export", "plan.yaml", "--to", "nics", "--interfaces", "a", status=2))
         self.assertIn("is no name of an interface",
-                      self.terrace("export", "plan.yaml", "--nics", "--interfaces", "a,b;reboot", status=2))
-        self.assertIn("--nics", self.terrace("export", "plan.yaml", "--json", "--interfaces", "a,b", status=2))
+                      self.terrace("export", "plan.yaml", "--to", "nics", "--interfaces", "a,b;reboot", status=2))
+        self.assertIn("for --to nics", self.terrace("export", "plan.yaml", "--to", "json", "--interfaces", "a,b", status=2))
         self.write("one.yaml", CLUSTER)
         self.terrace("plan", "one.yaml", "-o", "one.plan.yaml")
-        self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--nics", status=2))
+        self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--to", "nics", status=2))
 
 
 if __name__ == "__main__":

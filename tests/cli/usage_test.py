@@ -47,7 +47,7 @@ class Usage(Command):
 
     def test_a_plan_and_a_cluster_are_not_each_other(self):
         self.terrace("plan", "cluster.yaml")
-        for command in [["explain"], ["simulate"], ["verify"], ["export", "--json"], ["diff", "cluster.plan.yaml"]]:
+        for command in [["explain"], ["simulate"], ["verify"], ["export", "--to", "json"], ["diff", "cluster.plan.yaml"]]:
             self.assertIn("cluster.yaml:1:1: this is a cluster file; make a plan of it first: "
                           "terrace plan cluster.yaml\n",
                           self.terrace(*command, "cluster.yaml", status=2))
@@ -66,7 +66,7 @@ class Usage(Command):
         plan, cluster = self.read("cluster.plan.yaml"), self.read("cluster.yaml")
         os.link(self.directory / "cluster.yaml", self.directory / "also.yaml")
         for line in ["plan cluster.yaml -o cluster.yaml", "plan cluster.yaml -o also.yaml --force",
-                     "export cluster.plan.yaml --json -o ./cluster.plan.yaml",
+                     "export cluster.plan.yaml --to json -o ./cluster.plan.yaml",
                      "simulate cluster.plan.yaml --bytes 1M --trace cluster.plan.yaml",
                      "simulate cluster.plan.yaml --bytes 1M --svg cluster.plan.yaml --force"]:
             self.assertIn("this is the input, and is not overwritten", self.terrace(*line.split(), status=2), line)
@@ -74,8 +74,8 @@ class Usage(Command):
 
     def test_only_force_replaces_what_terrace_did_not_write(self):
         self.terrace("plan", "cluster.yaml")
-        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --json -o",
-                   "export cluster.plan.yaml --rankfile -o", "export cluster.plan.yaml --simgrid -o", "detect -o",
+        outputs = ["plan cluster.yaml -o", "export cluster.plan.yaml --to json -o",
+                   "export cluster.plan.yaml --to rankfile -o", "export cluster.plan.yaml --to simgrid -o", "detect -o",
                    "detect --node-file", "simulate cluster.plan.yaml --bytes 1M --trace",
                    "simulate cluster.plan.yaml --bytes 1M --svg"]
         for line in outputs:
@@ -154,7 +154,7 @@ class Usage(Command):
     def test_standard_output_that_takes_nothing_is_an_error(self):
         self.terrace("plan", "cluster.yaml")
         for line in ["--help", "--version", "plan --help", "plan cluster.yaml -o -", "topo cluster.yaml", "info",
-                     "explain cluster.plan.yaml --svg", "export cluster.plan.yaml --json"]:
+                     "explain cluster.plan.yaml --svg", "export cluster.plan.yaml --to json"]:
             for to, reason in [("/dev/full", "No space left on device"), ("&-", "Bad file descriptor")]:
                 done = subprocess.run(f"{TERRACE} {line} >{to}", shell=True, cwd=self.directory, stderr=subprocess.PIPE,
                                       text=True)
@@ -180,8 +180,8 @@ class Usage(Command):
     def test_every_output_may_be_standard_output(self):
         self.terrace("plan", "cluster.yaml")
         for line, begins in [("plan cluster.yaml -o -", "terrace_plan:"), ("detect -o -", "#"), ("detect", "#"),
-                             ("export cluster.plan.yaml --json -o -", "{"), ("export cluster.plan.yaml --json", "{"),
-                             ("export cluster.plan.yaml --simgrid -o -", "<?xml"),
+                             ("export cluster.plan.yaml --to json -o -", "{"), ("export cluster.plan.yaml --to json", "{"),
+                             ("export cluster.plan.yaml --to simgrid -o -", "<?xml"),
                              ("simulate cluster.plan.yaml --trace -", "{"), ("simulate cluster.plan.yaml --svg -", "<svg"),
                              ("report cluster.plan.yaml -o -", "<!DOCTYPE html>")]:
             done = subprocess.run([TERRACE, *line.split()], cwd=self.directory, text=True, capture_output=True, check=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SimGrid on the platforms that `terrace export --simgrid` writes; with TERRACE_TEST_ALL also the runtime itself, which takes
+"""SimGrid on the platforms that `terrace export --to simgrid` writes; with TERRACE_TEST_ALL also the runtime itself, which takes
 minutes to build. Skipped where SimGrid is not installed.
 
 usage: simgrid_test.py SOURCE_ROOT TERRACE PING.cpp
@@ -53,7 +53,7 @@ class SimGrid(Scratch):
 
     def check_messages(self, cluster, ranks, pairs):
         self.call(TERRACE, "plan", cluster, "-o", "plan.yaml", "--force")
-        self.call(TERRACE, "export", "plan.yaml", "--simgrid", "-o", "platform.xml", "--force")
+        self.call(TERRACE, "export", "plan.yaml", "--to", "simgrid", "-o", "platform.xml", "--force")
         self.write("hosts", "".join(f"rank{r}\n" for r in range(ranks)))
         said = self.call("smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts", "-no-privatize",
                          *(f"--cfg={key}:{value}" for key, value in simgrid.SETTINGS.items()), "--log=root.thres:critical",

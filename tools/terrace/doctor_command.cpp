@@ -318,7 +318,7 @@ finding nics_of_ranks(const fs::path& plan_file) {
                      "look again while the job runs");
     if (const auto conflict = nic_conflict(machine, ranks))
         return bad("NICs of ranks", *conflict,
-                   "start ranks with the script that `terrace export PLAN --nics` writes, before the program");
+                   "start ranks with the script that `terrace export PLAN --to nics` writes, before the program");
     return good("NICs of ranks", fmt::format("{}, as the plan has it", ranks.size()));
 }
 

@@ -145,25 +145,21 @@ void add_diff(command_list& commands) {
 void add_export(command_list& commands) {
     auto [command, a] = commands.add<export_command>("export", "Write a plan for other programs");
     add_plan_option(command, a.plan_file);
-    command.add_flag("--rankfile", a.rankfile, "Open MPI's rankfile: ranks in the plan's order, one per core");
-    command.add_flag("--hostfile", a.hostfile, "Open MPI's host file, where the plan names its hosts");
-    CLI::Option* nics = command.add_flag("--nics", a.nics,
-                                         "a script that runs a program with its messages through the NIC of its rank");
+    command.add_option("--to", a.format, "one of the formats below")->required()->type_name("FORMAT");
     command
-        .add_option("--interfaces", a.interfaces,
-                    "with --nics: a node's interfaces, or devices, in the order of its NICs")
-        ->delimiter(',')
-        ->needs(nics);
-    command.add_flag("--simgrid", a.simgrid, "a platform file of SimGrid, a host per rank");
-    command.add_flag("--json", a.json, "all of the plan as JSON");
+        .add_option("--interfaces", a.options.interfaces,
+                    "with --to nics: a node's interfaces, or devices, in the order of its NICs")
+        ->delimiter(',');
     add_output(command, "-o,--output", a.output, "file to write (default: print it)");
     add_force(command, a.force);
-    command.footer(
-        "Examples:\n"
-        "  terrace export cluster.plan.yaml --json\n"
-        "  terrace export cluster.plan.yaml --rankfile -o ranks.txt\n"
-        "  terrace export nics.plan.yaml --nics --interfaces ib0,ib1 -o nics.sh\n"
-        "  terrace export cluster.plan.yaml --simgrid -o platform.xml");
+    std::string formats = "Formats:\n";
+    for (const export_format& f : export_formats()) formats += fmt::format("  {:<12} {}\n", f.name, f.description);
+    command.footer(formats +
+                   "\nExamples:\n"
+                   "  terrace export cluster.plan.yaml --to json\n"
+                   "  terrace export cluster.plan.yaml --to rankfile -o ranks.txt\n"
+                   "  terrace export nics.plan.yaml --to nics --interfaces ib0,ib1 -o nics.sh\n"
+                   "  terrace export cluster.plan.yaml --to simgrid -o platform.xml");
 }
 
 void add_report(command_list& commands) {

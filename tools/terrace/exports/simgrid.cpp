@@ -1,23 +1,18 @@
-#include "tools/terrace/exports.hpp"
-
 #include <algorithm>
-#include <numeric>
+#include <string>
 #include <tuple>
-#include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
+#include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
 
 namespace {
-
-using json = nlohmann::ordered_json;
 
 std::string xml_escaped(std::string_view text) {
     std::string out;
@@ -73,7 +68,7 @@ private:
         for (int rank = first + 1; rank < end; ++rank)
             if (machine_.nics.of(rank) != machine_.nics.of(first))
                 throw usage_error(
-                    fmt::format("terrace export: --simgrid: ranks {} and {} are in one {} and use two NICs; "
+                    fmt::format("terrace export: simgrid: ranks {} and {} are in one {} and use two NICs; "
                                 "a zone of SimGrid has one way out",
                                 first, rank, machine_.levels[at(level - 1)].name));
         return machine_.nics.of(first);
@@ -172,89 +167,10 @@ private:
     std::string out_;
 };
 
-json json_of(const hierarchy& machine, const rule& r) {
-    json stages = json::array();
-    for (const stage& s : r.stages) {
-        json levels = json::array();
-        for (const int l : s.levels) levels.push_back(machine.levels[at(l)].name);
-        stages.push_back({{"levels", levels}, {"mode", to_string(s.how)}, {"provider", to_string(s.provider)}});
-        if (s.sends()) stages.back()["algorithm"] = s.algorithm;
-        if (s.group > 0) stages.back()["group"] = s.group;
-        if (!s.shares.empty()) stages.back()["shares"] = s.shares;
-        if (s.route_share > 0) stages.back()["route_share"] = s.route_share;
-    }
-    json made{{"lanes", r.lanes},           {"chunk_bytes", r.chunk}, {"at_bytes", r.at},
-              {"predicted_s", r.predicted}, {"limit_s", r.limit},     {"stages", stages}};
-    if (r.simulated > 0) made["simulated_s"] = r.simulated;
-    if (r.up_to == rule::no_bound) made["up_to_bytes"] = nullptr;
-    else made["up_to_bytes"] = r.up_to;
-    return made;
-}
-
 }  // namespace
 
-std::string rankfile(const hierarchy& machine) {
-    std::string out = "# made by terrace export --rankfile\n";
-    const std::vector<int> sizes = machine.node_sizes();
-    if (machine.hosts.empty())
-        out += fmt::format(
-            "# The plan names no hosts: +n0 is the first node of mpirun's allocation, so that mpirun needs one\n"
-            "# of {} nodes, from the scheduler or by --hostfile. With hosts: in the cluster file, or --hosts,\n"
-            "# terrace plan names them.\n",
-            sizes.size());
-    int rank = 0;
-    for (std::size_t node = 0; node < sizes.size(); ++node)
-        for (int slot = 0; slot < sizes[node]; ++slot)
-            out += fmt::format("rank {}={} slot={}\n", rank++,
-                               machine.hosts.empty() ? fmt::format("+n{}", node) : machine.hosts[node], slot);
-    return out;
-}
-
-std::string hostfile(const hierarchy& machine) {
-    if (machine.hosts.empty())
-        throw usage_error(
-            "--hostfile: the plan names no hosts; write `hosts:` into the cluster file, or plan with "
-            "--hosts, and plan again");
-    std::string out = "# made by terrace export --hostfile\n";
-    const std::vector<int> sizes = machine.node_sizes();
-    for (std::size_t node = 0; node < sizes.size(); ++node)
-        out += fmt::format("{} slots={}\n", machine.hosts[node], sizes[node]);
-    return out;
-}
-
-std::string simgrid_platform(const hierarchy& machine, const std::string& name) {
-    return platform(machine).write(name);
-}
-
-std::string plan_json(const plan_data& plan) {
-    json levels = json::array();
-    for (const level& l : plan.machine.levels) {
-        levels.push_back(
-            {{"name", l.name},
-             {"fabric", to_string(l.medium)},
-             {"bandwidth_bytes_per_s", l.bandwidth},
-             {"latency_s", l.latency},
-             {"overhead_s", l.overhead},
-             {"assumed",
-              {{"bandwidth", l.bandwidth_assumed}, {"latency", l.latency_assumed}, {"overhead", l.overhead_assumed}}}});
-        if (!l.rates.empty()) levels.back()["bandwidths_bytes_per_s"] = l.rates;
-    }
-    json rules;
-    for (const auto& [what, list] : plan.rules) {
-        json& of = rules[std::string(to_string(what))] = json::array();
-        for (const rule& r : list) of.push_back(json_of(plan.machine, r));
-    }
-    const json made{{"name", plan.name},
-                    {"made_by", plan.made_by},
-                    {"id", plan.id},
-                    {"verified", plan.verified},
-                    {"ranks", plan.machine.ranks()},
-                    {"nodes", plan.machine.node_sizes()},
-                    {"hosts", plan.machine.hosts},
-                    {"levels", levels},
-                    {"shape", plan.machine.shape.children()},
-                    {"rules", rules}};
-    return made.dump(2) + "\n";
+std::string simgrid_platform(const plan_data& plan, const export_options&) {
+    return platform(plan.machine).write(plan.name);
 }
 
 }  // namespace terrace::detail

@@ -1,4 +1,4 @@
-#include "tools/terrace/nic_script.hpp"
+#include "tools/terrace/exports/nic_script.hpp"
 
 #include <algorithm>
 
@@ -7,6 +7,7 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
 
@@ -39,10 +40,15 @@ std::vector<int> nics_by_local_rank(const hierarchy& machine) {
     return found;
 }
 
-std::string nic_script(const plan_data& plan, const std::vector<std::string>& interfaces) {
+// A shell script that runs a program with its messages through the NIC that the plan gives the rank: over Open MPI's
+// TCP and UCX.
+std::string nic_script(const plan_data& plan, const export_options& options) {
     const nic_set& nics = plan.machine.nics;
     if (nics.empty())
-        throw usage_error("--nics: the plan has no NICs; write `nics:` into the cluster file, and plan again");
+        throw usage_error("--to nics: the plan has no NICs; write `nics:` into the cluster file, and plan again");
+    std::vector<std::string> interfaces = options.interfaces;
+    for (int i = 0; options.interfaces.empty() && i < nics.rail_count(); ++i)
+        interfaces.push_back(fmt::format("eth{}", i));
     if (static_cast<int>(interfaces.size()) < nics.rail_count())
         throw usage_error(
             fmt::format("--interfaces: names {}, but a node has {} NICs", interfaces.size(), nics.rail_count()));
@@ -53,12 +59,13 @@ std::string nic_script(const plan_data& plan, const std::vector<std::string>& in
     for (int rank = 0; !alike && rank < plan.machine.ranks(); ++rank) of_rank.push_back(nics.rail_of(nics.of(rank)));
     std::string out =
         "#!/bin/sh\n"
-        "# made by terrace export --nics\n"
+        "# made by terrace export --to nics\n"
         "# Runs a program with its messages through the NIC that the plan gives its rank: over Open MPI's TCP, and "
         "UCX.\n"
         "#   mpirun ... THIS_SCRIPT PROGRAM ...\n";
     if (!alike)
-        out += "# Nodes differ in their NICs, so ranks must start in the plan's order (terrace export --rankfile).\n";
+        out +=
+            "# Nodes differ in their NICs, so ranks must start in the plan's order (terrace export --to rankfile).\n";
     out += alike ? "rank=${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-${MPI_LOCALRANKID:-$LOCAL_RANK}}}\n"
                  : "rank=${OMPI_COMM_WORLD_RANK:-${SLURM_PROCID:-${PMI_RANK:-$RANK}}}\n";
     out += "case \"$rank\" in\n";

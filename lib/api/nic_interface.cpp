@@ -19,7 +19,7 @@ interface_choice interfaces_of(const nic_set& nics, int rank, const std::vector<
         if (static_cast<int>(some.size()) == wanted) return {{some[at(nics.rail_of(nic))]}};
     return {names,
             fmt::format("this node has {} NIC{} in the plan, and {} of its interfaces {} in use, by all its ranks "
-                        "alike: {}. UCX_NET_DEVICES gives each rank its own (terrace export --nics)",
+                        "alike: {}. UCX_NET_DEVICES gives each rank its own (terrace export --to nics)",
                         wanted, wanted == 1 ? "" : "s", names.size(), names.size() == 1 ? "is" : "are",
                         description(judged))};
 }

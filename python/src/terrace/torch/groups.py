@@ -43,10 +43,16 @@ def _can_be_subclassed(backend: Any) -> bool:
 class TerraceProcessGroup(Operations, dist.ProcessGroup):  # type: ignore[misc, unused-ignore]
     """For torch before 2.14."""
 
+    supports_splitting = False
+
     def __init__(self, comm: Communicator, store: C10dStore, timeout: timedelta) -> None:
         super().__init__(comm.rank, comm.size)
         self._comm, self._store, self._timeout = comm, store, timeout
         self._recent = deque(maxlen=1000)  # torch 1.13 keeps no Work that is written in Python alive
+
+    def _get_backend(self, device: Any) -> Any:
+        """Of `device_id` and failed_ranks(): torch's own finds no back end in a group that is one itself."""
+        return self
 
 
 TerraceBackend: Any = None

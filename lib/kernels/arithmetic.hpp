@@ -33,6 +33,7 @@ using kernel_t = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 struct sum {
     template <class T>
     static constexpr T of(T a, T b) noexcept {
+        static_assert(!is_complex<T>, "by parts: nvcc drops the operators of std::complex without a word");
         if constexpr (std::is_integral_v<T>)
             return static_cast<T>(static_cast<ring_t<T>>(a) + static_cast<ring_t<T>>(b));
         else return a + b;
@@ -44,7 +45,7 @@ struct prod {
     static constexpr T of(T a, T b) noexcept {
         if constexpr (std::is_integral_v<T>)
             return static_cast<T>(static_cast<ring_t<T>>(a) * static_cast<ring_t<T>>(b));
-        else if constexpr (is_complex<T>)  // the operator of std::complex branches at NaN
+        else if constexpr (is_complex<T>)  // the operator of std::complex branches at NaN; nvcc drops it (see sum)
             return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
         else return a * b;
     }

@@ -36,16 +36,17 @@ template <class Op>
 inline constexpr bool minds_sign =
     std::is_same_v<Op, arithmetic::sum> || std::is_same_v<Op, arithmetic::min> || std::is_same_v<Op, arithmetic::max>;
 
-// The type of a kernel: unsigned where the sign does not matter.
+// The type of a kernel: unsigned where the sign does not matter, the parts of complex numbers where they do not mix.
 template <class Op, class T>
 constexpr auto kernel_type() noexcept {
     if constexpr (std::signed_integral<T> && !minds_sign<Op>) return std::type_identity<std::make_unsigned_t<T>>();
+    else if constexpr (arithmetic::is_by_parts<Op>) return std::type_identity<part_t<T>>();
     else return std::type_identity<arithmetic::kernel_t<T>>();
 }
 
 template <class T, class Op, class Call>
-auto with_shape(int k, const Call& call) {
-    return k == 2 ? call.template run<T, Op, two>() : call.template run<T, Op, many>();
+auto with_shape(int k, int parts, const Call& call) {
+    return k == 2 ? call.template run<T, Op, two>(parts) : call.template run<T, Op, many>(parts);
 }
 
 template <class T, class Call>
@@ -56,7 +57,8 @@ auto with_op(reduce_op op, int k, const Call& call) {
         case reduce_op::name: \
             if constexpr (is_defined(reduce_op::name, element_type_of<T>)) { \
                 using kernel = kernel_op<arithmetic::name>; \
-                return with_shape<typename decltype(kernel_type<kernel, T>())::type, kernel>(k, call); \
+                using type = typename decltype(kernel_type<kernel, T>())::type; \
+                return with_shape<type, kernel>(k, sizeof(T) / sizeof(type), call); \
             } else break;
 #include <terrace/reduce_ops.def>
         // clang-format on
@@ -64,7 +66,8 @@ auto with_op(reduce_op op, int k, const Call& call) {
     __builtin_unreachable();  // a call is refused before
 }
 
-/// call.run<T, Op, Shape>() of the kernel for these, of an operation that is defined for the type.
+/// Calls call.run<T, Op, Shape>(parts) of the kernel for these; the operation is defined for the type. An element is so
+/// many of the kernel's.
 template <class Call>
 auto with_kernel(element_type type, reduce_op op, int k, const Call& call) {
     return with_type(type, [&]<class T>(std::type_identity<T>) { return with_op<T>(op, k, call); });

@@ -93,11 +93,10 @@ inline void combine(void* dst, const void* const* sources, int k, std::int64_t c
     // Partial sums of an average are sums.
     if constexpr (std::is_same_v<Op, avg>)
         if (divisor == 1) return combine<V, sum, T>(dst, sources, k, count, 1);
-    if constexpr (is_complex<T> && is_by_parts<Op>)
-        return combine<V, Op, part_t<T>>(dst, sources, k, 2 * count, divisor);
-    const auto* typed = reinterpret_cast<const T* const*>(sources);
-    const auto by = static_cast<divisor_t<T>>(divisor);
-    combine_typed<V, Op>(static_cast<T*>(dst), typed, k, count, by);
+    if constexpr (is_complex<T> && is_by_parts<Op>) combine<V, Op, part_t<T>>(dst, sources, k, 2 * count, divisor);
+    else
+        combine_typed<V, Op>(static_cast<T*>(dst), reinterpret_cast<const T* const*>(sources), k, count,
+                             static_cast<divisor_t<T>>(divisor));
 }
 
 template <vectors V, class T>

@@ -32,8 +32,9 @@ struct launch {
     CUstream_st* stream;
 
     template <class T, class Op, class Shape>
-    cudaError_t run() const {
-        const gpu::task t = gpu::part(dst, sources, k, count, sizeof(T), divisor, gpu::threads * Shape::unrolled);
+    cudaError_t run(int parts) const {
+        const gpu::task t =
+            gpu::part(dst, sources, k, count * parts, sizeof(T), divisor, gpu::threads * Shape::unrolled);
         addresses<Shape::most> from;
         std::copy_n(sources, k, from.of);
         const auto blocks = std::min<std::int64_t>(gpu::blocks(t, sizeof(T)), multiprocessors * Shape::blocks);

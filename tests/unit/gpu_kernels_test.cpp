@@ -20,10 +20,10 @@ struct on_this_machine {
     std::int64_t most_blocks;
 
     template <class T, class Op, class Shape>
-    std::int64_t run() const {
+    std::int64_t run(int parts) const {
         std::vector<const void*> sources;
         for (const std::size_t at : r.sources()) sources.push_back(arena + at);
-        const gpu::task t = gpu::part(arena + r.dst(), sources.data(), r.what().k, r.what().count, sizeof(T),
+        const gpu::task t = gpu::part(arena + r.dst(), sources.data(), r.what().k, r.what().count * parts, sizeof(T),
                                       r.what().divisor, threads * Shape::unrolled);
         for (std::int64_t block = most_blocks; block-- > 0;)
             for (int thread = threads; thread-- > 0;)

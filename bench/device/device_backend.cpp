@@ -85,6 +85,7 @@ private:
     stager stager_;
 };
 
+// As programs call it: by blocking communicators. Each call on Terrace's nonblocking ones makes a thread of NCCL.
 class nccl_library final : public backend {
 public:
     explicit nccl_library(const setting& s)
@@ -100,7 +101,7 @@ public:
         if (s.ranks.first()) check(r.make_id(&id), "ncclGetUniqueId");
         bench::check(MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, comm_of(s.ranks)), "MPI_Bcast");
         try {
-            check(r.make_comm(&comm_, s.ranks.size(), &id, s.ranks.rank()), "ncclCommInitRankConfig");
+            check(r.make_comm(&comm_, s.ranks.size(), &id, s.ranks.rank(), true), "ncclCommInitRankConfig");
         } catch (...) {
             release();
             throw;

@@ -17,6 +17,8 @@ from scratch import Scratch
 TERRACE, BENCH, MODULE = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 MPIRUN = sys.argv[4:]
 RANKS = 4
+# Each rank is a host of its own to NCCL, so that all may share the device.
+OWN_HOST = '[ "${OWN_HOSTS-all}" = all ] && export NCCL_HOSTID=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; exec "$0" "$@"'
 EXCHANGES = ["alltoall", "gather", "scatter"]
 BASELINES = {"hierarchical", "flat-ring", "two-level", "nccl"}
 
@@ -30,7 +32,7 @@ class DeviceBench(Scratch):
     def bench(self, *arguments, status=0, module=MODULE, **environment):
         plan = [] if "--links" in arguments else ["--plan", "plan.yaml", "--placement", "anywhere", "--device", "cuda"]
         words = [*plan, *arguments]
-        done = subprocess.run([*MPIRUN, "-np", str(RANKS), BENCH, *words], cwd=self.directory, text=True,
+        done = subprocess.run([*MPIRUN, "-np", str(RANKS), "sh", "-c", OWN_HOST, BENCH, *words], cwd=self.directory, text=True,
                               capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
                               env={**os.environ, "TERRACE_GPU_MODULE": str(module), **environment})
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
@@ -138,6 +140,10 @@ levels:
                          r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
         self.assertRegex(self.bench(*links, "cluster.yaml", status=2), "^terrace-bench: cluster.yaml: .* nvlink or pcie, .* is shm; ")
         self.assertIn("gpu is none of: cuda, host", self.bench("--links", "--device", "gpu", status=2))
+
+    def test_ranks_of_one_host_do_not_share_a_gpu(self):
+        done = self.bench("-b", "1K", "-e", "1K", "--algorithms", "hierarchical", OWN_HOSTS="")
+        self.assertIn("without hierarchical: ranks 0 and 1 have the same GPU, device 0 of their node", done)
 
     def test_without_a_gpu_it_says_what_to_do(self):
         text = self.bench("--json", "out.json", module="/nowhere/terrace-nccl.so", status=2)

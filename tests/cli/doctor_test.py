@@ -77,6 +77,12 @@ class Doctor(Command):
             self.assertRegex(said(TERRACE_PORTS=f"{port}"), r"FIX  listeners: .*lo \(127.0.0.1\), 0 of 1 ports free")
             self.assertRegex(said(TERRACE_PORTS=f"{port - 100}-{port}"), r"ok   listeners: .* of 101 ports free")
 
+    def test_says_what_sharing_gpus_costs(self):
+        def said(**variables):
+            return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**os.environ, **variables}).stdout
+        self.assertIn("ok   shared GPUs: ranks of a node that have the same GPU are refused", said())
+        self.assertRegex(said(NCCL_HOSTID="a"), r"note shared GPUs: NCCL_HOSTID=a: .*take turns\n +for tests: results are right")
+
     def test_names_the_launcher_that_started_it(self):
         alone = {name: value for name, value in os.environ.items() if not re.match("OMPI|PMI|SLURM", name)}
         for variables, said in [({}, "ok   launcher: not started by mpirun or srun"),

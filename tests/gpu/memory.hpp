@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <cuda_runtime.h>
 
@@ -35,33 +33,6 @@ public:
 
 private:
     void* data_ = nullptr;
-};
-
-/// Elements on a device, in the order of the stream's other work.
-template <class T>
-class device_vector {
-public:
-    device_vector(std::size_t count, cudaStream_t stream)
-        : memory_(count * sizeof(T)), count_(count), stream_(stream) {}
-
-    T* data() const noexcept { return reinterpret_cast<T*>(memory_.data()); }
-    std::size_t size() const noexcept { return count_; }
-    void put(const std::vector<T>& values) const {
-        CHECK(cudaMemcpyAsync(data(), values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice, stream_));
-        CHECK(cudaStreamSynchronize(stream_));
-    }
-    void fill(int byte) const { CHECK(cudaMemsetAsync(data(), byte, count_ * sizeof(T), stream_)); }
-    std::vector<T> get() const {
-        std::vector<T> values(count_);
-        CHECK(cudaMemcpyAsync(values.data(), data(), count_ * sizeof(T), cudaMemcpyDeviceToHost, stream_));
-        CHECK(cudaStreamSynchronize(stream_));
-        return values;
-    }
-
-private:
-    device_memory memory_;
-    std::size_t count_;
-    cudaStream_t stream_;
 };
 
 }  // namespace terrace::detail::test

@@ -1,17 +1,20 @@
-// Device buffers on real GPUs, under mpirun, any number of ranks, on one GPU or more: plans against NCCL's own
-// allreduce. Skipped where there is none.
+// Device buffers under mpirun, any number of ranks, on one device or more: plans against NCCL's own allreduce. On real
+// GPUs by the build's module, and on the stand-in where TERRACE_GPU_MODULE names that. Skipped without a device.
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
-#include <nccl.h>
 
 #include <terrace/nccl.hpp>
 
-#include "gpu/memory.hpp"
+#include "base/element_types.hpp"
+#include "gpu/device.hpp"
+#include "kernels/arithmetic.hpp"
+#include "kernels/reduce.hpp"
 #include "support/mpi_ranks.hpp"
 #include "support/plans.hpp"
 #include "support/shapes.hpp"
@@ -43,37 +46,44 @@ std::vector<stage> stages_of(const hierarchy& m, std::string_view by) {
     return all;
 }
 
+// Every stage over MPI, which then is called by a thread of Terrace's, too.
+plan all_over_mpi(const hierarchy& m) {
+    std::vector<stage> stages = stages_of(m, "ring");
+    for (stage& s : stages) s.provider = provider::mpi;
+    return plan_of(m, stages, 2, 4096);
+}
+
+bool mpi_takes_threads() {
+    int provided = 0;
+    MPI_Query_thread(&provided);
+    return provided == MPI_THREAD_MULTIPLE;
+}
+
 // NCCL by itself on the same device.
 class nccl_world {
 public:
-    nccl_world() {
-        ncclUniqueId id;
-        if (rank() == 0) ncclGetUniqueId(&id);
+    explicit nccl_world(const gpu_runtime& gpu) : gpu_(gpu) {
+        nccl_id id{};
+        if (rank() == 0) check(gpu_.make_id(&id));
         MPI_Bcast(&id, sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
-        if (const ncclResult_t code = ncclCommInitRank(&comm_, ranks(), id, rank()); code != ncclSuccess)
-            throw std::runtime_error(std::string("ncclCommInitRank: ") + ncclGetErrorString(code));
+        check(gpu_.make_comm(&comm_, ranks(), &id, rank(), true));
     }
-    ~nccl_world() { ncclCommDestroy(comm_); }
-    ncclComm_t get() const noexcept { return comm_; }
+    nccl_world(const nccl_world&) = delete;
+    nccl_world& operator=(const nccl_world&) = delete;
+    ~nccl_world() { gpu_.drop_comm(comm_); }
+
+    void allreduce(const void* from, void* to, std::size_t count, element_type type, reduce_op op, gpu_stream s) const {
+        check(gpu_.all_reduce(from, to, count, type, op, comm_, s));
+    }
 
 private:
-    ncclComm_t comm_ = nullptr;
+    void check(int code) const {
+        if (code != 0) throw std::runtime_error(std::string("NCCL: ") + gpu_.nccl_error(code));
+    }
+
+    const gpu_runtime& gpu_;
+    nccl_comm comm_ = nullptr;
 };
-
-template <class T>
-constexpr ncclDataType_t nccl_type{};
-#define TERRACE_ELEMENT_TYPE(name, element, accumulator, mpi, nccl) \
-    template <>                                                     \
-    constexpr ncclDataType_t nccl_type<element> = nccl;
-#include <terrace/element_types.def>
-
-ncclRedOp_t nccl_op(reduce_op op) {
-    constexpr ncclRedOp_t ops[] = {
-#define TERRACE_REDUCE_OP(name, kinds, mpi, nccl) nccl,
-#include <terrace/reduce_ops.def>
-    };
-    return ops[static_cast<std::size_t>(op)];
-}
 
 // Small enough that any order of up to 16 of them has the same result in every type.
 template <class T>
@@ -81,6 +91,8 @@ T input(std::size_t i, int of_rank, reduce_op op) {
     const std::size_t n = i + 3 * static_cast<std::size_t>(of_rank);
     const int value = op == reduce_op::prod ? 1 + static_cast<int>(n % 5 == 0) : static_cast<int>(n % 4) - 1;
     if constexpr (std::is_arithmetic_v<T>) return static_cast<T>(value);
+    else if constexpr (is_complex<T>)  // whose powers have no part that is 0, the sign of which tells the order
+        return {static_cast<part_t<T>>(2 * value), static_cast<part_t<T>>(value)};
     else return T(static_cast<float>(value));
 }
 
@@ -101,54 +113,99 @@ std::vector<float> summed(std::size_t count) {
 class on_gpu : public testing::Test {
 protected:
     void SetUp() override {
-        if (const std::string why = no_gpu(); !why.empty()) GTEST_SKIP() << why;
+        const gpu_module module = module_of_tests();
+        if (const std::string why = no_device(module); !why.empty()) GTEST_SKIP() << why;
         int devices = 0;
-        CHECK(cudaGetDeviceCount(&devices));
-        device_ = rank() % devices;
-        if (devices < ranks()) {  // each a host of its own, else NCCL refuses two ranks of one device
+        module.runtime->device_count(&devices);
+        shared_ = devices < ranks();
+        if (shared_) {
             setenv("NCCL_HOSTID", fmt::format("rank-{}", rank()).c_str(), 1);
-            setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
             setenv("NCCL_SOCKET_IFNAME", "lo", 0);
         }
-        CHECK(cudaSetDevice(device_));
-        CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    }
-    void TearDown() override {
-        if (stream_ != nullptr) cudaStreamDestroy(stream_);
+        device_.emplace(*module.runtime, rank() % devices);
     }
 
     communicator create(const plan& p) {
         options o;
         o.place = options::placement::anywhere;
         o.timeout = std::chrono::seconds(60);
-        o.gpu_module = TERRACE_TEST_GPU_MODULE;
-        return nccl::create(MPI_COMM_WORLD, p, device_, o);
+        o.gpu_module = module_of_tests().path;
+        return nccl::create(MPI_COMM_WORLD, p, device_->number(), o);
+    }
+
+    template <class T>
+    device_vector<T> room(std::size_t count) const {
+        return {*device_, count};
     }
 
     template <class T>
     void expect_as_nccl(communicator& comm, const nccl_world& peer, std::size_t count, reduce_op op) {
-        const device_vector<T> from(count, stream_), ours(count, stream_), theirs(count, stream_);
+        const auto from = room<T>(count), ours = room<T>(count), theirs = room<T>(count);
         from.put(inputs<T>(count, rank(), op));
         ours.fill(0xb5), theirs.fill(0xb5);
         nccl::allreduce(comm, device_span<const T>(from.data(), count), device_span<T>(ours.data(), count), op,
-                        stream_);
+                        device_->stream());
         const std::vector<T> is = ours.get();
-        ASSERT_EQ(ncclAllReduce(from.data(), theirs.data(), count, nccl_type<T>, nccl_op(op), peer.get(), stream_),
-                  ncclSuccess);
+        peer.allreduce(from.data(), theirs.data(), count, element_type_of<T>, op, device_->stream());
         const std::vector<T> should = theirs.get();
         ASSERT_EQ(std::memcmp(is.data(), should.data(), count * sizeof(T)), 0)
             << to_string(element_type_of<T>) << ' ' << to_string(op) << " of " << count;
     }
 
-    int device_ = 0;
-    cudaStream_t stream_ = nullptr;
+    // In place. Truth values are bytes, since vectors have no others.
+    template <class T>
+    void expect_as_host(communicator& comm, std::size_t count, reduce_op op) {
+        using stored = arithmetic::kernel_t<T>;
+        std::vector<std::vector<stored>> all;
+        std::vector<const void*> sources;
+        for (int r = 0; r < ranks(); ++r) sources.push_back(all.emplace_back(inputs<stored>(count, r, op)).data());
+        std::vector<stored> should(count);
+        find_reduce(element_type_of<T>, op)(should.data(), sources.data(), ranks(), static_cast<std::int64_t>(count),
+                                            op == reduce_op::avg ? ranks() : 1);
+        const auto data = room<stored>(count);
+        data.put(all[static_cast<std::size_t>(rank())]);
+        nccl::allreduce(comm, device_span<T>(reinterpret_cast<T*>(data.data()), count), op, device_->stream());
+        const std::vector<stored> is = data.get();
+        ASSERT_EQ(std::memcmp(is.data(), should.data(), count * sizeof(T)), 0)
+            << to_string(element_type_of<T>) << ' ' << to_string(op);
+    }
+
+    void expect_every_collective(const plan& by) {
+        const auto p = static_cast<std::size_t>(ranks()), me = static_cast<std::size_t>(rank());
+        constexpr std::size_t block = 10'007;
+        communicator comm = create(by);
+        const auto all = room<float>(p * block), one = room<float>(block), result = room<float>(block);
+        all.put(inputs<float>(p * block, rank()));
+        nccl::reduce_scatter(comm, device_span<const float>(all.data(), p * block),
+                             device_span<float>(one.data(), block), reduce_op::sum, device_->stream());
+        const std::vector<float> sums = summed(p * block);
+        ASSERT_TRUE(std::ranges::equal(one.get(), std::span(sums).subspan(me * block, block)));
+        nccl::allgather(comm, device_span<const float>(one.data(), block), device_span<float>(all.data(), p * block),
+                        device_->stream());
+        ASSERT_EQ(all.get(), sums);
+        const int root = ranks() - 1;
+        one.put(inputs<float>(block, rank()));
+        nccl::broadcast(comm, device_span<float>(one.data(), block), root, device_->stream());
+        ASSERT_EQ(one.get(), inputs<float>(block, root));
+        one.put(inputs<float>(block, rank()));
+        result.fill(0);
+        nccl::reduce(comm, device_span<const float>(one.data(), block), device_span<float>(result.data(), block), root,
+                     reduce_op::sum, device_->stream());
+        if (rank() == root) {
+            ASSERT_EQ(result.get(), summed(block));
+        }
+        nccl::synchronize(comm);
+    }
+
+    bool shared_ = false;
+    std::optional<device> device_;
 };
 
 }  // namespace
 
 // Making a communicator takes NCCL seconds where ranks share a GPU, so not every algorithm meets every machine.
 TEST_F(on_gpu, have_what_nccls_allreduce_has) {
-    const nccl_world peer;
+    const nccl_world peer(device_->gpu());
     const std::vector<hierarchy> all = machines();
     for (const hierarchy& m : all)
         for (const char* algorithm : {"nccl", "ring", "direct", "halving"}) {
@@ -174,55 +231,43 @@ TEST_F(on_gpu, have_what_nccls_allreduce_has) {
 }
 
 TEST_F(on_gpu, run_every_collective) {
-    const auto p = static_cast<std::size_t>(ranks()), me = static_cast<std::size_t>(rank());
-    constexpr std::size_t block = 10'007;
     for (const hierarchy& m : machines()) {
         SCOPED_TRACE(text(m.shape));
-        communicator comm = create(plan_of(m, stages_of(m, "direct"), 2, 4096));
-        const device_vector<float> all(p * block, stream_), one(block, stream_);
-        all.put(inputs<float>(p * block, rank()));
-        nccl::reduce_scatter(comm, device_span<const float>(all.data(), p * block),
-                             device_span<float>(one.data(), block), reduce_op::sum, stream_);
-        const std::vector<float> sums = summed(p * block);
-        ASSERT_TRUE(std::ranges::equal(one.get(), std::span(sums).subspan(me * block, block)));
-        nccl::allgather(comm, device_span<const float>(one.data(), block), device_span<float>(all.data(), p * block),
-                        stream_);
-        ASSERT_EQ(all.get(), sums);
-        const int root = ranks() - 1;
-        one.put(inputs<float>(block, rank()));
-        nccl::broadcast(comm, device_span<float>(one.data(), block), root, stream_);
-        ASSERT_EQ(one.get(), inputs<float>(block, root));
-        one.put(inputs<float>(block, rank()));
-        const device_vector<float> result(block, stream_);
-        result.fill(0);
-        nccl::reduce(comm, device_span<const float>(one.data(), block), device_span<float>(result.data(), block), root,
-                     reduce_op::sum, stream_);
-        if (rank() == root) {
-            ASSERT_EQ(result.get(), summed(block));
-        }
-        nccl::synchronize(comm);
+        expect_every_collective(plan_of(m, stages_of(m, "direct"), 2, 4096));
+        if (mpi_takes_threads()) expect_every_collective(all_over_mpi(m));
     }
 }
 
-// Captured once, replayed with other data: no call of Terrace's in between.
+// No kernel of NCCL's, so that ranks that share a GPU are fast: the types and operations that NCCL lacks, too.
+TEST_F(on_gpu, have_the_hosts_results_of_every_type_and_operation_over_mpi) {
+    if (!mpi_takes_threads()) GTEST_SKIP() << "MPI_THREAD_MULTIPLE is wanted (TERRACE_TEST_THREADS)";
+    communicator comm = create(all_over_mpi(machines().back()));
+    for (const element_type type : all_element_types)
+        with_type(type, [&]<class T>(std::type_identity<T>) {
+            for (const reduce_op op : all_reduce_ops)
+                if (is_defined(op, type) && op != reduce_op::premul_sum) expect_as_host<T>(comm, 3'001, op);
+        });
+}
+
+// Captured once, replayed with other data: no call of Terrace's in between, and more shapes than it keeps since.
 TEST_F(on_gpu, graphs_replay) {
     constexpr std::size_t count = 50'001;
+    constexpr int shapes = 40;
     const hierarchy m = machines().back();
     communicator comm = create(plan_of(m, stages_of(m, "nccl"), 2, 4096));
-    const device_vector<float> from(count, stream_), to(count, stream_);
-    const auto call = [&] {
-        nccl::allreduce(comm, device_span<const float>(from.data(), count), device_span<float>(to.data(), count),
-                        reduce_op::sum, stream_);
+    const auto from = room<float>(count), to = room<float>(count);
+    const auto call = [&](std::size_t n) {
+        nccl::allreduce(comm, device_span<const float>(from.data(), n), device_span<float>(to.data(), n),
+                        reduce_op::sum, device_->stream());
     };
     from.put(inputs<float>(count, rank()));
-    call();  // makes what the call takes
+    call(count);  // makes what the call takes
     ASSERT_EQ(to.get(), summed(count));
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t replay = nullptr;
-    CHECK(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-    call();
-    CHECK(cudaStreamEndCapture(stream_, &graph));
-    CHECK(cudaGraphInstantiate(&replay, graph, 0));
+    gpu_graph graph = nullptr;
+    device_->check(device_->gpu().begin_capture(device_->stream()));
+    call(count);
+    device_->check(device_->gpu().end_capture(device_->stream(), &graph));
+    for (int shape = 1; shape <= shapes; ++shape) call(static_cast<std::size_t>(17 * shape));
     for (int times = 2; times < 12; ++times) {
         std::vector<float> values = inputs<float>(count, rank()), expected = summed(count);
         for (std::size_t i = 0; i < count; ++i) {
@@ -231,11 +276,33 @@ TEST_F(on_gpu, graphs_replay) {
         }
         from.put(values);
         to.fill(0xb5);
-        CHECK(cudaGraphLaunch(replay, stream_));
+        device_->check(device_->gpu().launch(graph, device_->stream()));
         ASSERT_EQ(to.get(), expected) << "replay " << times;
     }
-    CHECK(cudaGraphExecDestroy(replay));
-    CHECK(cudaGraphDestroy(graph));
+    device_->check(device_->gpu().drop_graph(graph));
+}
+
+TEST_F(on_gpu, parts_have_the_device) {
+    constexpr std::size_t count = 5'001;
+    communicator comm = create(plan_of(machines().front(), stages_of(machines().front(), "ring")));
+    communicator part = std::move(*comm.split(rank() % 2));
+    const auto data = room<float>(count);
+    data.put(std::vector<float>(count, 1));
+    nccl::allreduce(part, device_span<float>(data.data(), count), reduce_op::sum, device_->stream());
+    ASSERT_EQ(data.get(), std::vector<float>(count, static_cast<float>(part.size())));
+}
+
+TEST_F(on_gpu, ranks_of_one_host_that_share_a_device_are_refused) {
+    if (!shared_) GTEST_SKIP() << "there is a device for each rank";
+    setenv("NCCL_HOSTID", "same", 1);
+    try {
+        create(plan_of(machines().front(), stages_of(machines().front(), "ring")));
+        FAIL() << "created";
+    } catch (const usage_error& e) {
+        const std::string text = e.what();
+        EXPECT_NE(text.find("ranks 0 and 1 have the same GPU, device 0 of their node"), text.npos) << text;
+        EXPECT_NE(text.find("NCCL_HOSTID"), text.npos) << text;
+    }
 }
 
 TEST_F(on_gpu, host_buffers_go_through_the_same_communicator) {

@@ -20,7 +20,7 @@ TEST(stand_in, orders_that_differ_between_ranks_never_end) {
     for (int rank = 0; rank < 2; ++rank)
         for (int c = 0; c < 2; ++c) {
             gpu.use_device(rank);
-            gpu.make_comm(&comms[rank][c], 2, &ids[c], rank);
+            gpu.make_comm(&comms[rank][c], 2, &ids[c], rank, false);
             streams[rank][c] = gpus.make_stream(rank);
         }
     float data[2][2] = {{1, 2}, {3, 4}};
@@ -52,7 +52,7 @@ TEST(stand_in, broken_rules_are_named) {
     float* data[2];
     for (int rank = 0; rank < 2; ++rank) {
         streams[rank] = gpus.make_stream(rank);
-        gpu.make_comm(&comms[rank], 2, &id, rank);
+        gpu.make_comm(&comms[rank], 2, &id, rank, false);
         void* memory = nullptr;
         gpu.allocate(&memory, 64);
         data[rank] = static_cast<float*>(memory);

@@ -9,10 +9,10 @@
 #include <terrace/mpi.hpp>
 #include <terrace/nccl.hpp>
 
+#include "gpu/device.hpp"
 #include "mpi/plans.hpp"
 #include "support/mpi_ranks.hpp"
 #include "support/refusal.hpp"
-#include "transport/nccl/module.hpp"
 
 namespace terrace::detail::test {
 
@@ -49,18 +49,16 @@ TEST(nccl_create, a_rank_without_the_module_does_not_leave_the_others_waiting) {
     }
 }
 
-#ifdef TERRACE_TEST_GPU_MODULE
 TEST(nccl_create, says_that_there_is_no_gpu) {
-    const gpu_module m = load_gpu_module(TERRACE_TEST_GPU_MODULE);
-    ASSERT_NE(m.runtime, nullptr) << m.trouble;
-    if (int devices = 0; m.runtime->device_count(&devices) == 0) GTEST_SKIP() << "there is a GPU";
-    const std::string why = refusal(TERRACE_TEST_GPU_MODULE);
+    const gpu_module m = module_of_tests();
+    if (m.runtime == nullptr) GTEST_SKIP() << m.trouble;
+    if (no_device(m).empty()) GTEST_SKIP() << "there is a GPU";
+    const std::string why = refusal(m.path);
     EXPECT_NE(why.find("rank 0: "), std::string::npos) << why;
     EXPECT_NE(why.find("nvidia-smi"), std::string::npos) << why;
     // Host buffers are none the worse for it.
     communicator comm = mpi::create(MPI_COMM_WORLD, flat_plan(), anywhere());
     EXPECT_EQ(wrong_elements<float>(comm, 1234, 3), 0);
 }
-#endif
 
 }  // namespace terrace::detail::test

@@ -16,7 +16,7 @@ int put(gpu_stream s, work w);
 
 int split(nccl_comm comm, int color, int key, nccl_comm* part);
 int make_id(nccl_id* id);
-int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank);
+int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank, bool blocking);
 int drop_comm(nccl_comm c);
 int group_start();
 int group_end();

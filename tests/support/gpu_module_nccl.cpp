@@ -4,8 +4,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,10 +61,23 @@ int make_id(nccl_id* id) {
     return 0;
 }
 
+// As NCCL, which refuses two ranks of one host on one device, the only one here. It reads the name once.
+bool has_own_host(MPI_Comm comm) {
+    static const std::size_t own = [] {
+        const char* named = std::getenv("NCCL_HOSTID");
+        return std::hash<std::string_view>{}(named != nullptr ? named : "");
+    }();
+    int ranks = 0;
+    MPI_Comm_size(comm, &ranks);
+    std::vector<std::size_t> all(static_cast<std::size_t>(ranks));
+    MPI_Allgather(&own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, comm);
+    return std::count(all.begin(), all.end(), own) == 1;
+}
+
 // All processes that mpirun has started make one at once, those with one id together. Processes that do not use MPI
 // themselves get it here, for one thread at a time.
-int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank) {
-    constexpr int invalid_argument = 4, most = 1 << 24;
+int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank, bool blocking) {
+    constexpr int invalid_argument = 4, invalid_usage = 5, most = 1 << 24;
     id_content content{};
     std::memcpy(&content, id->bytes, sizeof content);
     if (std::memcmp(content.mark, id_mark, sizeof id_mark) != 0) return invalid_argument;
@@ -70,8 +86,9 @@ int make_comm(nccl_comm* comm, int, const nccl_id* id, int rank) {
     if (up == 0) MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
     auto* made = new comm_state;
     MPI_Comm_split(MPI_COMM_WORLD, (content.process * 64 + content.number) % most, rank, &made->comm);
+    if (!has_own_host(made->comm)) return invalid_usage;
     *comm = reinterpret_cast<nccl_comm>(made);
-    return gpu_runtime::in_progress;
+    return blocking ? 0 : gpu_runtime::in_progress;
 }
 
 int drop_comm(nccl_comm c) {

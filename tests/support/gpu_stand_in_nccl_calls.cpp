@@ -25,7 +25,7 @@ int make_id(nccl_id* id) {
     return 0;
 }
 
-int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank) {
+int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank, bool /*blocking*/) {
     TERRACE_ENTER("ncclCommInitRankConfig");
     std::uint64_t number = 0;
     std::memcpy(&number, id, sizeof number);

@@ -269,6 +269,20 @@ finding gpu_driver() {
                "as root");
 }
 
+finding shared_gpus() {
+    constexpr const char* what = "shared GPUs";
+    const std::vector<std::string> environment = process_environment();
+    const char* host = value_in(environment, "NCCL_HOSTID");
+    if (host == nullptr) return good(what, "ranks of a node that have the same GPU are refused");
+    return noted(
+        what,
+        fmt::format("NCCL_HOSTID={}: ranks with different ones may have the same GPU. They are different hosts "
+                    "to NCCL, so that messages leave the GPU and go over sockets or adapters, and their "
+                    "kernels take turns",
+                    host),
+        "for tests: results are right, times say nothing. Unset it where there is a GPU for each rank");
+}
+
 // Of plans made at creation. Bad variables are found elsewhere.
 finding levels_above_nodes() {
     options given;
@@ -330,9 +344,9 @@ int doctor_command::run() const {
         return 0;
     }
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(),     networks(),    listeners(),
-                             host_address(),  launcher(),   started_by(),        without_mpi(), user(),
-                             usable_cores(),  gpu_driver(), levels_above_nodes()};
+    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),          listeners(),
+                             host_address(),  launcher(),   started_by(),    without_mpi(),       user(),
+                             usable_cores(),  gpu_driver(), shared_gpus(),   levels_above_nodes()};
     for (finding& f : variables()) all.push_back(std::move(f));
     if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
     for (const finding& f : all) {

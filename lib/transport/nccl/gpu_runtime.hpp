@@ -71,12 +71,12 @@ struct gpu_runtime {
     int (*launch)(gpu_graph graph, gpu_stream stream);
     int (*drop_graph)(gpu_graph graph);
 
-    // NCCL. Communicators are nonblocking: calls on one may return in_progress, which status() does until they are
-    // through.
+    // NCCL. Communicators of Terrace are nonblocking: calls on one may return in_progress, which status() does until
+    // they are through.
     const char* (*nccl_error)(int code);
     int (*nccl_version)(int* version);  ///< 22809 is 2.28.9
     int (*make_id)(nccl_id* id);
-    int (*make_comm)(nccl_comm* comm, int ranks, const nccl_id* id, int rank);
+    int (*make_comm)(nccl_comm* comm, int ranks, const nccl_id* id, int rank, bool blocking);
     int (*split)(nccl_comm comm, int color, int key, nccl_comm* part);  ///< a negative color takes part and gets null
     int (*status)(nccl_comm comm, int* code);
     int (*finalize)(nccl_comm comm);

@@ -141,7 +141,7 @@ void nccl_comms::connect(team& ranks, int count) {
     of_all_.resize(at(count));
     on_all_ranks(ranks, [&] {
         return make(of_all_.front(), "ncclCommInitRankConfig",
-                    [&](nccl_comm* comm) { return gpu.make_comm(comm, ranks.size(), all.data(), rank_); });
+                    [&](nccl_comm* comm) { return gpu.make_comm(comm, ranks.size(), all.data(), rank_, false); });
     });
     for (int i = 1; i < count; ++i) on_all_ranks(ranks, [&] { return split(of_all_[at(i)], 0, rank_); });
 }

@@ -3,13 +3,19 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
 #include "transport/nccl/bridged_messages.hpp"
 #include "transport/nccl/device_queues.hpp"
 #include "transport/nccl/nccl_comms.hpp"
@@ -137,6 +143,7 @@ private:
         team& ranks = host.ranks;
         rank_ = ranks.rank();
         on_all_ranks(ranks, [&] { return open_device(); });
+        expect_own_devices(ranks);
         comms_.connect(ranks, setting_.ways);
         for (const auto& round : setting_.rounds) on_all_ranks(ranks, [&] { return comms_.join(round); });
         on_all_ranks(ranks, [&] { return on_.make(setting_.queues); });
@@ -155,6 +162,25 @@ private:
         name_ = fmt::format("nccl {}.{}.{} on device {}", version / 10000, version / 100 % 100, version % 100,
                             setting_.device);
         return {};
+    }
+
+    // NCCL refuses two ranks of one host on one device, and does not say which. NCCL_HOSTID says what a host is.
+    void expect_own_devices(team& ranks) {
+        const char* host = std::getenv("NCCL_HOSTID");
+        const std::vector<int> nodes = ranks.nodes();
+        const std::string own = fmt::format(
+            "{} {}", host != nullptr ? host : fmt::format("node of rank {}", nodes[at(rank_)]), setting_.device);
+        const std::vector<std::string> all = ranks.exchange(own);
+        for (auto r = all.begin(); r != all.end(); ++r)
+            if (const auto other = std::find(all.begin(), r, *r); other != r)
+                throw usage_error(fmt::format(
+                    "ranks {} and {} have the same GPU, device {} of their node: start one rank for each GPU, or, for "
+                    "tests, set NCCL_HOSTID to another word on each rank",
+                    of_caller(other - all.begin()), of_caller(r - all.begin()), r->substr(r->rfind(' ') + 1)));
+    }
+    int of_caller(std::ptrdiff_t rank) const {
+        const auto r = static_cast<std::size_t>(rank);
+        return setting_.callers_rank.empty() ? static_cast<int>(r) : setting_.callers_rank[r];
     }
 
     // Looks for failures, for the watchdog; guard_ is held.

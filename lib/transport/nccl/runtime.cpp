@@ -128,11 +128,11 @@ int wait_value(gpu_stream stream, std::uint32_t* where, std::uint32_t least) {
     return call(stream, reinterpret_cast<CUdeviceptr>(where), least, flags);
 }
 
-int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank) {
+int make_comm(nccl_comm* comm, int ranks, const nccl_id* id, int rank, bool blocking) {
     ncclUniqueId unique;
     std::memcpy(&unique, id, sizeof unique);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+    config.blocking = blocking ? 1 : 0;
     return ncclCommInitRankConfig(comm, ranks, unique, rank, &config);
 }
 

@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 """What tools/gpu-check and tools/install-deps --cuda do where there is no GPU: say so, and what to do.
 
-usage: gpu_check_test.py SOURCE_ROOT [BUILD_ROOT MODULE ...]
+usage: gpu_check_test.py SOURCE_ROOT [BUILD_ROOT]
 
-MODULE (tests/support/gpu_module.cpp) has memory of the host for GPUs and MPI for NCCL: what runs on it is no result of a GPU.
+A rehearsal has memory of the host for GPUs and MPI for NCCL (tests/support/gpu_module.cpp): no result of a GPU.
 """
 import ctypes
 import json
-import math
 import os
 import pathlib
-import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 import types
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1]).resolve()
+BUILD = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else "/nowhere").resolve()
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
 
@@ -41,7 +41,7 @@ class Scratch(unittest.TestCase):
 
     def run_tool(self, *arguments, status, **how):
         done = subprocess.run([ROOT / "tools" / arguments[0], *arguments[1:]], cwd=self.directory, text=True,
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=60, **how)
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=240, **how)
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
@@ -49,109 +49,105 @@ class Scratch(unittest.TestCase):
 class Usage(Scratch):
     def test_help_names_all_options(self):
         text = self.run_tool("gpu-check", "--help", status=0)
-        for option in ["--prepare", "--prefix", "--build", "--json", "--seconds", "Exit codes"]:
+        for option in ["--pack", "--packed", "--rehearse", "--from", "--to", "--build", "--json", "--patience", "Exit codes"]:
             self.assertIn(option, text)
 
     def test_wrong_usage_exits_2(self):
-        for wrong in [["--fast"], ["--seconds", "soon"], ["--prepare", "a", "--prefix", "b"], ["--json", "no/such/file"]]:
+        for wrong in [["--fast"], ["--from", "soon"], ["--pack", "a", "--packed"], ["--json", "no/such/file"], ["--build", "."]]:
             self.run_tool("gpu-check", *wrong, status=2)
 
-    def test_a_prefix_is_not_put_where_something_is(self):
+    def test_a_pack_is_not_put_where_something_is(self):
         (self.directory / "mine").mkdir()
         (self.directory / "mine/file").touch()
-        if shutil.which("apt-get") and shutil.which("dpkg-deb"):
-            self.assertIn("mine is there already", self.run_tool("gpu-check", "--prepare", "mine", status=2))
+        self.assertIn("mine is there already", self.run_tool("gpu-check", "--pack", "mine", status=2))
 
-    @unittest.skipIf(has_gpu(), "there is a GPU here")
+
+@unittest.skipIf(len(sys.argv) < 3, "no build with Open MPI and UCX given")
+class OfABuild(Scratch):
+    @unittest.skipIf(has_gpu() or not (BUILD / "lib/transport/nccl/terrace-nccl.so").exists(), "there is a GPU here, or no CUDA")
     def test_without_a_gpu_it_says_why_and_what_to_do(self):
-        text = self.run_tool("gpu-check", status=3)
+        text = self.run_tool("gpu-check", "--build", BUILD, status=3)
         self.assertRegex(text, r"^gpu-check: no GPU here: .*(driver|nvidia-smi|CUDA_VISIBLE_DEVICES).*\n$")
         self.assertEqual(list(self.directory.iterdir()), [])
 
+    def test_a_rehearsal_runs_every_part_and_says_what_needs_a_gpu(self):
+        text = self.run_tool("gpu-check", "--rehearse", "--build", BUILD, "--to", "7", "--patience", "10", status=0)
+        found = self.result()
+        self.assertEqual([p["number"] for p in found["parts"]], list(range(1, 8)), text)
+        text += self.run_tool("gpu-check", "--rehearse", "--build", BUILD, "--from", "8", "--patience", "10", status=0)
+        found = self.result()
+        outcomes = {p["number"]: p["outcome"] for p in found["parts"]}
+        self.assertEqual(outcomes, {n: "left out" if n in (2, 3, 9, 12) else "passed" for n in range(1, 13)}, text)
+        for name in ["staging", "nonblocking eager", "blocking eager", "nonblocking graph", "blocking graph"]:
+            self.assertEqual({row["wrong"] for row in found["figures"][name]["results"]}, {0}, name)
+        self.assertEqual([e["met"] for e in found["expected"]][0], None)
+        with tarfile.open(self.directory / "gpu-check.json.tar.gz") as archive:
+            self.assertIn("logs/08.log", archive.getnames())
+            self.assertEqual(archive.extractfile("logs/08.log").read().decode().count("all ranks ended as they should"), 3)
+
+    def result(self):
+        return json.loads((self.directory / "gpu-check.json").read_text())
+
 
 class Parts(Scratch):
-    """Its machinery, with a driver that has a GPU in name only, and programs that only end as told."""
+    """Its machinery, with programs that only end as told."""
 
     def setUp(self):
         super().setUp()
         self.tool = load(ROOT / "tools/gpu-check")
-        self.tool.Driver = lambda: types.SimpleNamespace(names=["none"], cuda="0.0", architecture="90", version=lambda: None)
-        self.tool.find_nvcc = lambda: pathlib.Path("/nowhere/bin/nvcc")
-        self.tool.find_nccl = lambda nvcc: (self.directory, self.directory)
         self.tool.say = lambda text: None
-        (self.directory / "nccl.h").write_text("#define NCCL_MAJOR 2\n#define NCCL_MINOR 28\n#define NCCL_PATCH 9\n")
+        self.place = types.SimpleNamespace(logs=self.directory / "logs", environment=dict(os.environ))
+        self.place.logs.mkdir()
 
-    def check(self, seconds=600, prefix=None):
-        return self.tool.Check(types.SimpleNamespace(seconds=seconds, prefix=prefix, build=self.directory / "build"))
+    def run_parts(self, *table, first=1, rehearse=True):
+        args = types.SimpleNamespace(rehearse=rehearse, first=first, last=12, patience=1, json=self.directory / "found.json")
+        if not rehearse:
+            self.place.gpu = lambda: {"cuda": "some"}
+        check = self.tool.Check(args, self.place)
+        check.run(table)
+        return json.loads(args.json.read_text())
 
-    @unittest.skipIf(len(sys.argv) < 4, "no build with Open MPI given")
-    def test_the_bench_runs_and_its_figures_are_kept(self):
-        check = self.check()
-        check.build, module = (pathlib.Path(a).resolve() for a in sys.argv[2:4])
-        check.environment["TERRACE_GPU_MODULE"] = str(module)
-        self.tool.SIZES = self.tool.STAGING_SIZES = ["-b", "4K", "-e", "4K", "-n", "1"]
-        self.assertEqual(check.result()["bench"]["bench 4 ranks"], None)
-        self.assertIsNone(check.result()["links"])
-        check.benches()
-        self.assertEqual([p for p in check.parts if p["outcome"] != "passed"], [])
-        result = json.loads(json.dumps(check.result()))
-        self.assertEqual(len(re.findall("nccl: {stage: .*}, mpi: {step: .*}", result["links"])), 2)
-        self.assertIn(self.tool.LINKS, [p["part"] for p in check.parts])
-        result = result["bench"]
-        self.assertEqual(list(result), [name for name, _, _ in self.tool.BENCH])
-        for name, sizes, options in self.tool.BENCH:
-            found = result[name]
-            self.assertEqual((found["ranks"], found["graph"], found["staging"]),
-                             (math.prod(sizes), "--graph" in options, "--staging" in options), name)
-            self.assertEqual({row["wrong"] for row in found["results"]}, {0}, name)
-            self.assertEqual({row["algorithm"] for row in found["results"]}, set(options[1].split(",")), name)
-        self.assertIsNotNone(result["staging 1 rank"]["results"][0]["percent_of_bus"])
-        self.assertIn("all results are exact", next(p for p in check.parts if p["part"] == "bench 8 ranks")["detail"])
+    def part(self, *commands, seconds=20, **more):
+        return self.tool.Part("some", seconds, [["sh", "-c", c] for c in commands], **more)
 
     def test_outcomes(self):
-        check = self.check()
-        self.assertTrue(check.part("good", "sh", "-c", "echo one; echo two"))
-        self.assertEqual(check.result()["outcome"], "passed")
-        self.assertFalse(check.part("left out", "sh", "-c", "echo no GPU; exit 77"))
-        self.assertFalse(check.part("a case", "sh", "-c", "echo '[  SKIPPED ] 1 test, listed below:'"))
-        self.assertEqual(check.result()["outcome"], "skipped")
-        self.assertFalse(check.part("bad", "sh", "-c", "echo wrong bits; exit 3"))
-        self.assertFalse(check.part("missing", "/no/such/program"))
-        self.assertEqual([(p["part"], p["outcome"]) for p in check.parts],
-                         [("good", "passed"), ("left out", "skipped"), ("a case", "skipped"), ("bad", "failed"), ("missing", "failed")])
-        self.assertEqual([p["detail"] for p in check.parts if p["part"] != "a case"][:3],
-                         ["two", "no GPU", "3: wrong bits"])
-        result = json.loads(json.dumps(check.result()))
-        self.assertEqual((result["outcome"], result["nccl"], result["gpus"]), ("failed", "2.28.9", ["none"]))
+        found = self.run_parts(self.part("echo one"), self.part("true", "echo no GPU; exit 77"), self.part("echo '[  SKIPPED ] 1'"),
+                               self.part("echo wrong bits; exit 3", "echo goes on"),
+                               self.tool.Part("missing", 20, [["/no/such/program"]]),
+                               self.part("exit 1", rehearsed="needs a GPU"), self.part("exit 1", rehearsed=[["true"]]))["parts"]
+        self.assertEqual([p["outcome"] for p in found],
+                         ["passed", "skipped", "skipped", "failed", "failed", "left out", "passed"])
+        self.assertEqual([p["detail"] for p in found][:4], ["", "no GPU", "", "3: wrong bits"])
+        self.assertEqual(found[5]["detail"], "needs a GPU")
+        self.assertIn("goes on", (self.place.logs / "04.log").read_text())
+
+    def test_a_later_run_keeps_what_an_earlier_one_found(self):
+        self.run_parts(self.part("exit 3"), self.part("exit 1"))
+        found = self.run_parts(self.part("true"), self.part("true"), self.part("true"), first=2)["parts"]
+        self.assertEqual([(p["number"], p["outcome"]) for p in found], [(1, "failed"), (2, "passed"), (3, "passed")])
+
+    def test_what_was_done_is_written_before_the_next_part(self):
+        found = self.directory / "found.json"
+        self.run_parts(self.part("true"), self.part(f"cp {found} {self.directory}/then.json; kill -9 $$"))
+        self.assertEqual(len(json.loads((self.directory / "then.json").read_text())["parts"]), 1)
+
+    def test_expected_figures(self):
+        def met(rate):
+            rows = [{"percent_of_copy": rate, "aligned": True, "k": 2}, {"percent_of_copy": 1, "aligned": False, "k": 2}]
+            return self.tool.expectations({"kernels": {"rows": rows}})
+        self.assertEqual([(e["found"], e["met"]) for e in met(93)], [(93, True), (None, None)])
+        self.assertEqual([e["met"] for e in met(89)], [False, None])
 
     def test_what_takes_too_long_ends_with_all_that_it_started(self):
-        check = self.check()
-        check.part("long", "sh", "-c", f"sleep 300 & echo $! > {self.directory}/pid; wait", limit=1)
-        self.assertEqual(check.parts[0]["outcome"], "failed")
-        self.assertIn("out of time", check.parts[0]["detail"])
+        found = self.run_parts(self.part(f"sleep 300 & echo $! > {self.directory}/pid; wait", seconds=1))["parts"]
+        self.assertEqual(found[0]["outcome"], "failed")
+        self.assertIn("out of time", found[0]["detail"])
         child = pathlib.Path("/proc", (self.directory / "pid").read_text().strip())
         for _ in range(100):  # its parent may reap it a little later
             if not child.exists() or ") Z " in (child / "stat").read_text():
                 return
             time.sleep(0.05)
         self.fail("the child lives on")
-
-    def test_nothing_starts_when_the_time_is_up(self):
-        check = self.check(seconds=1)
-        self.assertFalse(check.part("late", "sh", "-c", f"touch {self.directory}/late"))
-        self.assertEqual(check.parts[0]["outcome"], "skipped")
-        self.assertFalse((self.directory / "late").exists())
-
-    def test_a_prefix_is_looked_at(self):
-        with self.assertRaisesRegex(self.tool.Failure, "is no prefix.*--prepare"):
-            self.check(prefix=self.directory)
-        (self.directory / "more/some").mkdir(parents=True)
-        (self.directory / "more/some/libsurely-missing.so.1").touch()
-        (self.directory / "prefix.json").write_text("{}")
-        environment = self.check(prefix=self.directory).environment
-        self.assertIn(f"{self.directory}/more/some", environment["LD_LIBRARY_PATH"])
-        self.assertTrue(environment["PATH"].endswith(f"{self.directory}/usr/bin"))
-        self.assertEqual(environment["PKG_CONFIG_SYSROOT_DIR"], str(self.directory))
 
 
 class InstallDeps(Scratch):

@@ -8,7 +8,7 @@ namespace terrace {
 
 /// Values by key, which all ranks of a job reach: where ranks without MPI find one another. A framework's store, a
 /// database or a directory will do; what former jobs have left there is ignored. The functions may throw. They are
-/// called by the thread that creates a communicator, or makes one of its parts.
+/// called by the thread that creates a communicator, or makes one of its parts; by one at a time.
 struct store {
     int rank = 0;  ///< this process: 0 ... size - 1
     int size = 1;

@@ -21,20 +21,6 @@ namespace {
 // A rank has failed while survivors create a communicator.
 struct interrupted {};
 
-// Looks for that while ranks wait for one another.
-class interruptible {
-public:
-    interruptible(const team& ranks, std::function<void()> look) : ranks_(ranks) {
-        ranks.while_waiting(std::move(look));
-    }
-    interruptible(const interruptible&) = delete;
-    interruptible& operator=(const interruptible&) = delete;
-    ~interruptible() { ranks_.while_waiting(nullptr); }
-
-private:
-    const team& ranks_;
-};
-
 }  // namespace
 
 // If one more fails while survivors create a communicator, that one is given up, on all of them, and they begin anew. A
@@ -143,11 +129,12 @@ std::unique_ptr<communicator_core> communicator_core::of_survivors() {
         new_rank += callers_rank_[static_cast<std::size_t>(r)] < rank_;
     }
     team survivors = net_->ranks().part(members, name);
-    const interruptible creation(survivors, [this] {
+    const auto look = std::make_shared<const wait_hook>([this] {
         check_->take_notes();
         failures_->look_anew();
         if (failures_->knows_more()) throw interrupted();
     });
+    survivors.while_waiting(look);
     const plan p = plan_part(data_of(plan_), members, survivors);
     failures_->tell_network();
     connection by{net_->by().net, net_->by().memory, survivors, nullptr, net_->by().interfaces};

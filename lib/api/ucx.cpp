@@ -170,10 +170,12 @@ store store_of(const options& o) {
 }
 
 communicator create_generation(const generation_setting& s, const options& o, kept_plans& kept) {
-    const auto boot = std::make_shared<store_bootstrap>(s.in, ucx::callers_store, s.timeout, s.look);
-    communicator made = ucx::create_by(team(boot, s.in.rank, s.in.size), o, kept);
+    const auto look = std::make_shared<const wait_hook>(s.look);
+    const auto boot = std::make_shared<store_bootstrap>(s.in, ucx::callers_store, s.timeout, *look);
+    team all(boot, s.in.rank, s.in.size);
+    all.while_waiting(look);
+    communicator made = ucx::create_by(std::move(all), o, kept);
     boot->set_timeout(o.timeout);
-    boot->while_waiting(nullptr);
     return made;
 }
 

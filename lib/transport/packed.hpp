@@ -36,6 +36,11 @@ public:
     int size() const noexcept { return static_cast<int>(ends_.size()); }
     const std::string& bytes() const noexcept { return bytes_; }
     std::string_view first(int values) const { return std::string_view(bytes_).substr(0, ends_[at(values - 1)]); }
+    std::vector<std::string> values() const {
+        std::vector<std::string> all;
+        for (int i = 0; i < size(); ++i) all.emplace_back(value(i));
+        return all;
+    }
     std::string_view value(int i) const {
         const std::size_t begin = (i == 0 ? 0 : ends_[at(i - 1)]) + sizeof(std::uint64_t);
         return std::string_view(bytes_).substr(begin, ends_[at(i)] - begin);

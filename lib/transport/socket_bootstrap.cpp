@@ -41,41 +41,45 @@ socket_bootstrap::socket_bootstrap(team& ranks, const std::vector<network_interf
                                               ports.first > 0 ? ", at no port of TERRACE_PORTS" : ""));
 }
 
-void socket_bootstrap::put(std::span<const int> ranks, std::string_view key, std::string_view value) {
-    values& all = values_[std::string(key)];
-    if (ranks.size() == 1) {
-        all[rank_] = value;
-        return;
+std::vector<std::string> socket_bootstrap::exchange(std::span<const int> ranks, std::string_view key,
+                                                    std::string_view value, const wait_hook& look) {
+    if (ranks.size() == 1) return {std::string(value)};
+    lock held(guard_);
+    const auto at_key = arrived_.try_emplace(std::string(key)).first;
+    const at_end forget([&] { arrived_.erase(at_key); });
+    std::map<int, std::string>& got = at_key->second;
+    const int first = ranks.front();
+    if (first != rank_) {
+        send(line_to(first), key, value);
+        if (!wait(held, look, [&] { return got.contains(first); })) time_out({first});
+        return packed(got[first]).values();
     }
-    values& got = arrived_[std::string(key)];
-    if (ranks.front() != rank_) {
-        send(line_to(ranks.front()), key, value);
-        if (!wait([&] { return got.contains(ranks.front()); })) time_out({ranks.front()});
-        const packed together(got[ranks.front()]);
-        for (std::size_t i = 0; i < ranks.size(); ++i) all[ranks[i]] = together.value(static_cast<int>(i));
-    } else {
-        std::vector<int> missing(ranks.begin() + 1, ranks.end());
-        const auto is_whole = [&] {
-            std::erase_if(missing, [&](int r) { return got.contains(r); });
-            return missing.empty();
-        };
-        if (!wait(is_whole)) time_out(missing);
-        packed together;
-        for (const int r : ranks) together.add(r == rank_ ? value : std::string_view(got[r]));
-        for (std::size_t i = 0; i < ranks.size(); ++i) all[ranks[i]] = together.value(static_cast<int>(i));
-        for (const int r : ranks.subspan(1))
-            if (line* to = line_of(r)) send(*to, key, together.bytes());
-        const auto is_sent = [&] {
-            return std::all_of(lines_.begin(), lines_.end(), [](const line& l) { return !l.fd || l.out.empty(); });
-        };
-        if (!wait(is_sent)) time_out(std::vector(ranks.begin() + 1, ranks.end()));
-    }
-    arrived_.erase(arrived_.find(key));
+    std::vector<int> missing(ranks.begin() + 1, ranks.end());
+    const auto is_whole = [&] {
+        std::erase_if(missing, [&](int r) { return got.contains(r); });
+        return missing.empty();
+    };
+    if (!wait(held, look, is_whole)) time_out(missing);
+    packed all;
+    for (const int r : ranks) all.add(r == rank_ ? value : std::string_view(got[r]));
+    missing.assign(ranks.begin() + 1, ranks.end());
+    for (const int r : missing)
+        if (line* to = line_of(r)) send(*to, key, all.bytes());
+    const auto is_sent = [&] {
+        std::erase_if(missing, [&](int r) {
+            const line* to = line_of(r);
+            return to == nullptr || to->out.empty();
+        });
+        return missing.empty();
+    };
+    if (!wait(held, look, is_sent)) time_out(missing);
+    return all.values();
 }
 
-std::string socket_bootstrap::get(int rank, std::string_view key) { return values_.find(key)->second.at(rank); }
-
-void socket_bootstrap::forget(std::string_view key) noexcept { values_.erase(values_.find(key)); }
+void socket_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
+    const lock held(guard_);
+    timeout_ = timeout;
+}
 
 socket_bootstrap::line* socket_bootstrap::line_of(int rank) noexcept {
     const auto found =
@@ -103,17 +107,25 @@ void socket_bootstrap::send(line& to, std::string_view key, std::string_view val
     to.out.append(reinterpret_cast<const char*>(&length), length_bytes).append(message.bytes());
 }
 
-// Moves what can move, and waits a moment where nothing can.
-void socket_bootstrap::move() {
+// Moves what can move for all threads, and waits a moment where nothing can. Others may add lines meanwhile.
+void socket_bootstrap::move(lock& held) {
     constexpr int moment = 5;  // [ms]
+    moving_ = true;
+    const at_end others_may([&] {
+        moving_ = false;
+        moved_.notify_all();
+    });
     std::erase_if(lines_, [](const line& l) { return !l.fd; });
     std::vector<pollfd> polled{{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
     for (const line& l : lines_) {
         const int wanted = l.out.empty() ? POLLIN : POLLIN | POLLOUT;
         polled.push_back({.fd = l.fd.get(), .events = static_cast<short>(wanted), .revents = 0});
     }
-    if (::poll(polled.data(), polled.size(), moment) <= 0) return;
-    for (std::size_t i = 0; i < lines_.size(); ++i) {
+    held.unlock();
+    const int ready = ::poll(polled.data(), polled.size(), moment);
+    held.lock();
+    if (ready <= 0) return;
+    for (std::size_t i = 0; i + 1 < polled.size(); ++i) {
         if ((polled[i + 1].revents & POLLOUT) != 0 && !write(lines_[i])) lines_[i].fd = {};
         if (lines_[i].fd && (polled[i + 1].revents & ~POLLOUT) != 0) read(lines_[i]);
     }
@@ -168,12 +180,13 @@ void socket_bootstrap::take(line& from) {
 }
 
 template <class Done>
-bool socket_bootstrap::wait(const Done& done) {
+bool socket_bootstrap::wait(lock& held, const wait_hook& look, const Done& done) {
     const auto begin = std::chrono::steady_clock::now();
     while (!done()) {
-        look();
         if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_) return false;
-        move();
+        call_unlocked(held, look);
+        if (!moving_) move(held);
+        else moved_.wait(held);
     }
     return true;
 }

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,10 @@ public:
     /// Returns where a rank listens: "10.0.0.1:5000".
     std::string place_of(int rank) const;
     /// Changes the longest wait in any function [s]; 0, as at first: no limit.
-    void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
+    void set_timeout(std::chrono::duration<double> timeout);
 
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override;
-    std::string get(int rank, std::string_view key) override;
-    void forget(std::string_view key) noexcept override;
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override;
 
 private:
     using job_key = std::array<std::uint64_t, 2>;
@@ -49,26 +50,28 @@ private:
         std::string in, out;
         std::size_t sent = 0;  // bytes of `out`
     };
-    using values = std::map<int, std::string>;  // by rank
+    using lock = std::unique_lock<std::mutex>;
 
     line& line_to(int rank);
     line* line_of(int rank) noexcept;
     void send(line& to, std::string_view key, std::string_view value);
-    void move();
+    void move(lock& held);
     void read(line& from);
     bool write(line& to) noexcept;
     void take(line& from);
     template <class Done>
-    bool wait(const Done& done);
+    bool wait(lock& held, const wait_hook& look, const Done& done);
     [[noreturn]] void time_out(const std::vector<int>& missing) const;
 
     const int rank_;
-    std::chrono::duration<double> timeout_{};
     descriptor listener_;
     std::vector<place> places_;
+    std::mutex guard_;  // of all below
+    std::condition_variable moved_;
+    bool moving_ = false;  // a thread polls for all of them, without the lock: only that one removes lines
+    std::chrono::duration<double> timeout_{};
     std::vector<line> lines_;
-    std::map<std::string, values, std::less<>> arrived_;  // by key: what lines have brought, by sender
-    std::map<std::string, values, std::less<>> values_;   // by key: of exchanges that have ended
+    std::map<std::string, std::map<int, std::string>, std::less<>> arrived_;  // by key and sender
 };
 
 }  // namespace terrace::detail

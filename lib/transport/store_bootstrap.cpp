@@ -36,20 +36,20 @@ std::uint64_t random_number() {
 std::string random_text() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
 
 store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
-                                 std::function<void()> look)
-    : bootstrap(this_node()), in_(std::move(in)), where_(std::move(where)), timeout_(timeout) {
-    while_waiting(std::move(look));
+                                 const wait_hook& look)
+    : bootstrap(this_node()), where_(std::move(where)), in_(std::move(in)), timeout_(timeout) {
     if (in_.rank < 0 || in_.rank >= in_.size)
         throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
                                       in_.rank, in_.size));
-    if (in_.rank == 0) welcome_all();
-    else say_hello();
+    lock held(guard_);
+    if (in_.rank == 0) welcome_all(held, look);
+    else say_hello(held, look);
 }
 
 // Each rank says hello with a number of its own, at random: rank 0 only for those who ask who is missing. It lists all
 // numbers under the meeting's name. Who sees its own there says so; when all have, the meeting is open. What a former
 // run has left is in no list, or is never seen: then rank 0 finds another number, and lists again.
-void store_bootstrap::welcome_all() {
+void store_bootstrap::welcome_all(lock& held, const wait_hook& look) {
     std::vector<std::string> hello(at(in_.size));
     std::vector<bool> seen(at(in_.size), false);
     seen[0] = true;
@@ -60,7 +60,7 @@ void store_bootstrap::welcome_all() {
             if (!seen[at(r)]) ranks.push_back(r);
         return ranks;
     };
-    const bool all_here = wait([&] {
+    const bool all_here = wait(held, look, [&] {
         bool changed = meeting_.empty();
         for (const int r : missing()) {
             const std::optional<std::string> said = in_.get(hello_of(r));
@@ -89,10 +89,10 @@ void store_bootstrap::welcome_all() {
 }
 
 // A later meeting may have begun when this rank looks: its own is open then, since that comes before.
-void store_bootstrap::say_hello() {
+void store_bootstrap::say_hello(lock& held, const wait_hook& look) {
     const std::string number = random_text();
     in_.put(hello_of(in_.rank), number);
-    const bool is_open = wait([&] {
+    const bool is_open = wait(held, look, [&] {
         const packed list(in_.get(list_key).value_or(""));
         if (!meeting_.empty() && in_.get(open_of(meeting_))) return true;
         if (list.size() != in_.size + 1 || list.value(in_.rank + 1) != number || list.value(0) == meeting_)
@@ -109,63 +109,60 @@ void store_bootstrap::say_hello() {
 }
 
 // Who has all values of an exchange knows that all have read those of the one before.
-void store_bootstrap::put(std::span<const int> ranks, std::string_view key, std::string_view value) {
-    std::map<int, std::string>& all = values_[std::string(key)];
-    if (ranks.size() == 1) {
-        all[in_.rank] = value;
-        return;
-    }
+std::vector<std::string> store_bootstrap::exchange(std::span<const int> ranks, std::string_view key,
+                                                   std::string_view value, const wait_hook& look) {
+    if (ranks.size() == 1) return {std::string(value)};
+    lock held(guard_);
     const std::string prefix = fmt::format("{}{}", meeting_, key), everything = prefix + "/all";
     const auto key_of = [&](int rank) { return fmt::format("{}/{}", prefix, rank); };
     if (ranks.front() != in_.rank) {
         in_.put(key_of(in_.rank), std::string(value));
         std::optional<std::string> got;
-        const auto look = [&] { return (got = in_.get(everything)).has_value(); };
-        if (!wait(look)) {
+        if (!wait(held, look, [&] { return (got = in_.get(everything)).has_value(); })) {
             std::vector<int> missing;
             for (const int r : ranks.subspan(1))
                 if (!in_.get(key_of(r))) missing.push_back(r);
             time_out(missing.empty() ? std::vector{ranks.front()} : missing);
         }
-        const packed values(*got);
-        for (std::size_t i = 0; i < ranks.size(); ++i) all[ranks[i]] = values.value(static_cast<int>(i));
-        return;
+        return packed(*got).values();
     }
-    all[in_.rank] = value;
-    std::vector<int> missing(ranks.begin() + 1, ranks.end());
-    const auto look = [&] {
-        std::erase_if(missing, [&](int r) {
-            std::optional<std::string> got = in_.get(key_of(r));
-            if (got) all[r] = std::move(*got);
-            return got.has_value();
-        });
+    std::vector<std::optional<std::string>> got(ranks.size());
+    got.front() = value;
+    std::vector<int> missing;
+    const auto is_whole = [&] {
+        missing.clear();
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+            if (!got[i]) got[i] = in_.get(key_of(ranks[i]));
+            if (!got[i]) missing.push_back(ranks[i]);
+        }
         return missing.empty();
     };
-    if (!wait(look)) time_out(missing);
-    packed values;
-    std::vector<std::string> used{everything};
-    for (const int r : ranks) {
-        values.add(all[r]);
-        if (r != in_.rank) used.push_back(key_of(r));
-    }
-    in_.put(everything, values.bytes());
+    if (!wait(held, look, is_whole)) time_out(missing);
+    packed all;
+    for (const auto& v : got) all.add(*v);
+    in_.put(everything, all.bytes());
     std::vector<std::string>& before = last_[std::string(key.substr(0, key.rfind('/')))];
     if (in_.remove)
         for (const std::string& old : before) in_.remove(old);
-    before = std::move(used);
+    before = {everything};
+    for (const int r : ranks.subspan(1)) before.push_back(key_of(r));
+    return all.values();
 }
 
-std::string store_bootstrap::get(int rank, std::string_view key) { return values_.find(key)->second.at(rank); }
+void store_bootstrap::set_timeout(std::chrono::duration<double> timeout) {
+    const lock held(guard_);
+    timeout_ = timeout;
+}
 
-void store_bootstrap::forget(std::string_view key) noexcept { values_.erase(values_.find(key)); }
-
-bool store_bootstrap::wait(const found& done) const {
+bool store_bootstrap::wait(lock& held, const wait_hook& look, const found& done) const {
     using namespace std::chrono_literals;
     const auto begin = std::chrono::steady_clock::now();
     for (auto pause = 50us; !done(); pause = std::min<std::chrono::microseconds>(2 * pause, 5ms)) {
-        look();
         if (timeout_.count() > 0 && std::chrono::steady_clock::now() - begin > timeout_) return false;
-        std::this_thread::sleep_for(pause);
+        call_unlocked(held, [&] {
+            if (look) look();
+            std::this_thread::sleep_for(pause);
+        });
     }
     return true;
 }

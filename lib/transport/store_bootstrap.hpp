@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,31 +21,29 @@ namespace terrace::detail {
 class store_bootstrap final : public bootstrap {
 public:
     /// Meets. Collective over all ranks of the store. @param where the store is, in words, for messages
-    /// @param timeout longest wait in any function [s]; 0: no limit   @param look bootstrap::while_waiting
-    /// @throws timeout_error naming missing ranks
-    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
-                    std::function<void()> look = nullptr);
+    /// @param timeout longest wait in any function [s]; 0: no limit   @throws timeout_error naming missing ranks
+    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout, const wait_hook& look = {});
     /// Changes the longest wait from now on.
-    void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
+    void set_timeout(std::chrono::duration<double> timeout);
 
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override;
-    std::string get(int rank, std::string_view key) override;
-    void forget(std::string_view key) noexcept override;
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override;
 
 private:
+    using lock = std::unique_lock<std::mutex>;
     using found = std::function<bool()>;
 
-    void welcome_all();
-    void say_hello();
-    bool wait(const found& done) const;
+    void welcome_all(lock& held, const wait_hook& look);
+    void say_hello(lock& held, const wait_hook& look);
+    bool wait(lock& held, const wait_hook& look, const found& done) const;
     [[noreturn]] void time_out(const std::vector<int>& missing) const;
 
-    const store in_;
     const std::string where_;
+    std::mutex guard_;  // of all below: one thread at a time uses the store, and none while it waits
+    const store in_;
     std::chrono::duration<double> timeout_;
     std::string meeting_;
-    std::map<std::string, std::map<int, std::string>, std::less<>> values_;  // by key and rank
-    std::map<std::string, std::vector<std::string>, std::less<>> last_;      // by team: keys of its last exchange
+    std::map<std::string, std::vector<std::string>, std::less<>> last_;  // by team: keys of its last exchange
 };
 
 /// Returns the store in a directory that all ranks see, which it makes: a file a value, which only its owner may read.

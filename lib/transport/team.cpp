@@ -19,23 +19,17 @@ team::team(std::shared_ptr<bootstrap> by, int rank, int size) : by_(std::move(by
 team::team(const team& whole, std::string name, std::span<const int> ranks)
     : by_(whole.by_),
       name_(std::move(name)),
-      rank_(static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())) {
+      rank_(static_cast<int>(std::find(ranks.begin(), ranks.end(), whole.rank_) - ranks.begin())),
+      look_(whole.look_) {
     for (const int r : ranks) {
         members_.push_back(whole.members_[at(r)]);
         if (!whole.node_names_.empty()) node_names_.push_back(whole.node_names_[at(r)]);
     }
 }
 
-std::string team::next_key() { return fmt::format("{}/{}", name_, turn_++); }
-
 std::vector<std::string> team::exchange(std::string_view own) {
-    const std::string key = next_key();
-    by_->put(members_, key, own);
-    std::vector<std::string> all;
-    all.reserve(members_.size());
-    for (const int member : members_) all.push_back(by_->get(member, key));
-    by_->forget(key);
-    return all;
+    const std::shared_ptr<const wait_hook> look = look_.lock();
+    return by_->exchange(members_, fmt::format("{}/{}", name_, turn_++), own, look ? *look : wait_hook());
 }
 
 void team::gather_all(const void* mine, void* all, std::size_t bytes) {
@@ -46,13 +40,7 @@ void team::gather_all(const void* mine, void* all, std::size_t bytes) {
     }
 }
 
-std::string team::broadcast(std::string_view text) {
-    const std::string key = next_key();
-    by_->put(members_, key, rank_ == 0 ? text : std::string_view());
-    std::string first = by_->get(members_.front(), key);
-    by_->forget(key);
-    return first;
-}
+std::string team::broadcast(std::string_view text) { return exchange(rank_ == 0 ? text : std::string_view()).front(); }
 
 std::optional<team> team::split(int color, int key) {
     struct choice {

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "transport/bootstrap.hpp"
@@ -40,8 +40,9 @@ public:
     /// Returns the team of some ranks, this one among them, in the order given. Not collective: all of them know the
     /// list and the name, which no other part of this team has.
     team part(std::span<const int> ranks, std::string_view name) const;
-    /// bootstrap::while_waiting
-    void while_waiting(std::function<void()> look) const { by_->while_waiting(std::move(look)); }
+    /// Calls `look` while this team waits, and while copies and parts do that are made of it from now on, as long as it
+    /// exists. Not collective.
+    void while_waiting(std::weak_ptr<const wait_hook> look) { look_ = std::move(look); }
     /// Returns by rank the lowest rank on the same machine node. Ranks exchange something only the first time, and not
     /// if the team is part of one that has asked.
     std::vector<int> nodes();
@@ -49,12 +50,12 @@ public:
 private:
     /// @param ranks of `whole`, in this team's order
     team(const team& whole, std::string name, std::span<const int> ranks);
-    std::string next_key();
 
     std::shared_ptr<bootstrap> by_;
     std::string name_;
     std::vector<int> members_;
     int rank_;
+    std::weak_ptr<const wait_hook> look_;
     std::vector<std::string> node_names_;  // by rank; empty until nodes() has asked
     std::uint64_t turn_ = 0;               // exchanges so far
 };

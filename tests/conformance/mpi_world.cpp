@@ -35,11 +35,14 @@ report run_processes(const plan& p, const rank_main& body, bool shared_memory) {
 }
 
 world processes(std::string name, bool shared_memory) {
-    int ranks = 0;
+    int ranks = 0, threads = MPI_THREAD_SINGLE;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    return {std::move(name), {ranks}, [shared_memory](const plan& p, const rank_main& body) {
-                return run_processes(p, body, shared_memory);
-            }};
+    MPI_Query_thread(&threads);
+    return {std::move(name),
+            {ranks},
+            [shared_memory](const plan& p, const rank_main& body) { return run_processes(p, body, shared_memory); },
+            true,
+            threads == MPI_THREAD_MULTIPLE};
 }
 
 }  // namespace

@@ -128,9 +128,10 @@ public:
 private:
     struct no_bootstrap final : bootstrap {
         using bootstrap::bootstrap;
-        void put(std::span<const int>, std::string_view, std::string_view) override {}
-        std::string get(int, std::string_view) override { return {}; }
-        void forget(std::string_view) noexcept override {}
+        std::vector<std::string> exchange(std::span<const int> ranks, std::string_view, std::string_view,
+                                          const wait_hook&) override {
+            return std::vector<std::string>(ranks.size());
+        }
     };
     struct only_network final : network {
         only_network(std::size_t segment, fake_rank& r) : network({.name = "fake", .segment = segment}), rank(r) {}

@@ -29,15 +29,12 @@ using namespace std::chrono_literals;
 class wrong_key final : public bootstrap {
 public:
     explicit wrong_key(std::shared_ptr<bootstrap> real) : bootstrap(real->node()), real_(std::move(real)) {}
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
-        real_->put(ranks, key, value);
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override {
+        std::vector<std::string> all = real_->exchange(ranks, key, value, look);
+        if (ranks.front() == 0 && !all.front().empty()) all.front()[0] = static_cast<char>(all.front()[0] ^ 1);
+        return all;
     }
-    std::string get(int rank, std::string_view key) override {
-        std::string value = real_->get(rank, key);
-        if (rank == 0 && !value.empty()) value[0] = static_cast<char>(value[0] ^ 1);
-        return value;
-    }
-    void forget(std::string_view key) noexcept override { real_->forget(key); }
 
 private:
     const std::shared_ptr<bootstrap> real_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -54,10 +55,10 @@ struct loopback_world::state {
         std::vector<note_box> boxes;  // by rank
     };
 
-    // The values of one key, until all of its ranks have released it.
+    // The values of one key, until all of its ranks have read them.
     struct values {
         std::map<int, std::string> by_rank;
-        std::size_t users = 0;
+        std::size_t read = 0;
     };
 
     std::vector<int> nodes;  // by rank
@@ -80,26 +81,22 @@ public:
     loopback_bootstrap(std::shared_ptr<state> world, int rank)
         : bootstrap(fmt::format("node {}", world->nodes[at(rank)])), world_(std::move(world)), rank_(rank) {}
 
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
-        const std::lock_guard lock(world_->guard);
-        const auto [at_key, is_new] = world_->keys.try_emplace(std::string(key));
-        if (is_new) at_key->second.users = ranks.size();
-        at_key->second.by_rank.emplace(rank_, value);
-        world_->changed.notify_all();
-    }
-
-    std::string get(int rank, std::string_view key) override {
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override {
         std::unique_lock lock(world_->guard);
-        const std::map<int, std::string>& all = world_->keys.find(key)->second.by_rank;
-        world_->changed.wait(lock, [&] { return all.contains(rank) || world_->failed; });
-        if (!all.contains(rank)) throw transport_error("loopback", "get", 1, world_->reason);
-        return all.at(rank);
-    }
-
-    void forget(std::string_view key) noexcept override {
-        const std::lock_guard lock(world_->guard);
-        const auto found = world_->keys.find(key);
-        if (--found->second.users == 0) world_->keys.erase(found);
+        const auto at_key = world_->keys.try_emplace(std::string(key)).first;
+        state::values& all = at_key->second;
+        all.by_rank.emplace(rank_, value);
+        if (all.by_rank.size() == ranks.size()) world_->changed.notify_all();
+        const auto is_over = [&] { return all.by_rank.size() == ranks.size() || world_->failed; };
+        constexpr std::chrono::milliseconds between_looks(5);
+        while (!world_->changed.wait_for(lock, between_looks, is_over)) call_unlocked(lock, look);
+        if (all.by_rank.size() < ranks.size()) throw transport_error("loopback", "exchange", 1, world_->reason);
+        std::vector<std::string> values;
+        values.reserve(ranks.size());
+        for (const int r : ranks) values.push_back(all.by_rank.at(r));
+        if (++all.read == ranks.size()) world_->keys.erase(at_key);
+        return values;
     }
 
 private:

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,23 +13,31 @@
 
 namespace terrace::detail {
 
-/// MPI has no store of keys: put() carries values between the ranks of its list, by messages of its own.
+/// Ranks of a communicator that exchange values by messages. Each carries its key, since threads of a rank find one
+/// another's.
 class mpi_bootstrap final : public bootstrap {
 public:
     explicit mpi_bootstrap(std::shared_ptr<owned_comm> world);
+    ~mpi_bootstrap() override;
 
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override;
-    std::string get(int rank, std::string_view key) override;
-    void forget(std::string_view key) noexcept override;
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override;
 
 private:
-    std::string exchange(int tag, int to, std::string_view bytes, int from) const;
-    template <class Test>
-    void wait(Test test) const;
+    struct receive {
+        int from;
+        std::string bytes;
+        MPI_Request request;
+    };
+
+    std::string swap(std::string_view key, int to, std::string_view bytes, int from, const wait_hook& look);
+    std::optional<std::string> take(std::string_view key, int from);
 
     const std::shared_ptr<owned_comm> world_;
     const int rank_;
-    std::map<std::string, std::map<int, std::string>, std::less<>> values_;  // by key and rank
+    std::mutex guard_;  // of all below
+    std::list<receive> receives_;
+    std::map<std::string, std::map<int, std::string>, std::less<>> arrived_;  // by key and sender
 };
 
 }  // namespace terrace::detail

@@ -72,33 +72,33 @@ public:
         generation_ = made++;
     }
 
-    void put(std::span<const int> ranks, std::string_view key, std::string_view value) override {
-        const std::string name = name_of(key);
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,
+                                      const wait_hook& look) override {
+        const std::string name = fmt::format("terrace.{}.{}", generation_, key);
         std::string text = fmt::format("={}", value);  // not all launchers keep empty ones
         pmix_value_t own{};
         own.type = PMIX_BYTE_OBJECT;
         own.data.bo = {text.data(), text.size()};
         check(PMIx_Put(PMIX_GLOBAL, name.c_str(), &own), "PMIx_Put");
         check(PMIx_Commit(), "PMIx_Commit");
-        fence(ranks);
+        fence(ranks, look);
+        std::vector<std::string> all;
+        for (const int r : ranks) all.push_back(value_of(r, name));
+        return all;
     }
 
-    std::string get(int rank, std::string_view key) override {
+private:
+    std::string value_of(int rank, const std::string& name) const {
         const pmix_proc_t from = rank_of(self_, static_cast<pmix_rank_t>(rank));
         pmix_value_t* value = nullptr;
-        check(PMIx_Get(&from, name_of(key).c_str(), nullptr, 0, &value), "PMIx_Get");
+        check(PMIx_Get(&from, name.c_str(), nullptr, 0, &value), "PMIx_Get");
         std::string text(value->data.bo.bytes + 1, value->data.bo.size - 1);
         PMIX_VALUE_RELEASE(value);
         return text;
     }
 
-    void forget(std::string_view) noexcept override {}  // the launcher keeps all values
-
-private:
-    std::string name_of(std::string_view key) const { return fmt::format("terrace.{}.{}", generation_, key); }
-
     // Not all launchers have fences of some of the job's ranks, or of all of them by a list: Slurm's has not.
-    void fence(std::span<const int> ranks) const {
+    void fence(std::span<const int> ranks, const wait_hook& look) const {
         if (ranks.size() == 1) return;
         std::vector<pmix_proc_t> procs;
         if (ranks.size() == size_) procs.push_back(rank_of(self_, PMIX_RANK_WILDCARD));
@@ -125,7 +125,7 @@ private:
         const auto begin = std::chrono::steady_clock::now();
         constexpr std::chrono::milliseconds between_looks(5);
         while (!state->changed.wait_for(lock, between_looks, is_over)) {
-            look();
+            if (look) look();
             if (timeout_.count() <= 0 || std::chrono::steady_clock::now() - begin <= timeout_) continue;
             throw timeout_error(fmt::format(
                 "timed out after {:g} s (options::timeout), waiting for all {} ranks at a fence of PMIx, which does "

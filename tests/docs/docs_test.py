@@ -119,6 +119,22 @@ class Docs(unittest.TestCase):
             if not line.startswith("verified:"):  # golden plans are not proved
                 self.assertIn(line, plan)  # goes on where the line before was found
 
+    def test_messages_of_troubleshooting_are_those_of_the_sources(self):
+        """Most of a message is in the sources, three words at a time; numbers and names differ."""
+        folders = ["include", "lib", "pmpi", "python/src"]
+        sources = [p.read_text() for folder in folders for p in ROOT.glob(f"{folder}/**/*") if p.suffix in (".cpp", ".hpp", ".py")]
+        text = re.sub(r"[()]", "", "".join(re.sub(r'"\s*\n\s*f?"', "", source) for source in sources))
+        page = (ROOT / "docs/reference/troubleshooting.md").read_text()
+        messages = [m for cell in re.findall(r"^\| (.*?) \|", page, re.M) if "(from " not in cell
+                    for m in re.findall(r"`([^`]{20,})`", cell)]
+        self.assertGreater(len(messages), 40)
+        for message in messages:
+            words = re.sub(r"[()]", "", message).split()
+            threes = [" ".join(words[i:i + 3]) for i in range(len(words) - 2)]
+            fixed = [three for three in threes if not re.search(r'\d|\.\.\.|"', three)]
+            printed = [three for three in fixed if three in text]
+            self.assertGreaterEqual(2 * len(printed), len(fixed), message)
+
     def test_every_promise_names_tests_that_exist(self):
         sources = "".join(p.read_text() for p in ROOT.glob("tests/**/*.cpp"))
         builds = "".join(p.read_text() for p in ROOT.glob("tests/**/meson.build"))

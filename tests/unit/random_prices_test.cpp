@@ -1,6 +1,7 @@
 // Prices on random machines beside limits and simulations of the same calls: the price is the sieve, and the simulation
-// the judge. Where they are more than a tenth apart, the test says so.
+// the judge. Where they are more than a tenth apart, the test says so. TERRACE_TEST_ALL=1 looks at more machines.
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "planner/planner.hpp"
 #include "planner/simulate/simulate.hpp"
 #include "support/dice.hpp"
+#include "support/effort.hpp"
 #include "support/planner_machines.hpp"
 
 namespace terrace::detail::test::random_prices_test {
@@ -78,13 +80,51 @@ TEST(random_prices, are_never_below_the_limit) {
     std::vector<hierarchy> all{machine(tree({{2, 3, 1}, {2, 1}, {2}})), machine(tree({{3, 1, 2, 4, 4}, {3, 2}, {2}})),
                                machine(tree({{1, 4, 2, 3}, {4}}))};
     dice d(7);
-    for (int number = 0; number < 6; ++number) all.push_back(drawn(d));
+    const int drawn_ones = share("random machines whose prices are beside the limit", 60, 6);
+    for (int number = 0; number < drawn_ones; ++number) all.push_back(drawn(d));
     for (const hierarchy& h : all)
         for (const collective what : all_collectives)
             for (const std::int64_t bytes : {64 * kib, 4 * mib})
                 for (const ranked& c : rank_candidates(h, bytes, what))
                     EXPECT_GE(c.how.predicted, limit(h, bytes, what) * (1 - 1e-9))
                         << shape_text(h.shape) << ", " << to_string(what) << ": " << describe(h, c.what.stages);
+}
+
+// What a plan chooses, simulated, beside the fastest of all candidates with their own lanes and chunks. The bounds are
+// what plans are known to reach: a change of the choice may raise them.
+TEST(random_prices, choose_what_is_near_the_fastest_in_simulations) {
+    dice d(5);
+    const int calls = share("random calls whose choice is beside all candidates", 960, 96);
+    std::vector<double> slower;
+    std::string off;
+    while (static_cast<int>(slower.size()) < calls) {
+        const hierarchy h = drawn(d);
+        if (h.ranks() > 16) continue;
+        const plan_data plan = make_plan("x", h);
+        for (int n = 0; n < 8; ++n) {
+            const collective what = d.pick(std::vector(all_collectives.begin(), all_collectives.end()));
+            const std::int64_t bytes = std::int64_t{64} << d.below(15);
+            const auto time = [&](const rule& r) { return simulate(h, r, what, bytes, {.counts_loads = false}).time; };
+            const rule& chosen = plan.choose(what, bytes);
+            const double own = time(chosen);
+            double best = own;
+            for (const ranked& c : rank_candidates(h, bytes, what)) best = std::min(best, time(c.how));
+            slower.push_back(own / best);
+            if (own > 1.25 * best)
+                off += fmt::format("{}: {} of {}: {:.2f} times the fastest: {}\n", shape_text(h.shape), to_string(what),
+                                   format_bytes(bytes), own / best, describe(h, chosen.stages));
+        }
+    }
+    std::ranges::sort(slower);
+    const auto all = static_cast<double>(slower.size());
+    const auto near = std::ranges::upper_bound(slower, 1.02) - slower.begin();
+    const auto part = [&](double of_all) { return slower[static_cast<std::size_t>(of_all * (all - 1))]; };
+    fmt::print("{} of {} choices are within 2 % of the fastest; time over its time: ", near, all);
+    fmt::print("median {:.3f}, 80 % {:.3f}, 95 % {:.3f}, most {:.3f}\n", part(0.5), part(0.8), part(0.95),
+               slower.back());
+    if (calls < 96) return;  // with sanitizers: so few calls have no distribution
+    EXPECT_GE(static_cast<double>(near), 0.65 * all) << off;
+    EXPECT_LE(part(0.95), 1.5) << off;
 }
 
 }  // namespace

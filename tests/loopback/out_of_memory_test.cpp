@@ -22,15 +22,6 @@ namespace terrace::detail::test::out_of_memory_test {
 
 namespace {
 
-// This thread has memory for so many allocations more.
-class memory_for {
-public:
-    explicit memory_for(int allocations) noexcept { fail_after(allocations); }
-    memory_for(const memory_for&) = delete;
-    memory_for& operator=(const memory_for&) = delete;
-    ~memory_for() { fail_after(-1); }
-};
-
 constexpr int slots = 64;
 
 using pair_of_wires = std::array<std::unique_ptr<messages>, 2>;

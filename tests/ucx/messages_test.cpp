@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "base/index.hpp"
+#include "support/allocations.hpp"
 #include "support/dice.hpp"
 #include "support/effort.hpp"
 #include "transport/loopback/loopback_transport.hpp"
@@ -191,6 +192,58 @@ TEST(ucx_messages, a_message_that_is_too_long_is_a_failure) {
         else wire.recv(0, 0, 1, text.data(), 8);
         wait_for(wire, 1, 60s);
         EXPECT_EQ(wire.fault().has_value(), rank == 1);
+    });
+}
+
+bool ran_out(const messages& wire) { return wire.fault() && wire.fault()->message == "out of memory"; }
+
+// Messages to a peer that has not answered yet, notes of both, and the end of the messages.
+TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
+    int failures = 0;
+    bool failed = true;
+    for (int n = 0; failed; ++n) {
+        std::atomic<bool> over = false;
+        on_all(2, [&](int rank, messages& wire) {
+            if (rank == 1) {
+                std::array<int, 8> words{};
+                for (int slot = 0; slot < 8; ++slot) wire.recv(slot, 0, slot, &words[at(slot)], sizeof(int));
+                for (int i = 0; i < 4; ++i) wire.send_note(0, {});
+                while (!over) wire.idle();
+                return;
+            }
+            int word = 0;
+            {
+                const memory_for some(n);
+                for (int slot = 0; slot < 8; ++slot) wire.send(slot, 1, slot, &word, sizeof word);
+                for (int i = 0; i < 40; ++i) wire.send_note(1, {});
+                for (int i = 0; i < 100; ++i) static_cast<void>(wire.poll());
+                wire.abandon();
+            }
+            failed = ran_out(wire);
+            failures += failed;
+            over = true;
+        });
+    }
+    EXPECT_GE(failures, 2);
+}
+
+TEST(ucx_messages, without_memory_a_message_that_is_too_long_is_a_failure_still) {
+    on_all(2, [](int rank, messages& wire) {
+        std::array<char, 16> text{};
+        wire.send(0, 1 - rank, 1, text.data(), 1);
+        wire.recv(1, 1 - rank, 1, text.data(), 1);
+        EXPECT_EQ(wait_for(wire, 2, 60s), 2);
+        if (rank == 1) {
+            wire.send(0, 0, 2, text.data(), 16);
+            wait_for(wire, 1, 60s);
+            return;
+        }
+        wire.recv(0, 1, 2, text.data(), 8);
+        {
+            const memory_for nothing(0);
+            wait_for(wire, 1, 60s);
+        }
+        EXPECT_TRUE(ran_out(wire));
     });
 }
 

@@ -28,7 +28,11 @@ ucp_request_param_t with_callback(void* data) noexcept {
 }  // namespace
 
 ucx_messages::ucx_messages(const network_traits& traits, ucx_context context, const team& ranks, int slots)
-    : messages(traits), context_(std::move(context)), rank_(ranks.rank()), peers_(at(ranks.size())), slots_(at(slots)) {
+    : messages(traits),
+      context_(std::make_unique<const ucx_context>(std::move(context))),
+      rank_(ranks.rank()),
+      peers_(at(ranks.size())),
+      slots_(at(slots)) {
     for (peer_state& p : peers_) p.owner = this;
     for (slot_state& s : slots_) s.owner = this;
     done_.reserve(at(slots));
@@ -38,7 +42,7 @@ ucx_messages::ucx_messages(const network_traits& traits, ucx_context context, co
     ucp_worker_params_t params{};
     params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
     params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-    check(ucp_worker_create(context_.get(), &params, &worker_), "ucp_worker_create");
+    check(ucp_worker_create(context_->get(), &params, &worker_), "ucp_worker_create");
 }
 
 void ucx_messages::introduce(team& ranks) {
@@ -69,7 +73,7 @@ void ucx_messages::send(int slot, int peer, int tag, const void* from, std::size
     const waiting_send m{slot, tag, from, bytes};
     peer_state& p = peers_[at(peer)];
     if (p.accepted) return post_send(peer, m);
-    if (open(peer)) p.waiting.push_back(m);
+    if (open(peer)) or_fail([&] { p.waiting.push_back(m); });
 }
 
 void ucx_messages::post_send(int peer, const waiting_send& m) noexcept {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,7 @@ private:
         bool left = false;                  // it has closed its messages, which is no failure
         ucs_status_t error = UCS_OK;        // of its endpoint
         std::vector<waiting_send> waiting;  // until it is accepted
+        void* closing = nullptr;            // UCX's request, while the endpoint is closed
     };
     struct slot_state {
         ucx_messages* owner = nullptr;
@@ -97,7 +99,7 @@ private:
     ucp_tag_t tag_of(int from, int tag) const noexcept;
     int number_of(const slot_state& s) const noexcept { return static_cast<int>(&s - slots_.data()); }
 
-    const ucx_context context_;
+    std::unique_ptr<const ucx_context> context_;
     const int rank_;
     ucp_worker_h worker_ = nullptr;
     std::array<std::uint64_t, 2> key_{};

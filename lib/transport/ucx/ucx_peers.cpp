@@ -70,12 +70,12 @@ void ucx_messages::hear() noexcept {
         for (const waiting_send& m : std::exchange(p.waiting, {})) post_send(peer, m);
     }
     if (!p.accepted) return;
-    if (heard_.what == kind::note) notes_.push_back({peer, w});
+    if (heard_.what == kind::note) or_fail([&] { notes_.push_back({peer, w}); });
     if (heard_.what == kind::bye) p.left = true;
 }
 
 void ucx_messages::say(int peer, kind what, const words& payload) noexcept {
-    controls_.push_back({peer, {what, static_cast<std::uint32_t>(rank_), payload}});
+    or_fail([&] { controls_.push_back({peer, {what, static_cast<std::uint32_t>(rank_), payload}}); });
     post_controls();
 }
 
@@ -132,11 +132,13 @@ void ucx_messages::look_for_broken() noexcept {
 }
 
 void ucx_messages::latch(const char* call, ucs_status_t status) noexcept {
-    if (!fault()) fail({"ucx", call, status, ucs_status_string(status)});
+    if (!fault()) or_fail([&] { fail({"ucx", call, status, ucs_status_string(status)}); });
 }
 
 void ucx_messages::lose_peer(const char* call, ucs_status_t status, int peer) noexcept {
-    lose(peer, {"ucx", call, status, fmt::format("rank {} of the plan: {}", peer, ucs_status_string(status))});
+    or_fail([&] {
+        lose(peer, {"ucx", call, status, fmt::format("rank {} of the plan: {}", peer, ucs_status_string(status))});
+    });
 }
 
 // ---- closing ------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ bool ucx_messages::abandon() noexcept {
 
 // It goes on using memory, and its context. This leaks both on purpose.
 void ucx_messages::keep_worker() noexcept {
-    if (std::exchange(worker_, nullptr) != nullptr) new ucx_context(context_);
+    if (std::exchange(worker_, nullptr) != nullptr) context_.release();  // NOLINT(bugprone-unused-return-value)
 }
 
 // An endpoint that is closed by force ends what is in flight on it. The other end may see "Endpoint timeout". Where a
@@ -189,10 +191,6 @@ void ucx_messages::keep_worker() noexcept {
 void ucx_messages::close() noexcept {
     closed_ = true;
     if (listening_ != nullptr) ucp_request_cancel(worker_, listening_);
-    std::vector<void*> closing;
-    if (flush_ != nullptr) closing.push_back(std::exchange(flush_, nullptr));
-    for (sent_control& c : controls_)
-        if (c.request != nullptr) closing.push_back(std::exchange(c.request, nullptr));
     for (peer_state& p : peers_) {
         p.waiting.clear();
         if (p.ep == nullptr) continue;
@@ -200,17 +198,18 @@ void ucx_messages::close() noexcept {
         force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
         force.flags = UCP_EP_CLOSE_FLAG_FORCE;
         void* request = ucp_ep_close_nbx(std::exchange(p.ep, nullptr), &force);
-        if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
+        if (UCS_PTR_IS_PTR(request)) p.closing = request;
     }
-    const bool over = wait([&] {
-        std::erase_if(closing, [](void* request) {
-            const bool is_over = ucp_request_check_status(request) != UCS_INPROGRESS;
-            if (is_over) ucp_request_free(request);
-            return is_over;
-        });
-        return closing.empty() && listening_ == nullptr;
+    const auto over = [](void*& request) {
+        if (request != nullptr && ucp_request_check_status(request) != UCS_INPROGRESS)
+            ucp_request_free(std::exchange(request, nullptr));
+        return request == nullptr;
+    };
+    const bool all_over = wait([&] {
+        return over(flush_) && std::ranges::all_of(controls_, over, &sent_control::request) &&
+               std::ranges::all_of(peers_, over, &peer_state::closing) && listening_ == nullptr;
     });
-    if (!over) keep_worker();
+    if (!all_over) keep_worker();
 }
 
 }  // namespace terrace::detail

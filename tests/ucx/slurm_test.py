@@ -5,9 +5,10 @@ usage: slurm_test.py SOURCE_ROOT BUILD_ROOT
 
 With TERRACE_TEST_ALL=1, as root, where Slurm is installed; otherwise skipped, which exit status 77 says.
 """
+import contextlib
 import os
 import pathlib
-import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,12 @@ ROOT, BUILD = (pathlib.Path(p).resolve() for p in sys.argv[1:3])
 del sys.argv[1:]
 TOOL = str(ROOT / "tools/slurm-cluster")
 EXAMPLES = BUILD / "docs/examples"
-ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TERRACE_TIMEOUT": "60"}
+# Programs warn of variables that are not theirs.
+ENVIRONMENT = {**{name: value for name, value in os.environ.items() if not name.startswith("TERRACE_TEST_")},
+               "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TERRACE_TIMEOUT": "60"}
+PYTHON = {"PYTHONPATH": str(ROOT / "python/src"), "LIBTERRACE": str(next(BUILD.glob("lib/api/libterrace.so.?.?.?"), "")),
+          "LD_LIBRARY_PATH": str(BUILD / "torch/stubs")}
+INSTALLED = BUILD / "torch/bin/python"  # by tools/pytorch
 
 
 def srun(*words, **more):
@@ -26,6 +32,15 @@ def srun(*words, **more):
     done = subprocess.run([TOOL, "run", "--", "srun", "--mpi=pmix", *map(str, words)], text=True, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, env={**ENVIRONMENT, **more})
     return done.stdout
+
+
+def process_of(program, rank):
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended, or is nobody's
+            if (os.readlink(process / "exe") == str(program) and
+                    f"SLURM_PROCID={rank}" in (process / "environ").read_text().split("\0")):
+                return int(process.name)
+    raise AssertionError(f"no process is rank {rank} of {program}")
 
 
 class Slurm(unittest.TestCase):
@@ -42,8 +57,7 @@ class Slurm(unittest.TestCase):
                    "        data = array.array('i', [comm.rank])\n"
                    "        part.allreduce(data)\n"
                    "        print(part.size, data[0], sum(range(comm.rank % 2, comm.size, 2)))\n")
-        said = srun("-N4", "-n8", sys.executable, "-c", program, PYTHONPATH=str(ROOT / "python/src"),
-                    LIBTERRACE=str(next(BUILD.glob("lib/api/libterrace.so.?.?.?"))))
+        said = srun("-N4", "-n8", sys.executable, "-c", program, **PYTHON)
         self.assertEqual(sorted(said.splitlines()), ["4 12 12"] * 8 + ["4 16 16"] * 8)
 
     def test_others_go_on_when_a_rank_is_killed(self):
@@ -54,16 +68,14 @@ class Slurm(unittest.TestCase):
         first = step.stdout.readline()
         self.assertEqual(first, "8 ranks train\n")
         time.sleep(1)
-        victim = next(p for p in pathlib.Path("/proc").glob("[0-9]*")
-                      if (p / "exe").exists() and (p / "exe").resolve() == EXAMPLES / "survive" and
-                      "SLURM_PROCID=7" in (p / "environ").read_text().split("\0"))
-        os.kill(int(victim.name), 9)
+        os.kill(process_of(EXAMPLES / "survive", 7), signal.SIGKILL)
         said, _ = step.communicate(timeout=120)
         self.assertRegex(said, r"rank 7 on n3 has died")
         self.assertIn("7 ranks, 2500 steps: 3.000000\n", said)
 
     def test_programs_over_open_mpi(self):
-        self.assertIn("4 ranks: 4\n", srun("-N4", "-n4", EXAMPLES / "allreduce"))
+        said = srun("-N4", "-n4", EXAMPLES / "allreduce")
+        self.assertEqual(sorted(said.splitlines()), [f"rank {rank} of 4: 4" for rank in range(4)])
 
     def test_the_drop_in(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -71,6 +83,19 @@ class Slurm(unittest.TestCase):
             srun("-N4", "-n4", "env", f"LD_PRELOAD={BUILD}/pmpi/openmpi/libterrace-pmpi.so", EXAMPLES / "conjugate_gradient",
                  TERRACE_PMPI="on", TERRACE_PMPI_REPORT=str(report))
             self.assertIn('"terrace"', report.read_text())
+
+    def test_torch_in_the_place_of_torchrun(self):
+        python = str(INSTALLED if INSTALLED.exists() else sys.executable)
+        if subprocess.run([python, "-c", "import torch"], env={**os.environ, **PYTHON}, capture_output=True).returncode != 0:
+            self.skipTest("torch is not installed (tools/pytorch does)")
+        program = ("import terrace.torch, torch, torch.distributed as dist\n"
+                   "dist.init_process_group('terrace')\n"
+                   "dist.all_reduce(data := torch.ones(2))\n"
+                   "print(dist.get_rank(), data.tolist())\n")
+        task = f"RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID exec {python} -c \"$0\""
+        said = srun("-N4", "-n8", "sh", "-c", task, program, MASTER_ADDR="n0", MASTER_PORT="29500",
+                    TORCH_CPP_LOG_LEVEL="ERROR", **PYTHON)
+        self.assertEqual(sorted(said.splitlines()), [f"{rank} [8.0, 8.0]" for rank in range(8)])
 
     def test_the_bench(self):
         said = srun("-N4", "-n8", BUILD / "bench/terrace-bench", "--detect", "-o", "-")

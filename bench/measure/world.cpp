@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/index.hpp"
 #include "transport/agreement.hpp"
 
 namespace terrace::detail::bench {
@@ -17,13 +18,13 @@ double world::maximum(double mine) const {
 
 void world::agree(bool fine, const std::string& message) const {
     const std::vector<int> failed = gather(!fine);
-    std::vector<std::size_t> who;
-    for (std::size_t r = 0; r < failed.size(); ++r)
-        if (failed[r]) who.push_back(r);
+    std::vector<int> who;
+    for (int r = 0; r < size(); ++r)
+        if (failed[at(r)]) who.push_back(r);
     if (who.empty()) return;
     // Where the first rank fails, all most likely do, or it is the only one that tried: the rank is of no interest.
     std::string text = who.front() == 0 ? message : fmt::format("{}: {}", ranks_named(who), message);
-    throw refusal(text_from(static_cast<int>(who.front()), std::move(text)));
+    throw refusal(text_from(who.front(), std::move(text)));
 }
 
 }  // namespace terrace::detail::bench

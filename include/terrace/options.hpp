@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace terrace {
 
@@ -120,6 +121,9 @@ struct TERRACE_API options {
     std::string bootstrap;
     /// With a directory: this rank, 0 ... size - 1, and how many there are.
     int rank = -1, size = 0;
+    /// With a directory or a store: the numbers of these ranks in the whole job, by rank, where they are a group of it.
+    /// Messages that name a rank say both. Empty: the same numbers. Parts that split() makes need nothing.
+    std::vector<int> world_ranks;
 
     /// The ports at which this rank listens, of lifelines and of UCX: docs/reference/ports.md.
     port_range ports{};

@@ -63,7 +63,8 @@ terrace_status terrace_options_create(terrace_options** made);
 /// Makes options from the TERRACE_* variables of the environment.
 terrace_status terrace_options_from_environment(terrace_options** made);
 /// Sets one option, by the name of its variable in docs/reference/environment.md, in lower case without the prefix:
-/// ("timeout", "30") is TERRACE_TIMEOUT=30. One more is ("threads", "any"): options::threads.
+/// ("timeout", "30") is TERRACE_TIMEOUT=30. Two more are ("threads", "any") and ("world_ranks", "4,5"):
+/// options::threads, options::world_ranks.
 /// @returns terrace_usage_error for an unknown name; terrace_input_error for a value that is not allowed, whose text
 ///          lists the allowed ones
 terrace_status terrace_options_set(terrace_options* options, const char* name, const char* value);

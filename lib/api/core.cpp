@@ -8,6 +8,7 @@
 
 #include "api/log_line.hpp"
 #include "api/transport_setup.hpp"
+#include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "plan/plan_access.hpp"
 #include "plan/predicted_time.hpp"
@@ -71,9 +72,10 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     check_->serve(*messages_);
     failures_ = std::make_unique<failure_watch>(*net_, callers_rank_, options_.failure_timeout);
     check_->serve(*failures_);
-    monitor_ = std::make_unique<wait_monitor>(wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_,
-                                                                    rank_, messages_.get(), failures_.get(), &numbers_},
-                                              options_);
+    monitor_ = std::make_unique<wait_monitor>(
+        wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_, world_ranks_, rank_, messages_.get(),
+                              failures_.get(), &numbers_},
+        options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
         driver_ = make_driver();  // first: all ranks tell each other where they are
@@ -115,6 +117,8 @@ void communicator_core::write_times() const {
 void communicator_core::gather_callers_ranks() {
     callers_rank_.resize(static_cast<std::size_t>(size()));
     net_->ranks().gather_all(&rank_, callers_rank_.data(), sizeof(int));
+    world_ranks_.resize(callers_rank_.size());
+    for (int r = 0; r < size(); ++r) world_ranks_[at(callers_rank_[at(r)])] = net_->ranks().world_rank(r);
 }
 
 void communicator_core::run(const call_shape& call, const void* send, void* recv, double factor) {

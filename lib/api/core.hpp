@@ -182,6 +182,7 @@ private:
     plan plan_;
     int rank_;
     std::vector<int> callers_rank_;  // by rank of the plan
+    std::vector<int> world_ranks_;   // by the caller's numbering
     binding binding_;
     options options_;
     programs programs_;  // before net_, which may have messages of theirs in flight

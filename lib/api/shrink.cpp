@@ -1,18 +1,18 @@
 // Communicators that others give way to: of the ranks that have not failed, and of whatever ranks there are then.
 
+#include <algorithm>
 #include <exception>
 #include <functional>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/auto_plan.hpp"
 #include "api/connect.hpp"
 #include "api/core.hpp"
 #include "base/index.hpp"
 #include "plan/plan_access.hpp"
+#include "transport/agreement.hpp"
 
 namespace terrace::detail {
 
@@ -94,12 +94,13 @@ void communicator_core::agree_on_survivors() {
     for (check_->take_notes(); !failures_->look_anew(); check_->take_notes()) {
         net_->wire().idle();
         if (options_.timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < options_.timeout) continue;
-        std::set<int> missing;
-        for (const int r : failures_->silent()) missing.insert(callers_rank_[static_cast<std::size_t>(r)]);
+        std::vector<int> missing;
+        for (const int r : failures_->silent()) missing.push_back(callers_rank_[at(r)]);
+        std::ranges::sort(missing);
         throw timeout_error(
-            fmt::format("shrink: timed out after {} s (options::timeout), waiting for rank {}, which "
-                        "has not called it; all ranks that have not failed must",
-                        options_.timeout.count(), fmt::join(missing, ", ")));
+            fmt::format("shrink: timed out after {} s (options::timeout), waiting for {}: all ranks that "
+                        "have not failed must call it",
+                        options_.timeout.count(), ranks_named(missing, world_ranks_)));
     }
 }
 
@@ -112,8 +113,8 @@ void communicator_core::expect_majority() const {
     std::vector<int> ranks;
     for (const failed_rank& f : failures_->failed()) ranks.push_back(f.rank);
     throw partitioned_error(fmt::format(
-        "shrink: {} of {} ranks are left without {} {}, and another part of the job may go on: end this process", left,
-        size(), ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", ")));
+        "shrink: {} of {} ranks are left without {}, and another part of the job may go on: end this process", left,
+        size(), ranks_named(ranks, world_ranks_)));
 }
 
 std::unique_ptr<communicator_core> communicator_core::of_survivors() {

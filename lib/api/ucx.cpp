@@ -14,6 +14,7 @@
 #include "api/environment.hpp"
 #include "api/nic_interface.hpp"
 #include "api/ucx_generation.hpp"
+#include "base/index.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/pmix/pmix_module.hpp"
 #include "transport/ports.hpp"
@@ -35,7 +36,11 @@ const Module& load(const module_kind& kind, const char* library) {
 }
 
 team meet(const store& in, std::string where, const options& o) {
-    return team(std::make_shared<store_bootstrap>(in, std::move(where), o.timeout), in.rank, in.size);
+    if (!o.world_ranks.empty() && o.world_ranks.size() != at(in.size))
+        throw usage_error(fmt::format("options::world_ranks has {} numbers for {} ranks; pass one for each rank",
+                                      o.world_ranks.size(), in.size));
+    return team(std::make_shared<store_bootstrap>(in, std::move(where), o.timeout, wait_hook(), o.world_ranks), in.rank,
+                in.size);
 }
 
 // The ranks that a launcher has started, once they have met. Until the process ends they exchange values by themselves.

@@ -1,6 +1,7 @@
 #include "api/wait_monitor.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 
@@ -10,6 +11,7 @@
 #include <terrace/error.hpp>
 
 #include "api/dump.hpp"
+#include "transport/agreement.hpp"
 
 namespace terrace::detail {
 
@@ -81,7 +83,7 @@ void wait_monitor::time_out() const {
     const waiting all = waits();
     if (!all.ranks.empty()) of_.chain.give_up(plan_rank_of_first(all));
     const bool watched = of_.failures != nullptr && of_.failures->sees_all();
-    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), watched));
+    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), watched, of_.world_ranks));
 }
 
 void wait_monitor::dump() const {
@@ -95,18 +97,18 @@ void wait_monitor::dump() const {
     }
 }
 
-std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched) {
+std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched,
+                            std::span<const int> world_ranks) {
     constexpr std::size_t most_lines = 3;
     const auto& [lines, ranks] = for_what;
     const std::span shown = std::span(lines).first(std::min(lines.size(), most_lines));
     const std::size_t more = lines.size() - shown.size();
     const bool only = ranks == std::set{end};
-    const std::string who = only ? "" : fmt::format(", in the end for rank {}", end);
+    const std::string who = only ? "" : ", in the end for " + ranks_named(std::array{end}, world_ranks);
     const char* why = watched ? ", which has not made the call" : ", which does not answer";
     const std::string last = end < 0 ? "" : who + why;
-    const std::string whom = ranks.empty() ? ""
-                                           : fmt::format(", waiting for {} {}", ranks.size() == 1 ? "rank" : "ranks",
-                                                         fmt::join(ranks, ", "));
+    const std::vector<int> all(ranks.begin(), ranks.end());
+    const std::string whom = all.empty() ? "" : ", waiting for " + ranks_named(all, world_ranks);
     return fmt::format("timed out after {} s (options::timeout){}{}: {}{}", seconds, whom, last, fmt::join(shown, "; "),
                        more > 0 ? fmt::format("; and {} more", more) : "");
 }

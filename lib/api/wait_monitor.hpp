@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ public:
         wait_chain& chain;
         const recorder& events;
         const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
+        const std::vector<int>& world_ranks;   ///< by the caller's numbering: in that of the whole job
         int rank;                              ///< of this process, in the caller's numbering
         const point_to_point* messages = nullptr;
         failure_watch* failures = nullptr;
@@ -54,9 +56,12 @@ private:
 };
 
 /// "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer: call 12:
-/// stage 1 up, step 4, chunk 7: recv rank 3"
+/// stage 1 up, step 4, chunk 7: recv rank 3"; operations name ranks in the caller's numbering, what is before them in
+/// that of the whole job as well
 /// @param seconds options::timeout   @param end the rank that all wait for in the end, in the caller's numbering; -1:
 /// unknown   @param watched that it has died or is stopped would have been noticed: it has not made the call
-std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched = false);
+/// @param world_ranks those of ranks_named
+std::string timeout_message(double seconds, const waiting& for_what, int end, bool watched = false,
+                            std::span<const int> world_ranks = {});
 
 }  // namespace terrace::detail

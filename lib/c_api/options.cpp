@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <memory>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -23,14 +25,23 @@ bool set_threads(terrace::options& o, std::string_view value) {
     o.threads = value == "any" ? terrace::options::threading::any : terrace::options::threading::serialized;
     return value == "any" || value == "serialized";
 }
-constexpr variable threads{"TERRACE_THREADS", "serialized", "serialized, any", "which threads may call", set_threads};
+bool set_world_ranks(terrace::options& o, std::string_view value) {
+    std::istringstream in{std::string(value)};
+    o.world_ranks.clear();
+    char comma = ',';
+    for (int rank = 0; comma == ',' && in >> rank; in >> comma) o.world_ranks.push_back(rank);
+    return in.eof();
+}
+constexpr std::array of_programs{
+    variable{"TERRACE_THREADS", "serialized", "serialized, any", "which threads may call", set_threads},
+    variable{"TERRACE_WORLD_RANKS", "", "numbers, with commas between them", "the ranks of a group in the whole job",
+             set_world_ranks}};
 
 const variable* find_option(std::string_view name) {
     const std::string wanted = variable_of(name);
-    if (wanted == threads.name) return &threads;
-    const std::span<const variable> all = environment_variables();
-    const auto found = std::ranges::find(all, wanted, &variable::name);
-    return found == all.end() ? nullptr : &*found;
+    for (const std::span<const variable> all : {std::span<const variable>(of_programs), environment_variables()})
+        if (const auto found = std::ranges::find(all, wanted, &variable::name); found != all.end()) return &*found;
+    return nullptr;
 }
 
 void set_option(terrace::options& o, std::string_view name, const char* value) {

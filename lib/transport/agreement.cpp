@@ -16,7 +16,9 @@
 
 namespace terrace::detail {
 
-std::string ranks_named(std::span<const std::size_t> ranks) {
+namespace {
+
+std::string listed(std::span<const int> ranks) {
     std::string text;
     for (std::size_t i = 0; i < ranks.size();) {
         std::size_t last = i;
@@ -28,11 +30,21 @@ std::string ranks_named(std::span<const std::size_t> ranks) {
     return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
 }
 
+}  // namespace
+
+std::string ranks_named(std::span<const int> ranks, std::span<const int> world_ranks) {
+    std::vector<int> in_world;
+    if (!world_ranks.empty())
+        for (const int r : ranks) in_world.push_back(world_ranks[at(r)]);
+    const bool differ = !in_world.empty() && !std::ranges::equal(ranks, in_world);
+    return listed(ranks) + (differ ? fmt::format(" ({} of the world)", listed(in_world)) : "");
+}
+
 std::string differences(std::span<const std::string> all) {
-    std::map<std::string, std::vector<std::size_t>> ranks;
-    for (std::size_t r = 0; r < all.size(); ++r) ranks[all[r]].push_back(r);
+    std::map<std::string, std::vector<int>> ranks;
+    for (std::size_t r = 0; r < all.size(); ++r) ranks[all[r]].push_back(static_cast<int>(r));
     if (ranks.size() <= 1) return {};
-    std::vector<std::pair<std::string, std::vector<std::size_t>>> groups(ranks.begin(), ranks.end());
+    std::vector<std::pair<std::string, std::vector<int>>> groups(ranks.begin(), ranks.end());
     std::stable_sort(groups.begin(), groups.end(),
                      [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
     std::string text;

@@ -21,12 +21,15 @@ using wait_hook = std::function<void()>;
 class bootstrap {
 public:
     /// @param node names the machine node that this rank is on: ranks with equal names share memory
-    explicit bootstrap(std::string node) : node_(std::move(node)) {}
+    /// @param world_ranks by rank: its number in the whole job, for messages; empty: the same
+    explicit bootstrap(std::string node, std::vector<int> world_ranks = {})
+        : node_(std::move(node)), world_ranks_(std::move(world_ranks)) {}
     bootstrap(const bootstrap&) = delete;
     bootstrap& operator=(const bootstrap&) = delete;
     virtual ~bootstrap() = default;
 
     const std::string& node() const noexcept { return node_; }
+    const std::vector<int>& world_ranks() const noexcept { return world_ranks_; }
 
     /// Returns the value of each of `ranks`, in their order. All of these, which this rank is one of, call it with the
     /// same list, and with a key that none of them has used before. @throws transport_error, and what `look` throws
@@ -44,6 +47,7 @@ protected:
 
 private:
     const std::string node_;
+    const std::vector<int> world_ranks_;
 };
 
 /// Returns the host's name, the kernel's name for this run of itself, and the file system of shared memory: equal where

@@ -11,11 +11,11 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "transport/agreement.hpp"
 #include "transport/packed.hpp"
 #include "transport/store_bootstrap.hpp"
 
@@ -193,9 +193,9 @@ bool socket_bootstrap::wait(lock& held, const wait_hook& look, const Done& done)
 
 void socket_bootstrap::time_out(const std::vector<int>& missing) const {
     throw timeout_error(fmt::format(
-        "timed out after {:g} s (options::timeout), waiting for rank{} {} (at {}): all ranks of a communicator must "
-        "create it, and reach one another",
-        timeout_.count(), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), place_of(missing.front())));
+        "timed out after {:g} s (options::timeout), waiting for {} (at {}): all ranks of a communicator must create "
+        "it, and reach one another",
+        timeout_.count(), ranks_named(missing), place_of(missing.front())));
 }
 
 std::string socket_bootstrap::place_of(int rank) const {

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
+#include "transport/agreement.hpp"
 #include "transport/packed.hpp"
 
 namespace terrace::detail {
@@ -36,8 +36,11 @@ std::uint64_t random_number() {
 std::string random_text() { return fmt::format("{:016x}{:016x}", random_number(), random_number()); }
 
 store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
-                                 const wait_hook& look)
-    : bootstrap(this_node()), where_(std::move(where)), in_(std::move(in)), timeout_(timeout) {
+                                 const wait_hook& look, std::vector<int> world_ranks)
+    : bootstrap(this_node(), std::move(world_ranks)),
+      where_(std::move(where)),
+      in_(std::move(in)),
+      timeout_(timeout) {
     if (in_.rank < 0 || in_.rank >= in_.size)
         throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
                                       in_.rank, in_.size));
@@ -169,9 +172,9 @@ bool store_bootstrap::wait(lock& held, const wait_hook& look, const found& done)
 
 void store_bootstrap::time_out(const std::vector<int>& missing) const {
     throw timeout_error(fmt::format(
-        "timed out after {:g} s (options::timeout), waiting for rank{} {} in {}: start all {} ranks, each with its own "
-        "rank; all of them must see {}",
-        timeout_.count(), missing.size() == 1 ? "" : "s", fmt::join(missing, ", "), where_, in_.size, where_));
+        "timed out after {:g} s (options::timeout), waiting for {} in {}: start all {} ranks, each with its own rank; "
+        "all of them must see {}",
+        timeout_.count(), ranks_named(missing, world_ranks()), where_, in_.size, where_));
 }
 
 }  // namespace terrace::detail

@@ -21,8 +21,10 @@ namespace terrace::detail {
 class store_bootstrap final : public bootstrap {
 public:
     /// Meets. Collective over all ranks of the store. @param where the store is, in words, for messages
-    /// @param timeout longest wait in any function [s]; 0: no limit   @throws timeout_error naming missing ranks
-    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout, const wait_hook& look = {});
+    /// @param timeout longest wait in any function [s]; 0: no limit   @param world_ranks those of `bootstrap`
+    /// @throws timeout_error naming missing ranks
+    store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout, const wait_hook& look = {},
+                    std::vector<int> world_ranks = {});
     /// Changes the longest wait from now on.
     void set_timeout(std::chrono::duration<double> timeout);
 

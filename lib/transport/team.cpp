@@ -27,6 +27,11 @@ team::team(const team& whole, std::string name, std::span<const int> ranks)
     }
 }
 
+int team::world_rank(int rank) const noexcept {
+    const int member = members_[at(rank)];
+    return by_->world_ranks().empty() ? member : by_->world_ranks()[at(member)];
+}
+
 std::vector<std::string> team::exchange(std::string_view own) {
     const std::shared_ptr<const wait_hook> look = look_.lock();
     return by_->exchange(members_, fmt::format("{}/{}", name_, turn_++), own, look ? *look : wait_hook());

@@ -27,6 +27,8 @@ public:
     const std::string& name() const noexcept { return name_; }
     /// The bootstrap's ranks, by rank of the team.
     const std::vector<int>& members() const noexcept { return members_; }
+    /// Returns the number of a rank in the whole job, for messages.
+    int world_rank(int rank) const noexcept;
 
     /// Returns every rank's text, by rank.
     std::vector<std::string> exchange(std::string_view own);

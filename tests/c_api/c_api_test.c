@@ -81,6 +81,8 @@ static void try_options(void) {
     EXPECT_OK(terrace_options_set(options, "timeout", "30"));
     EXPECT_OK(terrace_options_set(options, "threads", "any"));
     EXPECT(terrace_options_set(options, "threads", "many") == terrace_input_error);
+    EXPECT_OK(terrace_options_set(options, "world_ranks", "4,5"));
+    EXPECT(terrace_options_set(options, "world_ranks", "4,b") == terrace_input_error);
     EXPECT(terrace_options_set(options, "timeout", "soon") == terrace_input_error);
     EXPECT_SAYS("options: timeout is \"soon\"; allowed: ");
     EXPECT(terrace_options_set(options, "colour", "red") == terrace_usage_error);

@@ -1,4 +1,6 @@
 #include <atomic>
+#include <chrono>
+#include <latch>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "support/bad_calls.hpp"
 #include "support/effort.hpp"
 #include "support/parts.hpp"
+#include "support/refusal.hpp"
 #include "support/shapes.hpp"
 
 namespace terrace::detail::test::split_test {
@@ -123,6 +126,24 @@ TEST(split, a_rank_that_fails_fails_the_parts_too) {
                                }),
                  std::exception);
     EXPECT_EQ(told, 3);
+}
+
+// Of ranks 0 to 5, the odd ones: of these, 3 and 5 as ranks 1 and 0.
+TEST(split, a_timeout_in_a_part_of_a_part_names_ranks_of_the_world) {
+    std::string said;
+    std::latch over(6);
+    loopback::run(plan_for(6), [&](communicator& comm) {
+        std::optional<communicator> part = comm.split(comm.rank() % 2);
+        part = part->split(part->rank() > 0 ? 0 : -1, -part->rank());
+        if (comm.rank() == 5) {
+            part->set_timeout(std::chrono::milliseconds(100));
+            said = refusal_of<timeout_error>([&] { part->barrier(); });
+        }
+        over.arrive_and_wait();
+    });
+    EXPECT_TRUE(
+        said.starts_with("timed out after 0.1 s (options::timeout), waiting for rank 1 (rank 3 of the world), "))
+        << said;
 }
 
 }  // namespace terrace::detail::test::split_test

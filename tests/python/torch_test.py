@@ -196,6 +196,14 @@ def errors_say_who_and_where(rank, size):
             assert "rank 0 on " in str(e) and "timeout in all_reduce: timed out after 1 s" in str(e), e
             assert "stage 0" in str(e) or "has not made this call" in str(e), e
             assert e.rank == 0 and e.host
+    if not OLD:
+        last = dist.new_group(list(range(size))[-2:], timeout=timedelta(seconds=1))
+        if size > 2 and rank == size - 1:
+            try:
+                dist.all_reduce(torch.ones(1), group=last)
+                raise AssertionError("nothing was raised")
+            except RuntimeError as e:
+                assert f"waiting for rank 0 (rank {size - 2} of the world)" in str(e), e
     dist.barrier()
 
 

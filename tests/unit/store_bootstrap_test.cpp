@@ -144,8 +144,17 @@ TEST(store_bootstrap, names_ranks_that_do_not_come) {
         join(scratch.path(), rank, 4, 100ms);
         return std::string("met");
     });
-    EXPECT_TRUE(says(seen[0], "waiting for ranks 2, 3 in " + scratch.path().string())) << seen[0];
-    EXPECT_TRUE(says(seen[1], "waiting for ranks 2, 3 in")) << seen[1];  // rank 0 has come
+    EXPECT_TRUE(says(seen[0], "waiting for ranks 2-3 in " + scratch.path().string())) << seen[0];
+    EXPECT_TRUE(says(seen[1], "waiting for ranks 2-3 in")) << seen[1];  // rank 0 has come
+}
+
+TEST(store_bootstrap, names_ranks_of_a_group_in_the_whole_job_too) {
+    const temporary_directory scratch;
+    const texts seen = on_all(1, [&](int rank) {
+        const store_bootstrap met(file_store(scratch.path(), rank, 2), "here", 100ms, {}, {4, 6});
+        return std::string("met");
+    });
+    EXPECT_TRUE(says(seen[0], "waiting for rank 1 (rank 6 of the world) in here")) << seen[0];
 }
 
 TEST(store_bootstrap, names_ranks_that_stop_coming) {

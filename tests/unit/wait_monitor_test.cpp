@@ -26,7 +26,7 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     endpoint net(world.join(0), engine::request_slots(1));
     recorder events(false);
     engine calls(net, 1, events);
-    const std::vector<int> callers_rank{7, 8};
+    const std::vector<int> callers_rank{7, 8}, world_ranks;
     std::unique_ptr<wait_monitor> monitor;
     wait_chain chain(net, o.timeout);
     call_check check(
@@ -35,7 +35,8 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
             meanwhile();
             monitor->watch();
         });
-    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{check, calls, chain, events, callers_rank, 7}, o);
+    monitor = std::make_unique<wait_monitor>(
+        wait_monitor::subject{check, calls, chain, events, callers_rank, world_ranks, 7}, o);
     return refusal_of<timeout_error>([&] { check.begin(one_float, signature_of(one_float)); });
 }
 
@@ -68,6 +69,11 @@ TEST(wait_monitor, a_message_names_all_ranks_and_the_first_operations) {
     EXPECT_EQ(timeout_message(2, {{"a"}, {3}}, -1), "timed out after 2 s (options::timeout), waiting for rank 3: a");
     EXPECT_EQ(timeout_message(0.5, {{"a", "b", "c", "d", "e"}, {3, 5}}, -1),
               "timed out after 0.5 s (options::timeout), waiting for ranks 3, 5: a; b; c; and 2 more");
+    EXPECT_EQ(timeout_message(2, {{"a"}, {0, 1}}, 2, true, std::vector{4, 5, 7}),
+              "timed out after 2 s (options::timeout), waiting for ranks 0-1 (ranks 4-5 of the world), in the end for "
+              "rank 2 (rank 7 of the world), which has not made the call: a");
+    EXPECT_EQ(timeout_message(2, {{"a"}, {1}}, -1, true, std::vector{0, 1, 7}),
+              "timed out after 2 s (options::timeout), waiting for rank 1: a");
 }
 
 TEST(wait_monitor, a_message_names_the_rank_that_does_not_answer) {

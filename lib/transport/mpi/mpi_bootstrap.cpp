@@ -34,8 +34,8 @@ void wait(const wait_hook& look, const Done& done) {
 
 }  // namespace
 
-mpi_bootstrap::mpi_bootstrap(std::shared_ptr<owned_comm> world)
-    : bootstrap(this_node()), world_(std::move(world)), rank_(world_->rank()) {}
+mpi_bootstrap::mpi_bootstrap(std::shared_ptr<owned_comm> world, std::vector<int> world_ranks)
+    : bootstrap(this_node(), std::move(world_ranks)), world_(std::move(world)), rank_(world_->rank()) {}
 
 // MPI may still write what a wait that was given up has left.
 mpi_bootstrap::~mpi_bootstrap() {

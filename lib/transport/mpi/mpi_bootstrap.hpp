@@ -17,7 +17,8 @@ namespace terrace::detail {
 /// another's.
 class mpi_bootstrap final : public bootstrap {
 public:
-    explicit mpi_bootstrap(std::shared_ptr<owned_comm> world);
+    /// @param world_ranks those of `bootstrap`
+    mpi_bootstrap(std::shared_ptr<owned_comm> world, std::vector<int> world_ranks);
     ~mpi_bootstrap() override;
 
     std::vector<std::string> exchange(std::span<const int> ranks, std::string_view key, std::string_view value,

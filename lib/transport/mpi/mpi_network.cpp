@@ -186,13 +186,27 @@ std::shared_ptr<owned_comm> copy_of(MPI_Comm world) {
     return std::make_shared<owned_comm>(copy);
 }
 
+// Empty where some are in no MPI_COMM_WORLD of this process, since they were spawned.
+std::vector<int> ranks_in_world(MPI_Comm comm, int size) {
+    std::vector<int> ranks(at(size)), in_world(at(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    MPI_Group own = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+    check(MPI_Comm_group(comm, &own), "MPI_Comm_group");
+    check(MPI_Comm_group(MPI_COMM_WORLD, &world), "MPI_Comm_group");
+    check(MPI_Group_translate_ranks(own, size, ranks.data(), world, in_world.data()), "MPI_Group_translate_ranks");
+    check(MPI_Group_free(&own), "MPI_Group_free");
+    check(MPI_Group_free(&world), "MPI_Group_free");
+    const bool all = std::ranges::find(in_world, MPI_UNDEFINED) == in_world.end();
+    return all ? in_world : std::vector<int>{};
+}
+
 mpi_ranks join_mpi(MPI_Comm world, int reserve) {
     const std::shared_ptr<owned_comm> own = copy_of(world);
     check(PMPI_Allreduce(MPI_IN_PLACE, &reserve, 1, MPI_INT, MPI_MIN, own->get()), "MPI_Allreduce");
     std::vector<std::shared_ptr<owned_comm>> copies;
     for (int i = 0; i < reserve; ++i) copies.push_back(copy_of(own->get()));
     return {.net = std::make_shared<mpi_network>(mpi_traits(), own, std::move(copies)),
-            .boot = std::make_shared<mpi_bootstrap>(own),
+            .boot = std::make_shared<mpi_bootstrap>(own, ranks_in_world(own->get(), own->size())),
             .rank = own->rank(),
             .size = own->size()};
 }

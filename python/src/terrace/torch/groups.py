@@ -120,11 +120,12 @@ if _Backend is not None and _can_be_subclassed(_Backend):
             self._comm.split(-1)
 
 
-def _options(size: int, timeout: timedelta) -> Options:
+def _options(asked: Any) -> Options:
     """What the environment says. A plan of TERRACE_PLAN is for groups of its size; others get one made for them."""
-    made = Options(from_environment=True, timeout=timeout.total_seconds(), threads="any")
+    made = Options(from_environment=True, timeout=asked.timeout.total_seconds(), threads="any",
+                   world_ranks=",".join(map(str, getattr(asked, "global_ranks_in_group", ()))))
     plan = os.environ.get("TERRACE_PLAN")
-    if plan and Plan(plan).ranks != size:
+    if plan and Plan(plan).ranks != asked.group_size:
         made.set("plan", "")
     return made
 
@@ -138,6 +139,6 @@ def create_group(asked: Any, backend_options: Any = None) -> Any:
     if split_from is not None:
         return split_from.split(asked.store, asked.global_ranks_in_group, backend_options)
     store = C10dStore(asked.store)
-    comm = create(store, asked.group_rank, asked.group_size, options=_options(asked.group_size, asked.timeout))
+    comm = create(store, asked.group_rank, asked.group_size, options=_options(asked))
     made = TerraceBackend if TerraceBackend is not None else TerraceProcessGroup
     return _kept(made(comm, store, asked.timeout))

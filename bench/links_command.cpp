@@ -35,8 +35,9 @@ void expect_ranks(const world& w, const links_settings& s, const hierarchy& mach
     std::vector<int> found;
     for (const auto& [host, size] : sizes) found.push_back(size);
     if (s.place == options::placement::by_node && found != machine.node_sizes())
-        fail(fmt::format("ranks per node are {}, but MPI finds {}; start ranks node by node, or try it with --anywhere",
-                         fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
+        fail(
+            fmt::format("ranks per node are {}, and {} in the job; start ranks node by node, or try it with --anywhere",
+                        fmt::join(machine.node_sizes(), " "), fmt::join(found, " ")));
 }
 
 // NCCL and MPI move what lies on GPUs where the cost model takes the ranks to be on some.

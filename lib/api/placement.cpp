@@ -52,7 +52,7 @@ std::vector<int> nodes_by_name(const hierarchy& machine, const std::map<int, int
     return nodes;
 }
 
-std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, int>& sizes) {
+std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, int>& sizes, std::string_view apart) {
     std::vector<int> found, nodes;
     for (const auto& [leader, size] : sizes) {
         nodes.push_back(static_cast<int>(found.size()));
@@ -62,18 +62,19 @@ std::vector<int> nodes_in_order(const hierarchy& machine, const std::map<int, in
     if (found != expected)
         throw plan_error(
             fmt::format("topology.levels: ranks per node are {} in the plan, and {} in the job (those of a "
-                        "node share its host name and /dev/shm); start the ranks node by node as planned, {}",
-                        fmt::join(expected, " "), fmt::join(found, " "), what_helps));
+                        "node share its host name and /dev/shm{}{}); start the ranks node by node as planned, {}",
+                        fmt::join(expected, " "), fmt::join(found, " "), apart.empty() ? "" : ": ", apart, what_helps));
     return nodes;
 }
 
 }  // namespace
 
-std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts) {
+std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts,
+                           std::string_view apart) {
     std::map<int, int> sizes;  // by lowest rank
     for (const int leader : nodes) ++sizes[leader];
     const std::vector<int> planned =
-        hosts.empty() ? nodes_in_order(machine, sizes) : nodes_by_name(machine, sizes, hosts);
+        hosts.empty() ? nodes_in_order(machine, sizes, apart) : nodes_by_name(machine, sizes, hosts);
     std::vector<int> first{0};  // place of each of the plan's nodes
     for (const int size : machine.node_sizes()) first.push_back(first.back() + size);
     std::map<int, int> next;  // free place, by lowest rank
@@ -92,7 +93,7 @@ team in_places(team ranks, const hierarchy& machine, options::placement place) {
                         machine.ranks(), shape_text(machine.shape), ranks.size()));
     if (place == options::placement::anywhere) return ranks;
     const std::vector<std::string> hosts = machine.hosts.empty() ? std::vector<std::string>{} : host_names(ranks);
-    const int mine = places_of(machine, ranks.nodes(), hosts)[at(ranks.rank())];
+    const int mine = places_of(machine, ranks.nodes(), hosts, ranks.memory_apart())[at(ranks.rank())];
     return in_order(std::move(ranks), mine);
 }
 

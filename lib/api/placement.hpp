@@ -17,8 +17,10 @@ namespace terrace::detail {
 /// of a node stay in their own order.
 /// @param nodes by rank, the lowest rank on its node
 /// @param hosts by rank, the name of its host; empty where the plan names none
+/// @param apart memory_apart() of the ranks
 /// @throws plan_error where the nodes are not the plan's, naming the host and both numbers
-std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts);
+std::vector<int> places_of(const hierarchy& machine, std::span<const int> nodes, std::span<const std::string> hosts,
+                           std::string_view apart = {});
 
 /// Returns the ranks in the plan's order. Collective. @throws plan_error as above, or where the plan is for another
 /// number of ranks

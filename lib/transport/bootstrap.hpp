@@ -50,8 +50,11 @@ private:
     const std::vector<int> world_ranks_;
 };
 
-/// Returns the host's name, the kernel's name for this run of itself, and the file system of shared memory: equal where
+/// Returns the kernel's name for this run of itself, the file system of shared memory, and the host's name: equal where
 /// two processes of one machine can share memory.
 std::string this_node();
+/// Returns in words who of these nodes' ranks run on one machine without sharing its memory, as in containers; empty:
+/// nobody does. @param nodes names of this_node(), by rank
+std::string memory_apart(std::span<const std::string> nodes);
 
 }  // namespace terrace::detail

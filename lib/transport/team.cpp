@@ -67,11 +67,18 @@ team team::part(std::span<const int> ranks, std::string_view name) const {
     return team(*this, fmt::format("{}/{}", name_, name), ranks);
 }
 
-std::vector<int> team::nodes() {
+const std::vector<std::string>& team::node_names() {
     if (node_names_.empty()) node_names_ = exchange(by_->node());
+    return node_names_;
+}
+
+std::string team::memory_apart() { return detail::memory_apart(node_names()); }
+
+std::vector<int> team::nodes() {
     std::map<std::string_view, int> lowest;
     std::vector<int> nodes;
-    for (int r = 0; r < size(); ++r) nodes.push_back(lowest.emplace(node_names_[at(r)], r).first->second);
+    for (const std::string& name : node_names())
+        nodes.push_back(lowest.emplace(name, static_cast<int>(nodes.size())).first->second);
     return nodes;
 }
 

@@ -48,10 +48,13 @@ public:
     /// Returns by rank the lowest rank on the same machine node. Ranks exchange something only the first time, and not
     /// if the team is part of one that has asked.
     std::vector<int> nodes();
+    /// Returns memory_apart() of these ranks. As nodes().
+    std::string memory_apart();
 
 private:
     /// @param ranks of `whole`, in this team's order
     team(const team& whole, std::string name, std::span<const int> ranks);
+    const std::vector<std::string>& node_names();
 
     std::shared_ptr<bootstrap> by_;
     std::string name_;

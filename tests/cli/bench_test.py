@@ -266,7 +266,7 @@ class Bench(Scratch):
         links = ["--links", "--topology"]
         self.assertIn("Examples:", self.bench("--links", "--help", plan=None))
         self.assertRegex(self.bench(*links, "cluster.yaml", plan=None, status=2),
-                         "^terrace-bench: cluster.yaml: ranks per node are 2 2, but MPI finds 4; ")
+                         "^terrace-bench: cluster.yaml: ranks per node are 2 2, and 4 in the job; ")
         (self.directory / "six.yaml").write_text(self.CLUSTER.replace("size: 2", "size: 3", 1))
         self.assertRegex(self.bench(*links, "six.yaml", plan=None, status=2),
                          "^terrace-bench: six.yaml: 6 ranks, but 4 run; ")

@@ -22,9 +22,9 @@ class Bench(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.directory = pathlib.Path(directory.name)
 
-    def run_ranks(self, *words, status=0):
+    def run_ranks(self, *words, status=0, under=()):
         meeting = {**os.environ, "TERRACE_BOOTSTRAP": f"file:{self.directory}/meeting", "TERRACE_SIZE": str(RANKS)}
-        children = [subprocess.Popen([BENCH, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        children = [subprocess.Popen([*under, BENCH, *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                      env={**meeting, "TERRACE_RANK": str(rank)}) for rank in range(RANKS)]
         said = [child.communicate(timeout=120) for child in children]
         self.assertEqual([child.returncode for child in children], [status] * RANKS, said)
@@ -45,6 +45,15 @@ class Bench(unittest.TestCase):
         plan = ["--plan", f"{ROOT}/tests/golden/two-by-four.plan.yaml", "--placement", "anywhere"]
         self.assertIn("--transport ucx", self.run_ranks(*plan, status=2)[0][1])
         self.assertIn("mpirun", self.run_ranks("--detect", status=2)[0][1])
+
+    @unittest.skipIf(os.geteuid() != 0, "a /dev/shm of its own takes root")
+    def test_one_rank_says_that_ranks_of_one_machine_share_no_memory(self):
+        subprocess.run([TERRACE, "plan", "node:8", "-o", self.directory / "plan.yaml"], check=True, capture_output=True)
+        said = self.run_ranks("--plan", str(self.directory / "plan.yaml"), "--transport", "ucx", status=2,
+                              under=["unshare", "-m", "sh", "-c", 'mount -t tmpfs none /dev/shm; exec "$@"', "sh"])
+        self.assertIn("ranks per node are 8 in the plan, and 1 1 1 1 1 1 1 1 in the job", said[0][1])
+        self.assertIn("ranks 0-7 run on one machine with 8 different /dev/shm, as in containers", said[0][1])
+        self.assertEqual(said[1:], [("", "")] * (RANKS - 1))
 
 
 if __name__ == "__main__":

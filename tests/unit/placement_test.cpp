@@ -46,6 +46,16 @@ TEST(places, without_names_nodes_come_by_their_lowest_rank) {
              {"2 2 1 in the plan", "and 1 2 2 in the job (those of a node share its host name and /dev/shm);"}));
 }
 
+TEST(places, ranks_of_one_machine_that_share_no_memory_are_named) {
+    EXPECT_EQ(memory_apart(names{"a 7 x", "a 7 x", "b 8 y"}), "");
+    const std::string apart = memory_apart(names{"b 7 x", "a 7 x", "a 8 y", "a 9 z"});
+    EXPECT_EQ(apart, "ranks 1-3 run on one machine with 3 different /dev/shm, as in containers; let them share it");
+    EXPECT_TRUE(says(refusal_of<plan_error>([&] {
+                         places_of(planned({}), numbers{0, 1, 2, 3, 4}, {}, apart);
+                     }),
+                     {"1 1 1 1 1 in the job (", "/dev/shm: " + apart + ");"}));
+}
+
 TEST(places, hosts_are_where_the_plan_has_them_whatever_the_order) {
     const hierarchy h = planned({"a", "b.site", "c"});
     EXPECT_EQ(places_of(h, numbers{0, 1, 1, 3, 3}, names{"c.site", "b", "b", "a", "a"}), (numbers{4, 2, 3, 0, 1}));

@@ -37,10 +37,7 @@ std::string random_text() { return fmt::format("{:016x}{:016x}", random_number()
 
 store_bootstrap::store_bootstrap(store in, std::string where, std::chrono::duration<double> timeout,
                                  const wait_hook& look, std::vector<int> world_ranks)
-    : bootstrap(this_node(), std::move(world_ranks)),
-      where_(std::move(where)),
-      in_(std::move(in)),
-      timeout_(timeout) {
+    : bootstrap(this_node(), std::move(world_ranks)), where_(std::move(where)), in_(std::move(in)), timeout_(timeout) {
     if (in_.rank < 0 || in_.rank >= in_.size)
         throw usage_error(fmt::format("rank {} of {}: ranks are numbered 0 ... size - 1 (store::rank, TERRACE_RANK)",
                                       in_.rank, in_.size));

@@ -86,7 +86,7 @@ TEST_P(sibling_conformance, two_in_threads_of_their_own_do_not_meet) {
         std::int64_t wrong = 0;
         for (int i = 0; i < rounds; ++i) {
             if (thread == 0) {
-                wrong += comm.allocate<float>(static_cast<std::size_t>(1000 + i)).size() == 0;
+                wrong += comm.allocate<float>(1000 + static_cast<std::size_t>(i)).size() == 0;
             } else {
                 communicator part = *comm.split(0);
                 wrong += wrong_sums(part);

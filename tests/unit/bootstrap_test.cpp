@@ -38,7 +38,7 @@ struct kind {
 std::vector<kind> kinds() {
     return {{"loopback", [](team first, const std::string&) { return first; }},
             {"files",
-             [](team first, const std::string& directory) {
+             [](const team& first, const std::string& directory) {
                  const int rank = first.rank();
                  return team(std::make_shared<store_bootstrap>(file_store(directory, rank, ranks), directory, 60s),
                              rank, ranks);

@@ -267,7 +267,7 @@ TEST_F(on_gpu, graphs_replay) {
     device_->check(device_->gpu().begin_capture(device_->stream()));
     call(count);
     device_->check(device_->gpu().end_capture(device_->stream(), &graph));
-    for (int shape = 1; shape <= shapes; ++shape) call(static_cast<std::size_t>(17 * shape));
+    for (int shape = 1; shape <= shapes; ++shape) call(17 * static_cast<std::size_t>(shape));
     for (int times = 2; times < 12; ++times) {
         std::vector<float> values = inputs<float>(count, rank()), expected = summed(count);
         for (std::size_t i = 0; i < count; ++i) {

@@ -144,8 +144,7 @@ int run(std::string_view how, bool on_host) {
 int main(int argc, char** argv) {
     const std::string_view how = argc > 1 ? argv[1] : "", where = argc > 2 ? argv[2] : "";
     for (const std::string_view known : {"absent", "killed", "graph", "split"})
-        if (how == known && (where.empty() || where == "host"))
-            return terrace::detail::test::run(how, where == "host");
+        if (how == known && (where.empty() || where == "host")) return terrace::detail::test::run(how, where == "host");
     std::fputs("usage: gpu_failures absent|killed|graph|split [host]\n", stderr);
     return 2;
 }

@@ -10,6 +10,7 @@
 #include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
 #include "schedule/compose.hpp"
+#include "schedule/slice.hpp"
 
 namespace terrace::detail {
 

@@ -13,26 +13,11 @@
 
 namespace terrace::detail {
 
-namespace {
-
-template <class Predicate>
-int most_lanes_of(const plan_data& p, Predicate holds) {
+int most_lanes(const plan_data& p) {
     int lanes = 2;
     for (const auto& [what, rules] : p.rules)
-        for (const rule& r : rules)
-            if (holds(r)) lanes = std::max(lanes, r.lanes);
+        for (const rule& r : rules) lanes = std::max(lanes, r.lanes);
     return lanes;
-}
-
-// Slots for two calls in flight. No more, since a call takes memory in all of them.
-int lane_slots(const plan_data& p) { return 2 * most_lanes_of(p, uses_lane_slots); }
-
-}  // namespace
-
-bool uses_lane_slots(const rule& r) { return !all_send(r.stages); }
-
-int most_lanes(const plan_data& p) {
-    return most_lanes_of(p, [](const rule&) { return true; });
 }
 
 std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options& o) {

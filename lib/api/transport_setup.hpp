@@ -9,9 +9,6 @@
 
 namespace terrace::detail {
 
-/// Returns true for a rule with stages that a provider runs as collectives of its own, in lane slots.
-bool uses_lane_slots(const rule& r);
-
 /// The most lanes of any rule; 2 at least, so that two calls of one lane may be in flight.
 int most_lanes(const plan_data& p);
 

@@ -66,11 +66,21 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
     return evenly(call.count, plain.chunk, even);
 }
 
+bool uses_lane_slots(const rule& r) { return !all_send(r.stages); }
+
+int lane_slots(const plan_data& plan) noexcept {
+    int lanes = 2;
+    for (const auto& [what, rules] : plan.rules)
+        for (const rule& r : rules)
+            if (uses_lane_slots(r)) lanes = std::max(lanes, r.lanes);
+    return 2 * lanes;
+}
+
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept {
     constexpr std::int64_t least = 1 << 16, uncut = 1 << 20;
     std::int64_t bytes = least;
     for (const rule& r : rules)
-        if (!all_send(r.stages)) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, uncut));
+        if (uses_lane_slots(r)) bytes = std::max(bytes, r.chunk > 0 ? r.chunk : std::min(r.up_to, uncut));
     return bytes;
 }
 

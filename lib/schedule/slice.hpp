@@ -38,6 +38,11 @@ struct chunk_limits {
 /// @param ranks of the plan
 slicing slice_call(const collective_call& call, const rule& chosen, int ranks, const chunk_limits& limits);
 
+/// Returns true for a rule with stages that a provider runs as collectives of its own, in lane slots.
+bool uses_lane_slots(const rule& r);
+/// Slots that a rank has: those of two calls in flight with the most lanes of any rule that uses slots. No more, since
+/// a call takes memory in all of them.
+int lane_slots(const plan_data& plan) noexcept;
 /// Bytes of a slot that the transport's own stages take: the longest chunk of any of the rules that have such, or 1 MiB
 /// of one that is not cut; at least 64 KiB.
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept;

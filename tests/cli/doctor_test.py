@@ -77,6 +77,15 @@ class Doctor(Command):
             self.assertRegex(said(TERRACE_PORTS=f"{port}"), r"FIX  listeners: .*lo \(127.0.0.1\), 0 of 1 ports free")
             self.assertRegex(said(TERRACE_PORTS=f"{port - 100}-{port}"), r"ok   listeners: .* of 101 ports free")
 
+    def test_says_what_a_plan_needs_of_shared_memory(self):
+        cluster, plan = (pathlib.Path(self.directory) / name for name in ("large.yaml", "plan.yaml"))
+        cluster.write_text("terrace_topology: 1\nname: large\nlevels:\n"
+                           "  - {name: node, size: 64, fabric: shm, bandwidth: 10 GB/s, latency: 1 us}\n")
+        self.terrace("plan", cluster.name, "-o", plan.name)
+        plan.write_text(re.sub("lanes: [0-9]+, chunk: [^,]+", "lanes: 4, chunk: 64 GiB", plan.read_text()))
+        done = subprocess.run([TERRACE, "doctor", "--plan", plan], text=True, capture_output=True)
+        self.assertIn("512 GiB for each of 64 ranks are wanted; in a container start it with --shm-size=32768g", done.stdout)
+
     def test_says_what_sharing_gpus_costs(self):
         def said(**variables):
             return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**os.environ, **variables}).stdout

@@ -26,6 +26,7 @@
 #include "api/environment.hpp"
 #include "base/units.hpp"
 #include "plan/plan_yaml.hpp"
+#include "schedule/slice.hpp"
 #include "tools/build_config.hpp"
 #include "tools/common/output.hpp"
 #include "tools/terrace/dumps.hpp"
@@ -82,9 +83,16 @@ std::string first_line_in(const fs::path& file) {
 
 // ---- what is looked at ----------------------------------------------------------------------------------------------
 
-// Two calls in flight, each of some lanes with chunks of 256 KiB for each rank: docs/explanation/shared-memory.md.
-finding shared_memory() {
-    const std::int64_t each_rank = std::int64_t{std::max(16, cores())} << 20, wanted = each_rank * cores();
+// Without a plan: two calls in flight, each of some lanes with chunks of 256 KiB for each rank
+// (docs/explanation/shared-memory.md). With one, what its ranks take on the largest node (docs/reference/memory.md).
+finding shared_memory(const fs::path& plan_file) {
+    std::int64_t each_rank = std::int64_t{std::max(16, cores())} << 20, ranks = cores();
+    if (!plan_file.empty()) {
+        const plan_data plan = read_plan(plan_file);
+        each_rank = lane_slots(plan) * slot_bytes(plan);
+        ranks = std::ranges::max(plan.machine.node_sizes());
+    }
+    const std::int64_t wanted = each_rank * ranks;
     const std::string remedy = fmt::format("size={}g", (wanted + (1 << 30) - 1) >> 30);
     struct statvfs there {};
     if (statvfs("/dev/shm", &there) != 0)
@@ -96,9 +104,9 @@ finding shared_memory() {
     const std::string text = fmt::format("{} MiB free in /dev/shm", free >> 20);
     if (free < wanted)
         return bad("shared memory", text,
-                   fmt::format("{} a rank are wanted; in a container start it with --shm-{}, else mount -o remount,{} "
-                               "/dev/shm, and remove what dead programs left there",
-                               format_bytes(each_rank), remedy, remedy));
+                   fmt::format("{} for each of {} ranks are wanted; in a container start it with --shm-{}, else mount "
+                               "-o remount,{} /dev/shm, and remove what dead programs left there",
+                               format_bytes(each_rank), ranks, remedy, remedy));
     return good("shared memory", text);
 }
 
@@ -344,9 +352,9 @@ int doctor_command::run() const {
         return 0;
     }
     int status = 0;
-    std::vector<finding> all{shared_memory(), open_files(), locked_memory(), networks(),          listeners(),
-                             host_address(),  launcher(),   started_by(),    without_mpi(),       user(),
-                             usable_cores(),  gpu_driver(), shared_gpus(),   levels_above_nodes()};
+    std::vector<finding> all{shared_memory(plan_file), open_files(), locked_memory(), networks(),          listeners(),
+                             host_address(),           launcher(),   started_by(),    without_mpi(),       user(),
+                             usable_cores(),           gpu_driver(), shared_gpus(),   levels_above_nodes()};
     for (finding& f : variables()) all.push_back(std::move(f));
     if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
     for (const finding& f : all) {

@@ -6,7 +6,7 @@ namespace terrace::detail {
 
 /// `terrace doctor`: what would trip a run on this machine, each with its fix.
 struct doctor_command {
-    std::filesystem::path plan_file;  ///< whose NICs the ranks of jobs here should use; empty: not looked at
+    std::filesystem::path plan_file;  ///< of jobs here: what it needs of /dev/shm, and whose NICs; empty: not known
 
     std::filesystem::path dumps;  ///< a directory of dumps, to read instead; empty: none
 

@@ -48,8 +48,9 @@ void add_detect(command_list& commands) {
 void add_doctor(command_list& commands) {
     auto [command, a] =
         commands.add<doctor_command>("doctor", "Say what would trip a run on this machine, and how to mend it");
-    command.add_option("--plan", a.plan_file,
-                       "while a job runs here: whether its ranks use the NICs that this plan gives them");
+    command.add_option(
+        "--plan", a.plan_file,
+        "whether /dev/shm has room for this plan, and, while a job runs here, whether ranks use its NICs");
     command
         .add_option("--dumps", a.dumps,
                     "read the dumps of a stuck job in this directory (TERRACE_DUMP), and say who waits for whom")

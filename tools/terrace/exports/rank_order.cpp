@@ -1,5 +1,5 @@
-// Files that start ranks in the plan's order, node by node. A flat ring then crosses each link between nodes once in each
-// direction, which helps every library that sends along a ring.
+// Files that start ranks in the plan's order, node by node. A flat ring then crosses each link between nodes once in
+// each direction, which helps every library that sends along a ring.
 
 #include <algorithm>
 #include <numeric>
@@ -135,9 +135,8 @@ std::string openmpi_hostfile(const plan_data& plan, const export_options&) {
 }
 
 std::string mpich_machinefile(const plan_data& plan, const export_options&) {
-    return by_host(plan, "machinefile", [](std::size_t, const std::string& host, int ranks) {
-        return fmt::format("{}:{}\n", host, ranks);
-    });
+    return by_host(plan, "machinefile",
+                   [](std::size_t, const std::string& host, int ranks) { return fmt::format("{}:{}\n", host, ranks); });
 }
 
 std::string slurm_hostfile(const plan_data& plan, const export_options&) {

@@ -275,12 +275,10 @@ void communicator_core::set_timeout(std::chrono::duration<double> timeout) {
     chain_->set_timeout(timeout);
 }
 
-// A thread that waits for a call holds the lock, and sees the mark.
+// Without the lock: a thread that waits for a call may hold it, and sees the mark.
 void communicator_core::abort() noexcept {
-    aborted_ = true;
+    failure_.give_up("the program has ended the calls: communicator::abort");
     if (device_calls_) device_calls_->abandon();
-    const auto held = hold();
-    give_up_calls();
 }
 
 void communicator_core::trace(traced_span span) {

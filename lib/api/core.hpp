@@ -151,7 +151,6 @@ private:
     void make(const callback& f, const std::exception_ptr& error) const;
     void drop_callbacks();
     void expect_unbroken(std::string_view what) const;
-    void give_up_calls() noexcept { failure_.give_up("the program has ended the calls: communicator::abort"); }
     void expect_device(std::string_view what) const;
     void end_calls_for(const std::string& what);
     std::unique_ptr<communicator_core> part_of(int color, int key);
@@ -207,14 +206,12 @@ private:
     std::unique_ptr<call_times> times_;  // null: nobody asks
     failure_state failure_;
     bool survivors_agree_ = false;  // in all_make()
-    std::atomic<bool> aborted_{false};
 };
 
 // Holds the lock all the time, so that no other thread begins a call meanwhile.
 template <class Done>
 void communicator_core::drive_until(Done done) {
     for (waiter w; !done();) {
-        if (aborted_) give_up_calls();
         failure_.rethrow();
         if (w.should_yield(progress(), net_->spin_limit())) wait_a_moment();
     }

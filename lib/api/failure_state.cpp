@@ -12,8 +12,9 @@ void failure_state::expect_none(std::string_view call) const {
             fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", call));
 }
 
-void failure_state::give_up(const char* why) noexcept {
-    if (!first_) first_ = std::make_exception_ptr(usage_error(why));
+void failure_state::rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+    if (const char* why = given_up_) throw usage_error(why);
 }
 
 void throw_on_all_ranks(const std::string& why, const std::vector<int>& callers_rank, team& all) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <string>
 #include <string_view>
@@ -13,13 +14,12 @@ namespace terrace::detail {
 /// rank never makes, so that no later call can match: the communicator stays broken.
 class failure_state {
 public:
-    bool failed() const noexcept { return first_ != nullptr; }
+    bool failed() const noexcept { return first_ != nullptr || given_up_ != nullptr; }
     /// Throws the failure again if there is one.
-    void rethrow() const {
-        if (first_) std::rethrow_exception(first_);
-    }
-    /// Breaks the communicator where no call of its own has failed. @param why what calls in flight throw
-    void give_up(const char* why) noexcept;
+    void rethrow() const;
+    /// Breaks the communicator where no call of its own has failed. Any thread, without a lock.
+    /// @param why what calls in flight throw; a literal
+    void give_up(const char* why) noexcept { given_up_ = why; }
     /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
     void expect_none(std::string_view call) const;
 
@@ -37,6 +37,7 @@ public:
 
 private:
     std::exception_ptr first_;
+    std::atomic<const char*> given_up_{nullptr};  // why
 };
 
 /// Runs an action. Returns what it threw; null: nothing.

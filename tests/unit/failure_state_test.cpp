@@ -41,6 +41,19 @@ TEST(failure_state, latches_the_first_failure) {
     }
 }
 
+TEST(failure_state, is_given_up_by_another_thread) {
+    failure_state s;
+    std::jthread(&failure_state::give_up, &s, "given up").join();
+    EXPECT_TRUE(s.failed());
+    EXPECT_THROW(s.expect_none("allreduce"), usage_error);
+    try {
+        s.rethrow();
+        ADD_FAILURE();
+    } catch (const usage_error& e) {
+        EXPECT_STREQ(e.what(), "given up");
+    }
+}
+
 TEST(failure_state, all_ranks_throw_where_one_fails_at_creation) {
     loopback_world world(std::vector{3});
     const std::vector<int> callers_rank{5, 4, 3};

@@ -7,6 +7,7 @@
 
 #include <terrace/error.hpp>
 
+#include "api/environment.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/nccl/nccl_transport.hpp"
 
@@ -15,6 +16,12 @@ namespace terrace::detail {
 namespace {
 
 constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
+
+std::string nccl_host() {
+    const std::vector<std::string> environment = process_environment();
+    const char* host = value_in(environment, "NCCL_HOSTID");
+    return host != nullptr ? host : "";
+}
 
 }  // namespace
 
@@ -27,7 +34,8 @@ device_calls::device_calls(const binding& b, const device_setting& on, connectio
                                 .queues = lanes,
                                 .timeout = o.timeout,
                                 .mpi = any_over_mpi(b.plan),
-                                .callers_rank = b.callers_rank})),
+                                .callers_rank = b.callers_rank,
+                                .host = nccl_host()})),
       programs_(o.memory) {}
 
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory

@@ -164,12 +164,10 @@ private:
         return {};
     }
 
-    // NCCL refuses two ranks of one host on one device, and does not say which. NCCL_HOSTID says what a host is.
+    // NCCL refuses two ranks of one host on one device, and does not say which.
     void expect_own_devices(team& ranks) {
-        const char* host = std::getenv("NCCL_HOSTID");
-        const std::vector<int> nodes = ranks.nodes();
-        const std::string own = fmt::format(
-            "{} {}", host != nullptr ? host : fmt::format("node of rank {}", nodes[at(rank_)]), setting_.device);
+        const std::string node = fmt::format("node of rank {}", ranks.nodes()[at(rank_)]);
+        const std::string own = fmt::format("{} {}", setting_.host.empty() ? node : setting_.host, setting_.device);
         const std::vector<std::string> all = ranks.exchange(own);
         for (auto r = all.begin(); r != all.end(); ++r)
             if (const auto other = std::find(all.begin(), r, *r); other != r)

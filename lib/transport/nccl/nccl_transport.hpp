@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "transport/nccl/gpu_runtime.hpp"
@@ -20,6 +21,7 @@ struct nccl_setting {
     std::chrono::duration<double> timeout{};  ///< of creation and of each call; 0: none
     bool mpi = false;                         ///< whether any stage goes over MPI
     std::vector<int> callers_rank{};          ///< by rank: what messages to people call it
+    std::string host{};                       ///< what NCCL_HOSTID makes this rank's host; empty: its node
 };
 
 /// Stages and messages over NCCL, and messages over MPI, between the devices of `host`'s ranks, one each. Collective

@@ -12,6 +12,7 @@
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
 
+#include "api/environment.hpp"
 #include "api/over_mpi.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
@@ -45,7 +46,11 @@ public:
           watch_(on),
           all_(over_mpi(world_of(comm_of(w)), {})),
           net_(make_nccl_transport(on.runtime(), all_,
-                                   {.device = on.number(), .rounds = {}, .queues = lanes, .mpi = true})),
+                                   {.device = on.number(),
+                                    .rounds = {},
+                                    .queues = lanes,
+                                    .mpi = true,
+                                    .host = nccl_host_in(process_environment())})),
           out_(net_->allocate(stream_message)),
           in_(net_->allocate(stream_message)),
           host_(net_->allocate_host(2 * lane_message * lanes)) {}

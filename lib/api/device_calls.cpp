@@ -17,12 +17,6 @@ namespace {
 
 constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
 
-std::string nccl_host() {
-    const std::vector<std::string> environment = process_environment();
-    const char* host = value_in(environment, "NCCL_HOSTID");
-    return host != nullptr ? host : "";
-}
-
 }  // namespace
 
 device_calls::device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes)
@@ -35,7 +29,7 @@ device_calls::device_calls(const binding& b, const device_setting& on, connectio
                                 .timeout = o.timeout,
                                 .mpi = any_over_mpi(b.plan),
                                 .callers_rank = b.callers_rank,
-                                .host = nccl_host()})),
+                                .host = nccl_host_in(process_environment())})),
       programs_(o.memory) {}
 
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory

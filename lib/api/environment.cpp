@@ -304,6 +304,11 @@ bool is_first_rank(std::span<const std::string> environment) noexcept {
     return true;
 }
 
+std::string nccl_host_in(std::span<const std::string> environment) {
+    const char* host = value_in(environment, "NCCL_HOSTID");
+    return host != nullptr ? host : "";
+}
+
 std::vector<std::string> process_environment() {
     std::vector<std::string> entries;
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) entries.emplace_back(*entry);

@@ -103,10 +103,11 @@ std::string timeout_message(double seconds, const waiting& for_what, int end, bo
     const auto& [lines, ranks] = for_what;
     const std::span shown = std::span(lines).first(std::min(lines.size(), most_lines));
     const std::size_t more = lines.size() - shown.size();
-    const bool only = ranks == std::set{end};
-    const std::string who = only ? "" : ", in the end for " + ranks_named(std::array{end}, world_ranks);
-    const char* why = watched ? ", which has not made the call" : ", which does not answer";
-    const std::string last = end < 0 ? "" : who + why;
+    std::string last;
+    if (end >= 0) {
+        if (ranks != std::set{end}) last = ", in the end for " + ranks_named(std::array{end}, world_ranks);
+        last += watched ? ", which has not made the call" : ", which does not answer";
+    }
     const std::vector<int> all(ranks.begin(), ranks.end());
     const std::string whom = all.empty() ? "" : ", waiting for " + ranks_named(all, world_ranks);
     return fmt::format("timed out after {} s (options::timeout){}{}: {}{}", seconds, whom, last, fmt::join(shown, "; "),

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/at_end.hpp"
 #include "kernels/reduce.hpp"
 #include "support/gpu_stand_in_state.hpp"
 
@@ -188,6 +189,8 @@ void gpu_stand_in::state::mark_aborted(comm_state* c) {
 // Kernels look for the mark every few microseconds, in which the host marks all communicators of a group.
 void gpu_stand_in::state::end_aborted() {
     if (group_depth > 0) return;
+    ++blocked;  // all the time: threads that nobody waits for abort, too, and the machine must stay for them
+    const at_end through([this] { --blocked; });
     const std::vector<comm_state*> all = std::exchange(group_aborts, {});
     {
         const auto held = lock_machine();

@@ -12,81 +12,63 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
+#include "planner/simulate/links.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-// Ring neighbours' messages on each link of a level, both directions apart.
-struct ring_load {
-    std::vector<int> out, in;
-
-    explicit ring_load(int links) : out(at(links)), in(at(links)) {}
-    void pass(int from, int to) { ++out[at(from)], ++in[at(to)]; }
-    int most(int link) const { return std::max(out[at(link)], in[at(link)]); }
-};
-
 // Returns how long a byte of each rank takes to its neighbour in a ring of the ranks in this order, on the busiest link
 // [s].
-double ring_time(const hierarchy& machine, const std::vector<int>& order) {
-    const tree& shape = machine.shape;
-    std::vector<ring_load> loads;
-    for (int l = 0; l < machine.depth(); ++l) loads.emplace_back(shape.members(l));
-    ring_load nics(machine.nics.empty() ? 0 : machine.nics.first_of(static_cast<int>(machine.node_sizes().size())));
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        const int from = order[i], to = order[(i + 1) % order.size()];
-        const int top = shape.common_level(from, to);
-        for (int l = 0; l <= top; ++l) loads[at(l)].pass(shape.domain_of(l - 1, from), shape.domain_of(l - 1, to));
-        if (!machine.nics.empty() && top >= machine.node_levels())
-            nics.pass(machine.nics.of(from), machine.nics.of(to));
-    }
+double ring_time(const link_loads& links, const std::vector<int>& order) {
+    std::vector<int> messages(at(links.size()));
+    for (std::size_t i = 0; i < order.size(); ++i)
+        links.for_each_link(order[i], order[(i + 1) % order.size()], [&](int link) { ++messages[at(link)]; });
     double longest = 0;
-    for (int l = 0; l < machine.depth(); ++l)
-        for (int link = 0; link < shape.members(l); ++link)
-            longest = std::max(longest, loads[at(l)].most(link) / machine.rate(l, link));
-    for (int nic = 0; nic < static_cast<int>(nics.out.size()); ++nic)
-        longest = std::max(longest, nics.most(nic) / machine.nics.rate(nic));
+    for (int link = 0; link < links.size(); ++link)
+        if (messages[at(link)] > 0) longest = std::max(longest, messages[at(link)] / links.rate(link));
     return longest;
 }
 
+int first_rank(const hierarchy& machine, int node) { return machine.shape.first_rank(machine.node_levels() - 1, node); }
+
 // Returns the ranks with nodes in this order.
-std::vector<int> by_nodes(const std::vector<int>& sizes, const std::vector<int>& nodes) {
-    std::vector<int> first(sizes.size()), order;
-    std::exclusive_scan(sizes.begin(), sizes.end(), first.begin(), 0);
+std::vector<int> by_nodes(const hierarchy& machine, const std::vector<int>& nodes) {
+    std::vector<int> order;
     for (const int node : nodes)
-        for (int slot = 0; slot < sizes[at(node)]; ++slot) order.push_back(first[at(node)] + slot);
+        for (int r = first_rank(machine, node); r < first_rank(machine, node + 1); ++r) order.push_back(r);
     return order;
 }
 
 // Returns the ranks as they are dealt to nodes in turns.
-std::vector<int> in_turns(const std::vector<int>& sizes) {
-    std::vector<int> first(sizes.size()), order;
-    std::exclusive_scan(sizes.begin(), sizes.end(), first.begin(), 0);
+std::vector<int> in_turns(const hierarchy& machine) {
+    const std::vector<int> sizes = machine.node_sizes();
+    std::vector<int> order;
     for (int slot = 0; slot < std::ranges::max(sizes); ++slot)
         for (std::size_t node = 0; node < sizes.size(); ++node)
-            if (slot < sizes[node]) order.push_back(first[node] + slot);
+            if (slot < sizes[node]) order.push_back(first_rank(machine, static_cast<int>(node)) + slot);
     return order;
 }
 
 // Says what the order is worth for libraries that send along a ring.
 std::string gain(const hierarchy& machine) {
     if (machine.torus_level() < machine.depth()) return "# no prediction for rings: a torus has several ways\n";
-    const std::vector<int> sizes = machine.node_sizes();
-    std::vector<int> nodes(sizes.size());
+    const link_loads links(machine, false);
+    std::vector<int> nodes(machine.node_sizes().size());
     std::iota(nodes.begin(), nodes.end(), 0);
-    const double own = ring_time(machine, by_nodes(sizes, nodes));
+    const double own = ring_time(links, by_nodes(machine, nodes));
     constexpr int draws = 100;
     std::mt19937 random;  // the same orders each time
     double drawn = 0;
     for (int draw = 0; draw < draws; ++draw) {
         for (std::size_t i = nodes.size(); i > 1; --i) std::swap(nodes[i - 1], nodes[random() % i]);
-        drawn += ring_time(machine, by_nodes(sizes, nodes)) / draws;
+        drawn += ring_time(links, by_nodes(machine, nodes)) / draws;
     }
     return fmt::format(
         "# predicted for long vectors: with nodes in {} drawn orders a ring takes {:.2f} times as long on average\n"
         "# (NCCL's rings, too), with ranks dealt to nodes in turns {:.2f} times (a flat ring)\n",
-        draws, drawn / own, ring_time(machine, in_turns(sizes)) / own);
+        draws, drawn / own, ring_time(links, in_turns(machine)) / own);
 }
 
 std::string header(const plan_data& plan, const char* format) {

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "api/core.hpp"
-#include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
 #include "schedule/compose.hpp"
 #include "schedule/slice.hpp"

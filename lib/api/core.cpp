@@ -13,6 +13,7 @@
 #include "plan/plan_access.hpp"
 #include "plan/predicted_time.hpp"
 #include "plan/wire_limit.hpp"
+#include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
 
 namespace terrace::detail {

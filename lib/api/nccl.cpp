@@ -12,8 +12,8 @@
 #include "api/environment.hpp"
 #include "api/over_mpi.hpp"
 #include "api/stream_shape.hpp"
-#include "api/transport_setup.hpp"
 #include "plan/plan_access.hpp"
+#include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/nccl/module.hpp"
 

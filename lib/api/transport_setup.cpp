@@ -1,6 +1,5 @@
 #include "api/transport_setup.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,13 +11,6 @@
 #include "transport/shm/shm_stages.hpp"
 
 namespace terrace::detail {
-
-int most_lanes(const plan_data& p) {
-    int lanes = 2;
-    for (const auto& [what, rules] : p.rules)
-        for (const rule& r : rules) lanes = std::max(lanes, r.lanes);
-    return lanes;
-}
 
 std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options& o) {
     if (o.shared_memory && by.memory && by.net->traits().by_node_memory)

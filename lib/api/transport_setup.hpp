@@ -9,9 +9,6 @@
 
 namespace terrace::detail {
 
-/// The most lanes of any rule; 2 at least, so that two calls of one lane may be in flight.
-int most_lanes(const plan_data& p);
-
 /// Connects the ranks and prepares all that the plan's stages require: MPI communicators for stages of MPI's own
 /// collectives, and shared memory for stages on a node. Collective. @throws transport_error
 std::unique_ptr<endpoint> equip(connection by, const plan_data& p, const options& o);

@@ -37,6 +37,15 @@ slicing slice_own_counts(const collective_call& call, std::int64_t bytes) {
     return {.chunk = 0, .chunks = std::min(chunks, longest.count()), .tail = 0};
 }
 
+template <class Predicate>
+int most_lanes_of(const plan_data& plan, Predicate holds) noexcept {
+    int lanes = 2;
+    for (const auto& [what, rules] : plan.rules)
+        for (const rule& r : rules)
+            if (holds(r)) lanes = std::max(lanes, r.lanes);
+    return lanes;
+}
+
 }  // namespace
 
 std::int64_t quantum_of(std::size_t element_bytes) noexcept {
@@ -68,13 +77,11 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
 
 bool uses_lane_slots(const rule& r) { return !all_send(r.stages); }
 
-int lane_slots(const plan_data& plan) noexcept {
-    int lanes = 2;
-    for (const auto& [what, rules] : plan.rules)
-        for (const rule& r : rules)
-            if (uses_lane_slots(r)) lanes = std::max(lanes, r.lanes);
-    return 2 * lanes;
+int most_lanes(const plan_data& plan) noexcept {
+    return most_lanes_of(plan, [](const rule&) { return true; });
 }
+
+int lane_slots(const plan_data& plan) noexcept { return 2 * most_lanes_of(plan, uses_lane_slots); }
 
 std::int64_t slot_bytes(std::span<const rule> rules) noexcept {
     constexpr std::int64_t least = 1 << 16, uncut = 1 << 20;

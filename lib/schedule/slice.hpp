@@ -40,6 +40,8 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
 
 /// Returns true for a rule with stages that a provider runs as collectives of its own, in lane slots.
 bool uses_lane_slots(const rule& r);
+/// Returns the most lanes of any rule; 2 at least, so that two calls of one lane may be in flight.
+int most_lanes(const plan_data& plan) noexcept;
 /// Slots that a rank has: those of two calls in flight with the most lanes of any rule that uses slots. No more, since
 /// a call takes memory in all of them.
 int lane_slots(const plan_data& plan) noexcept;

@@ -32,8 +32,8 @@ class DeviceBench(Scratch):
     def bench(self, *arguments, status=0, module=MODULE, **environment):
         plan = [] if "--links" in arguments else ["--plan", "plan.yaml", "--placement", "anywhere", "--device", "cuda"]
         words = [*plan, *arguments]
-        done = subprocess.run([*MPIRUN, "-np", str(RANKS), "sh", "-c", OWN_HOST, BENCH, *words], cwd=self.directory, text=True,
-                              capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
+        done = subprocess.run([*MPIRUN, "-np", str(RANKS), "sh", "-c", OWN_HOST, BENCH, *words], cwd=self.directory,
+                              text=True, capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
                               env={**os.environ, "TERRACE_GPU_MODULE": str(module), **environment})
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}{done.stderr}")
         return done.stdout if status != 2 else done.stderr.split("-----")[0]
@@ -51,7 +51,8 @@ class DeviceBench(Scratch):
         self.assertEqual({(s["collective"], s["algorithm"]) for s in found["skipped"]},
                          {(c, a) for c in EXCHANGES for a in ("flat-ring", "two-level")})
         self.assertEqual({(r["collective"], r["algorithm"], r["bytes"]) for r in found["results"]},
-                         {(c, a, b) for c in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", *EXCHANGES)
+                         {(c, a, b)
+                          for c in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", *EXCHANGES)
                           for a in BASELINES for b in (4096, 65536)
                           if c not in EXCHANGES or a in ("hierarchical", "nccl")})
         self.assertEqual({(r["wrong"], r["percent_of_bus"]) for r in found["results"]}, {(0, None)})
@@ -60,7 +61,8 @@ class DeviceBench(Scratch):
             self.assertIsNone(row["percent_of_limit"])  # placed anywhere: the links are not the plan's
 
     def test_what_nccl_has_not(self):
-        text, found = self.measure("-b", "1K", "-e", "1K", "-d", "int16", "-o", "avg", "--algorithms", "hierarchical,nccl")
+        text, found = self.measure("-b", "1K", "-e", "1K", "-d", "int16", "-o", "avg",
+                                   "--algorithms", "hierarchical,nccl")
         self.assertEqual({s["algorithm"]: s["why"] for s in found["skipped"]}, {"nccl": "NCCL has no type int16"})
         self.assertIn("# allreduce: all results are exact.", text)
         _, found = self.measure("-b", "1K", "-e", "1K", "-o", "avg", "--algorithms", "hierarchical,nccl")
@@ -93,15 +95,17 @@ class DeviceBench(Scratch):
     def test_stages_over_mpi(self):
         text = self.read("plan.yaml")
         self.write("plan.yaml", text.replace("algorithm: ", "provider: mpi, algorithm: "))
-        _, found = self.measure("--collective", "all", "-b", "4K", "-e", "1M", "-f", "16", "--async", "2", "--algorithms",
-                                "hierarchical")
+        _, found = self.measure("--collective", "all", "-b", "4K", "-e", "1M", "-f", "16", "--async", "2",
+                                "--algorithms", "hierarchical")
         self.assertEqual({r["wrong"] for r in found["results"]}, {0})
         self.assertEqual(len(found["results"]), (5 + len(EXCHANGES)) * 3)
 
     def test_mistakes_on_the_device_show(self):
-        text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1, TERRACE_TEST_WRONG="1")
+        text, found = self.measure("-b", "1K", "-e", "1K", "--algorithms", "flat-ring,nccl", status=1,
+                                   TERRACE_TEST_WRONG="1")
         self.assertIn("WRONG ELEMENTS", text)
-        self.assertEqual({r["algorithm"]: r["wrong"] for r in found["results"]}, {"flat-ring": 0, "nccl": 2 * RANKS})  # two iterations are checked
+        wrong = {r["algorithm"]: r["wrong"] for r in found["results"]}
+        self.assertEqual(wrong, {"flat-ring": 0, "nccl": 2 * RANKS})  # two iterations are checked
 
     # The rack joins nothing, and keeps what it had.
     GPUS = """terrace_topology: 1
@@ -138,7 +142,8 @@ levels:
         links = ["--links", "--device", "cuda", "--anywhere", "--topology"]
         self.assertRegex(self.bench(*links, "gpus.yaml", module="/nowhere/terrace-nccl.so", status=2),
                          r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
-        self.assertRegex(self.bench(*links, "cluster.yaml", status=2), "^terrace-bench: cluster.yaml: .* nvlink or pcie, .* is shm; ")
+        self.assertRegex(self.bench(*links, "cluster.yaml", status=2),
+                         "^terrace-bench: cluster.yaml: .* nvlink or pcie, .* is shm; ")
         self.assertIn("gpu is none of: cuda, host", self.bench("--links", "--device", "gpu", status=2))
 
     def test_ranks_of_one_host_do_not_share_a_gpu(self):
@@ -147,7 +152,8 @@ levels:
 
     def test_without_a_gpu_it_says_what_to_do(self):
         text = self.bench("--json", "out.json", module="/nowhere/terrace-nccl.so", status=2)
-        self.assertRegex(text, r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
+        self.assertRegex(
+            text, r"^terrace-bench: --device cuda: /nowhere/terrace-nccl.so: .*install.*`terrace info`.*\n$")
         self.assertFalse((self.directory / "out.json").exists())
 
 

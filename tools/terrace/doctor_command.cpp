@@ -279,9 +279,8 @@ finding gpu_driver() {
 
 finding shared_gpus() {
     constexpr const char* what = "shared GPUs";
-    const std::vector<std::string> environment = process_environment();
-    const char* host = value_in(environment, "NCCL_HOSTID");
-    if (host == nullptr) return good(what, "ranks of a node that have the same GPU are refused");
+    const std::string host = nccl_host_in(process_environment());
+    if (host.empty()) return good(what, "ranks of a node that have the same GPU are refused");
     return noted(
         what,
         fmt::format("NCCL_HOSTID={}: ranks with different ones may have the same GPU. They are different hosts "

@@ -29,7 +29,7 @@ public:
         group_ = group_.with_shards(std::move(shards));
         if (w.at_root == root_part::relieved) group_ = group_.with_root_relieved();
         if (w.at_root == root_part::passed) group_ = group_.without_root();
-        if (w.at_root == root_part::relieved && w.down) role_.adds = group_.root();
+        if (w.at_root == root_part::relieved && w.down) role_.adds = {group_.root(), false};
     }
 
     schedule program(int position) const {

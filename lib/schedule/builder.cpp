@@ -27,12 +27,44 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(last_action) + 1
                                                                                                "stage_scatter",
                                                                                                "stage_gather"};
 
+// What a member of a group passes in to a stage, or gets from it.
+enum class part { nothing, shard, whole };
+struct passage {
+    part gives, gets;
+};
+
+// The row of a stage: its root's passage and the others'.
+struct stage_row {
+    action what;
+    passage root, other;
+};
+constexpr std::array stage_rows{
+    stage_row{action::stage_reduce_scatter, {part::whole, part::shard}, {part::whole, part::shard}},
+    stage_row{action::stage_allgather, {part::shard, part::whole}, {part::shard, part::whole}},
+    stage_row{action::stage_allreduce, {part::whole, part::whole}, {part::whole, part::whole}},
+    stage_row{action::stage_reduce, {part::whole, part::whole}, {part::whole, part::nothing}},
+    stage_row{action::stage_broadcast, {part::whole, part::nothing}, {part::nothing, part::whole}},
+    stage_row{action::stage_scatter, {part::whole, part::nothing}, {part::nothing, part::shard}},
+    stage_row{action::stage_gather, {part::shard, part::whole}, {part::shard, part::nothing}},
+};
+
+const passage& passage_of(action stage, bool is_root) {
+    const stage_row& row = *std::ranges::find(stage_rows, stage, &stage_row::what);
+    return is_root ? row.root : row.other;
+}
+
+range range_of(part p, const group& g) {
+    const range whole = g.whole();
+    return p == part::whole ? whole : p == part::shard ? g.own_shard() : range{whole.begin, whole.begin};
+}
+
 }  // namespace
 
 std::string_view to_string(action a) noexcept { return action_names[static_cast<std::size_t>(a)]; }
 
-int rank_with_all(collective what, const group& g) noexcept {
-    return what == collective::broadcast && g.root() != group::no_root ? g.rank(g.root()) : -1;
+std::optional<int> complete_rank(collective what, const group& g) noexcept {
+    if (what != collective::broadcast || g.root() == group::no_root) return {};
+    return g.rank(g.root());
 }
 
 builder::builder(int rank, int ranks, collective what, std::int64_t count, vector_home home) {
@@ -69,7 +101,7 @@ bool builder::in_vector(const operand& o) const noexcept {
 }
 
 void builder::send(int peer, place src) {
-    if (src.part.empty() || peer == role_.has_all) return;
+    if (src.part.empty() || peer == role_.complete) return;
     const operand from = role_.wire == wire_type::exact ? at(src) : encoded(at(src));
     instr& i = emit(action::send, peer);
     i.src = from;
@@ -95,10 +127,10 @@ operand builder::encoded(const operand& plain) {
 }
 
 void builder::recv(int peer, place dst) {
-    if (dst.part.empty() || out_.rank == role_.has_all) return;
-    if (out_.rank == role_.adds) {
+    if (dst.part.empty() || out_.rank == role_.complete) return;
+    if (role_.adds && out_.rank == role_.adds->rank) {
         recv_reduce(peer, dst.part);
-        out_.instrs.back().completes = role_.completes;
+        out_.instrs.back().completes = role_.adds->completes;
         return;
     }
     const operand to = role_.wire == wire_type::exact ? at(dst) : wire(dst.part.count());
@@ -141,24 +173,22 @@ void builder::add_sources(instr& i, std::span<const place> sources) {
 
 void builder::hand_over(provider by, action stage, const group& g) {
     if (g.whole().empty() || g.size() < 2) return;
-    const range whole = g.whole(), own = g.own_shard(), nothing{whole.begin, whole.begin};
-    const bool is_root = g.is_root(), delivers = role_.delivers && out_.home.where == buffer::scratch;
-    const bool to_one = stage == action::stage_reduce || stage == action::stage_gather;
-    const bool from_one = stage == action::stage_broadcast || stage == action::stage_scatter;
-    const bool gives_shard = stage == action::stage_allgather || stage == action::stage_gather;
-    const bool gets_shard = stage == action::stage_reduce_scatter || stage == action::stage_scatter;
-    const bool gets_nothing = to_one ? !is_root : from_one && is_root && (gets_shard || !delivers);
-    const range gives = gives_shard ? own : from_one && !is_root ? nothing : whole;
-    const range gets = gets_nothing ? nothing : gets_shard ? own : whole;
+    const bool delivers = role_.delivers && out_.home.where == buffer::scratch;
+    passage moves = passage_of(stage, g.is_root());
+    // The root of a broadcast gets its own vector, too, if the result is elsewhere.
+    if (stage == action::stage_broadcast && delivers) moves.gets = part::whole;
+    const range gets = range_of(moves.gets, g);
     instr& i = emit(stage, static_cast<int>(out_.groups.size()));
-    i.src = at(gives);
+    i.src = at(range_of(moves.gives, g));
     i.dst = at(gets);
     if (delivers) i.dst.where = buffer::recv;
-    i.completes = stage == action::stage_allreduce && role_.outermost;
-    if (stage == action::stage_allreduce && role_.by_shards) add_sources(i, std::array{place(own)});
-    if (follows_buffers(by) && (stage == action::stage_reduce_scatter || (stage == action::stage_reduce && is_root)))
+    if (stage == action::stage_allreduce) {
+        i.completes = role_.outermost;
+        if (role_.by_shards) add_sources(i, std::array{place(g.own_shard())});
+    } else if (reduces(stage) && moves.gets != part::nothing && follows_buffers(by)) {
         add_sources(i, std::array{place(gets)});
-    i.channel = turn_ << 14 | g.ordinal();
+    }
+    i.channel = stage_number(turn_, g.ordinal());
     i.by = by;
     out_.groups.push_back(g);
 }

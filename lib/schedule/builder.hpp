@@ -2,6 +2,7 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,15 +16,20 @@ struct stage_role {
     bool outermost = false;             ///< no stage is further out: what it reduces is reduced over all ranks
     bool by_shards = false;             ///< each member reduces its own shard, in an allreduce as well
     bool delivers = false;              ///< what members get is the result of the call: nothing more is done to it
-    int has_all = -1;                   ///< rank that has all that the stage moves: nobody sends to it; -1: none
     wire_type wire = wire_type::exact;  ///< of messages. On the way down a rank keeps what it sends as others get it.
-    int adds = -1;                      ///< rank that adds what it gets to what it has; -1: none
-    bool completes = false;             ///< what that rank adds completes sums over all ranks
+    std::optional<int> complete = {};   ///< rank that has all that the stage moves: nobody sends to it
+
+    /// A rank that adds what it gets to what it has.
+    struct addition {
+        int rank;
+        bool completes;  ///< the sums are then over all ranks
+    };
+    std::optional<addition> adds = {};
 };
 
-/// Returns stage_role::has_all of a group: in a broadcast its root, whose part of the vector is complete from the
+/// Returns stage_role::complete of a group: in a broadcast its root, whose part of the vector is complete from the
 /// start.
-int rank_with_all(collective what, const group& g) noexcept;
+std::optional<int> complete_rank(collective what, const group& g) noexcept;
 
 /// Writes the program of one rank. Generators say what moves in which step; the builder orders instructions whose
 /// operands overlap when one of them writes, leaves empty messages out, and reads the caller's buffer until something

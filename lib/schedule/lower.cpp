@@ -74,7 +74,7 @@ schedule lower(schedule s, const capabilities& can) {
             continue;
         }
         const group& stage = s.groups[static_cast<std::size_t>(i.peer)];
-        out.begin_role({.has_all = rank_with_all(s.what, stage)});
+        out.begin_role({.complete = complete_rank(s.what, stage)});
         expansion(i.what)(out, stage);
         if (i.dst.where == s.home.where) continue;
         out.next_step();

@@ -91,10 +91,9 @@ private:
             out_.begin_role({.outermost = is_outermost(number),
                              .by_shards = stage.how == mode::scatter,
                              .delivers = delivers(number, g, down),
-                             .has_all = rank_with_all(what_, g),
                              .wire = goes_up(what_) && !has_root(what_) ? stage.wire : wire_type::exact,
-                             .adds = rank_that_adds(stage, g, down),
-                             .completes = is_last_to_add(number)});
+                             .complete = complete_rank(what_, g),
+                             .adds = addition_at_root(number, g, down)});
             if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
                 by_tree_->exchange(stage, g.seen_by(rank_));
                 continue;
@@ -120,8 +119,9 @@ private:
     }
 
     // In a reduce the root of a group that rests on the way up.
-    int rank_that_adds(const composed_stage& stage, const group& g, bool down) const {
-        return what_ == collective::reduce && down && is_relieved(stage, g) ? g.rank(g.root()) : -1;
+    std::optional<stage_role::addition> addition_at_root(int number, const group& g, bool down) const {
+        if (what_ != collective::reduce || !down || !is_relieved(stage_at(number), g)) return {};
+        return stage_role::addition{g.rank(g.root()), is_last_to_add(number)};
     }
     // True if no stage further in adds anything on the way down to what passes through this one.
     bool is_last_to_add(int number) const {

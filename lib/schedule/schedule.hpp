@@ -57,6 +57,12 @@ constexpr bool reduces(action a) noexcept {
            a == action::stage_allreduce || a == action::stage_reduce;
 }
 
+/// Returns the number of a stage that ranks run together. Numbers ascend in program order.
+/// @param turn of the phase, from 0: phases that run side by side have the same
+/// @param ordinal group::ordinal
+constexpr std::int32_t stage_number(int turn, int ordinal) noexcept { return turn << 14 | ordinal; }
+inline constexpr int stage_number_bits = 20;
+
 /// One instruction of one rank. Meaning of the fields by action; what an action does not use is zero.
 struct instr {
     action what = action::copy;
@@ -72,7 +78,7 @@ struct instr {
     bool completes = false;             ///< of reductions: dst then holds all ranks' contributions (where avg divides)
     wire_type wire = wire_type::exact;  ///< of conversions, and of messages to and from the wire buffer
     std::int32_t channel = 0;  ///< of messages: how many earlier ones go the same way between the same two ranks;
-                               ///< of stages: a number that the group's members agree on, ascending in program order
+                               ///< of stages: stage_number, which the group's members agree on
 
     friend bool operator==(const instr&, const instr&) = default;
 };

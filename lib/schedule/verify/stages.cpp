@@ -12,8 +12,6 @@ namespace terrace::detail::proof {
 
 namespace {
 
-constexpr int most_channels = 1 << 20;  // that a sequence number has room for
-
 bool same_memory(buffer a, buffer b, bool in_place) {
     return a == b || (in_place && a != buffer::scratch && b != buffer::scratch);
 }
@@ -35,7 +33,7 @@ void stages::meet() {
         const instr& i = net_.instruction(id);
         if (!is_stage(i.what)) continue;
         int& before = last[at(net_.rank(id))];
-        if (i.channel <= before || i.channel >= most_channels)
+        if (i.channel <= before || i.channel >= 1 << stage_number_bits)
             net_.refuse(id, fmt::format("stage number {} follows {}", i.channel, before));
         before = i.channel;
         const group& g = group_of(id);

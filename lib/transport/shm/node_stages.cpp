@@ -63,7 +63,7 @@ node_stages::node_stages(int rank, std::vector<int> part_of, shared_region arena
 // ---- how far ranks are ----
 
 std::uint64_t node_stages::sequence_of(const stage_call& c, progress p) noexcept {
-    return c.turn << 22 | static_cast<std::uint64_t>(c.channel) << 2 | p;
+    return c.turn << (stage_number_bits + 2) | static_cast<std::uint64_t>(c.channel) << 2 | p;
 }
 
 // Returns how far peers must be before the next round, or before the end.

@@ -11,6 +11,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tarfile
 import unittest
 
 from command import TERRACE, Command, NicPlan, built_with_mpi
@@ -63,6 +64,39 @@ class Doctor(Command):
             if line.startswith(("note", "FIX")):
                 self.assertRegex(after, "^       .")
         self.assertEqual(done.returncode, 1 if "FIX " in done.stdout else 0)
+
+    def test_a_bundle_has_what_a_report_needs_and_no_secret(self):
+        self.terrace("plan", "cluster.yaml", "-o", "plan.yaml")
+        self.dump(3, [])
+        variables = {"TERRACE_PLAN": f"{self.directory}/plan.yaml", "TERRACE_DUMP": f"{self.directory}/stuck",
+                     "UCX_TLS": "tcp", "SLURM_JWT": "hidden", "OMPI_MCA_orte_precondition_transports": "hidden",
+                     "NCCL_proxy": "http://me:hidden@host", "AWS_SECRET_ACCESS_KEY": "hidden", "HOME": "/hidden"}
+        self.terrace("doctor", "--bundle", "report.tar", environment=variables)
+        with tarfile.open(self.directory / "report.tar") as archive:
+            texts = {name: archive.extractfile(name).read().decode() for name in archive.getnames()}
+        self.assertEqual(list(texts), ["README", "doctor.txt", "info.txt", "system.txt", "machine.yaml", "environment.txt",
+                                       "plan.yaml", "dumps/3.json", "dumps/verdict.txt"])
+        self.assertNotIn("hidden", "".join(texts.values()))
+        self.assertIn("UCX_TLS=tcp\n", texts["environment.txt"])
+        self.assertIn("SLURM_JWT=(left out)\n", texts["environment.txt"])
+        self.assertNotRegex(texts["environment.txt"], "(?m)^(HOME|AWS)")
+        self.assertRegex(texts["doctor.txt"], "(?m)^ok   ")
+        self.assertTrue(texts["info.txt"].startswith("terrace "))
+        self.assertIn("glibc ", texts["system.txt"])
+        self.assertEqual(texts["plan.yaml"], (self.directory / "plan.yaml").read_text())
+        self.assertIn("rank 3", texts["dumps/verdict.txt"])
+        (self.directory / "here.yaml").write_text(texts["machine.yaml"])
+        self.terrace("topo", "here.yaml")
+
+    def test_a_bundle_says_what_it_could_not_read_and_replaces_only_bundles(self):
+        self.terrace("doctor", "--bundle", "report.tar", "--plan", "cluster.yaml")
+        with tarfile.open(self.directory / "report.tar") as archive:
+            self.assertIn("cannot be read: cluster.yaml", archive.extractfile("doctor.txt").read().decode())
+            self.assertEqual(archive.extractfile("plan.yaml").read().decode(), self.CLUSTER)
+        self.terrace("doctor", "--bundle", "report.tar", environment={"TERRACE_PLAN": "none.yaml"})
+        with tarfile.open(self.directory / "report.tar") as archive:
+            self.assertIn("cannot be read: none.yaml", archive.extractfile("plan.yaml").read().decode())
+        self.assertIn("was not written by Terrace", self.terrace("doctor", "--bundle", "cluster.yaml", status=2))
 
     def test_says_which_interface_is_used_and_which_ports_are_free(self):
         def said(**variables):

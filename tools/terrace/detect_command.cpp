@@ -43,13 +43,18 @@ std::string cluster_file(const topology& t, const std::string& xml, const detect
 
 }  // namespace
 
+topology this_machine(hardware parts, const std::string& ranks) {
+    topology t = single_node(host_name(), place_ranks(std::move(parts), parse_rank_unit(ranks), "this machine"));
+    t.machine.hosts = {t.name};
+    return t;
+}
+
 int detect_command::run() const {
     if (node_file == "-") throw usage_error("--node-file -: the cluster file names it; name a file");
     expect_replaceable(output, {node_file}, force);
     expect_replaceable(node_file, {}, force);
     usable_machine here = usable_hardware();
-    topology t = single_node(host_name(), place_ranks(std::move(here.parts), parse_rank_unit(ranks), "this machine"));
-    t.machine.hosts = {t.name};
+    const topology t = this_machine(std::move(here.parts), ranks);
     write_output(output, cluster_file(t, here.xml, *this));
     if (!is_printed(output)) say("{}\ncluster file: {}\n", describe_text(t), output.string());
     return 0;

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 
+#include "topology/model.hpp"
+
 namespace terrace::detail {
+
+/// Returns this machine as a cluster of one node. @param ranks what a rank is (parse_rank_unit)
+topology this_machine(hardware parts, const std::string& ranks);
 
 /// `terrace detect [-o FILE] [--node-file FILE] [--ranks UNIT]`: describes the machine it runs on as a cluster file.
 struct detect_command {

@@ -29,6 +29,8 @@
 #include "schedule/slice.hpp"
 #include "tools/build_config.hpp"
 #include "tools/common/output.hpp"
+#include "tools/common/output_file.hpp"
+#include "tools/terrace/bundle.hpp"
 #include "tools/terrace/dumps.hpp"
 #include "tools/terrace/running_ranks.hpp"
 #include "topology/addresses.hpp"
@@ -343,26 +345,44 @@ finding nics_of_ranks(const fs::path& plan_file) {
     return good("NICs of ranks", fmt::format("{}, as the plan has it", ranks.size()));
 }
 
-}  // namespace
-
-int doctor_command::run() const {
-    if (!dumps.empty()) {
-        say("{}", verdict_of(read_dumps(dumps)));
-        return 0;
-    }
-    int status = 0;
+std::vector<finding> all_findings(const fs::path& plan_file) {
     std::vector<finding> all{shared_memory(plan_file), open_files(), locked_memory(), networks(),          listeners(),
                              host_address(),           launcher(),   started_by(),    without_mpi(),       user(),
                              usable_cores(),           gpu_driver(), shared_gpus(),   levels_above_nodes()};
     for (finding& f : variables()) all.push_back(std::move(f));
     if (!plan_file.empty()) all.push_back(nics_of_ranks(plan_file));
+    return all;
+}
+
+std::string text_of(const std::vector<finding>& all) {
+    std::string text;
     for (const finding& f : all) {
         constexpr std::array marks{"ok  ", "note", "FIX "};
-        say("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
-        if (!f.fix.empty()) say("       {}\n", f.fix);
-        if (f.how == finding::kind::problem) status = 1;
+        text += fmt::format("{} {}: {}\n", marks[static_cast<std::size_t>(f.how)], f.what, f.found);
+        if (!f.fix.empty()) text += fmt::format("       {}\n", f.fix);
     }
-    return status;
+    return text;
+}
+
+}  // namespace
+
+int doctor_command::run() const {
+    if (bundle.empty() && !dumps.empty()) {
+        say("{}", verdict_of(read_dumps(dumps)));
+        return 0;
+    }
+    expect_replaceable(bundle, {plan_file}, force);
+    if (!bundle.empty()) {
+        const std::vector<bundle_file> files =
+            bundle_files([&] { return text_of(all_findings(plan_file)); }, plan_file, dumps);
+        write_output(bundle, tar_archive(files));
+        for (const bundle_file& f : files) say("{:>9} {}\n", f.text.size(), f.name);
+        say("{}: read it before you send it; it has names and addresses of hosts\n", bundle.string());
+        return 0;
+    }
+    const std::vector<finding> all = all_findings(plan_file);
+    say_text(text_of(all));
+    return std::ranges::any_of(all, [](const finding& f) { return f.how == finding::kind::problem; }) ? 1 : 0;
 }
 
 }  // namespace terrace::detail

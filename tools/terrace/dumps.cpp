@@ -31,7 +31,8 @@ std::optional<rank_dump> read_dump(const fs::path& file) {
     try {
         const nlohmann::json all = nlohmann::json::parse(std::ifstream(file));
         if (!all.contains("waits_for") || !all.contains("rank")) return {};  // another program's
-        rank_dump d{.rank = all.at("rank").get<int>(),
+        rank_dump d{.file = file,
+                    .rank = all.at("rank").get<int>(),
                     .host = all.at("host").get<std::string>(),
                     .pid = all.at("pid").get<int>(),
                     .time_us = all.at("time_us").get<double>(),

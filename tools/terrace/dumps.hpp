@@ -8,6 +8,7 @@ namespace terrace::detail {
 
 /// What a rank wrote to options::dump_file: what it waited for, and what it did last.
 struct rank_dump {
+    std::filesystem::path file;
     int rank = 0;
     std::string host;
     int pid = 0;

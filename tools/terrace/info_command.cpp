@@ -137,6 +137,8 @@ std::string as_json(const findings& found) {
 
 }  // namespace
 
+std::string info_text() { return as_text(look_around()); }
+
 int info_command::run() const {
     const findings found = look_around();
     say_text(json ? as_json(found) : as_text(found));

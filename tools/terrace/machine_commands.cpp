@@ -55,11 +55,16 @@ void add_doctor(command_list& commands) {
         .add_option("--dumps", a.dumps,
                     "read the dumps of a stuck job in this directory (TERRACE_DUMP), and say who waits for whom")
         ->check(CLI::ExistingDirectory);
+    add_output(command, "--bundle", a.bundle,
+               "archive (tar) to write for a report of a problem: this and what `terrace info` and `terrace detect` "
+               "print, the plan, variables, the last dumps");
+    add_force(command, a.force);
     command.footer(
         "Lines begin with ok, note (may matter) or FIX (will). Exit code 1 if there is a FIX.\n\n"
         "Examples:\n"
         "  terrace doctor\n"
         "  terrace doctor --plan PLAN                        (while a job of that plan runs)\n"
+        "  terrace doctor --bundle report.tar                (what to send with a report)\n"
         "  terrace doctor --dumps /tmp/stuck                 (after TERRACE_DUMP=/tmp/stuck/job)\n"
         "  mpirun --hostfile hosts.txt -N 1 terrace doctor   (on every node, with Open MPI)");
 }

@@ -36,7 +36,8 @@ constexpr auto secrets = std::to_array<std::string_view>(
 bool is_secret(std::string name, std::string_view value) {
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
     const bool has_user = value.find("://") != value.npos && value.find('@') != value.npos;
-    return has_user || std::ranges::any_of(secrets, [&](std::string_view word) { return name.find(word) != name.npos; });
+    return has_user ||
+           std::ranges::any_of(secrets, [&](std::string_view word) { return name.find(word) != name.npos; });
 }
 
 std::string system_text() {
@@ -68,7 +69,7 @@ std::vector<bundle_file> bundle_files(const std::function<std::string()>& findin
     std::vector<bundle_file> files;
     const std::vector<std::string> environment = process_environment();
     // A report of what is broken is worth sending, too.
-    const auto add = [&](std::string name, const std::function<std::string()>& make) {
+    const auto add = [&](const std::string& name, const std::function<std::string()>& make) {
         try {
             files.push_back({name, make()});
         } catch (const error& e) {

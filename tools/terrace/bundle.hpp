@@ -17,7 +17,8 @@ struct bundle_file {
 
 /// Returns what a report of a problem needs: the build, this system and machine, the plan, the environment and the last
 /// dumps. A text that cannot be made says why.
-/// @param findings returns what `terrace doctor` prints @param plan the plan of the jobs; empty: the one TERRACE_PLAN names
+/// @param findings returns what `terrace doctor` prints @param plan the plan of the jobs; empty: the one TERRACE_PLAN
+/// names
 /// @param dumps the directory with dumps; empty: the one TERRACE_DUMP names
 std::vector<bundle_file> bundle_files(const std::function<std::string()>& findings, std::filesystem::path plan,
                                       std::filesystem::path dumps);

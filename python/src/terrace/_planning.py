@@ -77,7 +77,7 @@ def plan(source: str | os.PathLike[str], *, output: str | os.PathLike[str] | Non
         return Plan(file)
 
 
-def _about(command: str, plan: AnyPlan, values: dict[str, object]) -> str:
+def about(command: str, plan: AnyPlan, values: dict[str, object]) -> str:
     if not isinstance(plan, Plan):
         return _run(command, os.fspath(plan), *_flags(values))
     with file_of(plan.text) as file:
@@ -86,7 +86,7 @@ def _about(command: str, plan: AnyPlan, values: dict[str, object]) -> str:
 
 def explain(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "allreduce", **options: object) -> str:
     """Says why a plan does what it does, for one call: what `terrace explain` prints."""
-    return _about("explain", plan, {"bytes": bytes, "collective": collective, **options})
+    return about("explain", plan, {"bytes": bytes, "collective": collective, **options})
 
 
 def simulate(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "allreduce",
@@ -97,7 +97,7 @@ def simulate(plan: AnyPlan, *, bytes: str | int = "64MiB", collective: str = "al
     8
     """
     made: dict[str, Any] = json.loads(
-        _about("simulate", plan, {"bytes": bytes, "collective": collective, "json": True, **options}))
+        about("simulate", plan, {"bytes": bytes, "collective": collective, "json": True, **options}))
     return made
 
 

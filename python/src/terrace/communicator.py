@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from ctypes import byref, c_char_p, c_double, c_void_p
-from typing import Any
+from typing import Any, Callable
 
 from terrace._buffers import AnyBuffer, buffer_of
 from terrace._c10d_store import C10dStore
@@ -38,10 +38,14 @@ class Communicator(Collectives):
         self._keep, self.has_device = keep, has_device
         self.rank: int = lib.rank(address)
         self.size: int = lib.size(address)
+        self._before_close: Callable[[], None] = lambda: None  # waits for calls of other threads
 
     def close(self) -> None:
         """Destroys the communicator. Collective, unless it is broken."""
-        self._destroy()
+        try:
+            self._before_close()
+        finally:
+            self._destroy()
 
     def __enter__(self) -> Communicator:
         return self

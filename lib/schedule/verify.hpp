@@ -11,9 +11,10 @@ namespace terrace::detail {
 
 /// The caller's terms of a call beside its count; allreduce needs neither.
 struct expectation {
-    int root = 0;                ///< of broadcast and reduce
-    std::vector<range> blocks;   ///< of collectives with blocks: by rank, in the caller's buffer of all blocks
-    std::vector<int> tree = {};  ///< of a reproducible reduction: as in collective_call
+    int root = 0;                  ///< of broadcast and reduce
+    std::vector<range> blocks;     ///< of collectives with blocks: by rank, in the caller's buffer of all blocks
+    std::vector<int> tree = {};    ///< of a reproducible reduction: as in collective_call
+    bool marks_completion = true;  ///< the reduction that completes a sum says so; else none does, and avg is not meant
 };
 
 /// Proves the schedules of all ranks of a collective (schedules[r].rank == r, lowered) for one chunk, in place and out

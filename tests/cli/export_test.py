@@ -118,6 +118,40 @@ levels:
                 for stage in rule["stages"]:
                     self.assertEqual(stage["provider"], "messages" if "algorithm" in stage else "shared_memory")
 
+    def test_a_call_is_proved_as_it_is_written(self):
+        self.write("c.yaml", UNEVEN)
+        self.terrace("plan", "c.yaml", "-o", "p.yaml")
+        self.terrace("export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces")
+        self.assertEqual(len(list(self.directory.glob("traces.*.et"))), 13)
+        proved = self.terrace("verify", "traces")
+        self.assertRegex(proved, "proved allreduce of 262144 float32 elements on 13 ranks: [0-9]+ messages")
+        self.assertIn("not in chakra: wire types", proved)
+        call = ["--bytes", "16M", "--collective", "scatter"]
+        messages = json.loads(self.terrace("simulate", "p.yaml", *call, "--json"))["messages"]
+        self.terrace("export", "p.yaml", "--to", "chakra", *call, "-o", "traces")
+        self.assertIn(f": {messages} messages", self.terrace("verify", "traces"))
+
+    def test_a_call_that_others_changed_is_refused(self):
+        self.terrace("plan", "cluster.yaml", "-o", "p.yaml")
+        self.terrace("export", "p.yaml", "--to", "chakra", "--bytes", "1M", "-o", "traces")
+        first = self.directory / "traces.0.et"
+        whole = first.read_bytes()
+        # Another place of as many elements: well-formed, and wrong.
+        wrong = re.sub(rb"(\[\d+, 0, )3(\d+, \d+, 4, )", rb"\g<1>1\2", whole, count=1)
+        self.assertNotEqual(wrong, whole)
+        self.assertEqual(len(wrong), len(whole))
+        first.write_bytes(wrong)
+        self.assertRegex(self.terrace("verify", "traces", status=1), "traces: rank [0-9]")
+        first.write_bytes(whole[:-1])
+        self.assertRegex(self.terrace("verify", "traces", status=2), r"traces\.0\.et: at byte \d+: \d+ bytes are announced")
+        first.write_bytes(whole)
+        (self.directory / "traces.7.et").unlink()
+        self.assertIn("is rank 0 of 8, but stands as rank 0 of 7", self.terrace("verify", "traces", status=2))
+        self.assertIn("--count and --whole are for plans", self.terrace("verify", "traces", "--count", "3", status=2))
+
+    def test_a_file_for_each_rank_has_a_name(self):
+        self.assertIn("-o OUT", self.terrace("export", self.plan_without_names(), "--to", "chakra", status=2))
+
     def test_takes_one_form(self):
         self.assertIn("--to", self.terrace("export", self.plan_without_names(), status=2))
         self.assertIn("the formats are json, rankfile",

@@ -1,5 +1,6 @@
 #include "fuzz/targets.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -16,6 +17,7 @@
 #include "machine/hierarchy_yaml.hpp"
 #include "plan/plan_yaml.hpp"
 #include "tools/common/import_child.hpp"
+#include "tools/terrace/exports/formats.hpp"
 #include "topology/describe.hpp"
 #include "topology/formats.hpp"
 #include "topology/restrict.hpp"
@@ -61,6 +63,19 @@ void read_hosts(std::string_view bytes) {
 
 void read_plan(std::string_view bytes) { parse_plan(bytes, "plan"); }
 
+// Files of an exported call, one behind the other.
+void read_call(const export_format& format, std::string_view bytes) {
+    constexpr std::string_view between = "\n-- next file --\n";
+    std::vector<named_text> files;
+    for (std::size_t begin = 0; begin <= bytes.size();) {
+        const std::size_t end =
+            format.ending.empty() ? bytes.size() : std::min(bytes.size(), bytes.find(between, begin));
+        files.push_back({"file", std::string(bytes.substr(begin, end - begin))});
+        begin = end + between.size();
+    }
+    format.read_call(files).fault();
+}
+
 bool costs_more(std::string_view format) { return format == "cluster" || format == "aws" || format == "kubernetes"; }
 
 std::vector<fuzz_target> all_targets() {
@@ -70,6 +85,9 @@ std::vector<fuzz_target> all_targets() {
         const int mutations = f.may_crash ? 60 : costs_more(f.name) ? 1000 : 4000;
         all.push_back({f.name, [&f](std::string_view bytes) { read_topology(f, bytes); }, mutations});
     }
+    for (const export_format& f : export_formats())
+        if (f.read_call != nullptr)
+            all.push_back({f.name, [&f](std::string_view bytes) { read_call(f, bytes); }, 4000});
     return all;
 }
 

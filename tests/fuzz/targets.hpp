@@ -13,7 +13,7 @@ struct fuzz_target {
     int mutations;  ///< of each corpus file in the normal tests
 };
 
-/// All targets: one per row of topology_formats(), host files and plans.
+/// All targets: one per row of topology_formats() and per format of exported calls, host files and plans.
 std::span<const fuzz_target> fuzz_targets();
 
 }  // namespace terrace::detail

@@ -78,7 +78,7 @@ terms terms_of(const schedule& s, const expectation& of) {
 
 class interleaver::machine {
 public:
-    machine(std::span<const schedule> all, const expectation& of) : schedules_(all) {
+    machine(std::span<const schedule> all, const expectation& of) : schedules_(all), scales_(of.marks_completion) {
         for (const schedule& s : all) terms_.push_back(terms_of(s, of));
         for (std::size_t r = 0; r < all.size(); ++r)
             for (std::size_t n = 0; n < all[r].instrs.size(); ++n)
@@ -357,7 +357,7 @@ private:
         return true;
     }
 
-    // The sum of what was passed in at a place, scaled once; or what the one rank did that is to be copied.
+    // The sum of what was passed in at a place, scaled once if at all; or what the one rank did that is to be copied.
     bool right(std::int64_t place, const test_element& actual) {
         const bool adds = goes_up(schedules_[0].what);
         std::uint64_t sum = 0;
@@ -368,10 +368,11 @@ private:
             if (!adds) return actual == passed;
             sum += passed.exact;
         }
-        return actual.exact == (schedules_.size() > 1 ? sum * test_element::scale : sum);
+        return actual.exact == (schedules_.size() > 1 && scales_ ? sum * test_element::scale : sum);
     }
 
     std::span<const schedule> schedules_;
+    bool scales_;               // the reduction that completes a sum says so, and divides it
     std::vector<terms> terms_;  // by rank
     std::vector<task> tasks_;
     std::vector<line> lines_;  // [2 * rank + receives]

@@ -1,5 +1,6 @@
 #include "tools/terrace/export_command.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,13 +10,27 @@
 #include "plan/plan_yaml.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
+#include "tools/terrace/proof.hpp"
 
 namespace terrace::detail {
+
+int export_command::write_call(const export_format& to) const {
+    if (is_printed(output) && !to.ending.empty())
+        throw usage_error(
+            fmt::format("terrace export: --to {} writes a file for each rank: name them with -o OUT", format));
+    if (std::ranges::find(to.holds, call.what()) == to.holds.end())
+        throw usage_error(fmt::format("terrace export: --to {} holds no {}", format, call.collective));
+    const std::vector<std::string> texts = to.write_call(read_runnable_plan(plan_file), call.what(), call.size());
+    for (std::size_t n = 0; n < texts.size(); ++n) expect_replaceable(call_file(to, output, n), {plan_file}, force);
+    for (std::size_t n = 0; n < texts.size(); ++n) write_output(call_file(to, output, n), texts[n]);
+    return 0;
+}
 
 int export_command::run() const {
     const export_format& to = export_format_of(format);
     if (!options.interfaces.empty() && !to.has_interfaces)
         throw usage_error(fmt::format("terrace export: --interfaces is for --to nics, and not for --to {}", format));
+    if (to.write_call != nullptr) return write_call(to);
     expect_replaceable(output, {plan_file}, force);
     write_output(output, to.write(read_plan(plan_file), options));
     if (to.executable && !is_printed(output)) {

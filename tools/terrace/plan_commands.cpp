@@ -115,7 +115,7 @@ void add_simulate(command_list& commands) {
 void add_verify(command_list& commands) {
     auto [command, a] =
         commands.add<verify_command>("verify", "Prove that a plan computes the right result on every rank");
-    add_plan_option(command, a.plan_file);
+    command.add_option("PLAN", a.plan_file, "plan file, or OUT of an exported call")->required();
     command
         .add_option(
             "--count", a.count,
@@ -128,7 +128,8 @@ void add_verify(command_list& commands) {
         "exactly once, for every collective. Exit code 1 and the first fault if not.\n\n"
         "Examples:\n"
         "  terrace verify cluster.plan.yaml\n"
-        "  terrace verify cluster.plan.yaml --count 1000003");
+        "  terrace verify cluster.plan.yaml --count 1000003\n"
+        "  terrace verify traces");
 }
 
 void add_diff(command_list& commands) {
@@ -150,6 +151,7 @@ void add_export(command_list& commands) {
         .add_option("--interfaces", a.options.interfaces,
                     "with --to nics: a node's interfaces, or devices, in the order of its NICs")
         ->delimiter(',');
+    add_call_options(command, a.call);
     add_output(command, "-o,--output", a.output, "file to write (default: print it)");
     add_force(command, a.force);
     std::string formats = "Formats:\n";
@@ -159,7 +161,8 @@ void add_export(command_list& commands) {
                    "  terrace export cluster.plan.yaml --to json\n"
                    "  terrace export cluster.plan.yaml --to rankfile -o ranks.txt\n"
                    "  terrace export nics.plan.yaml --to nics --interfaces ib0,ib1 -o nics.sh\n"
-                   "  terrace export cluster.plan.yaml --to simgrid -o platform.xml");
+                   "  terrace export cluster.plan.yaml --to simgrid -o platform.xml\n"
+                   "  terrace export cluster.plan.yaml --to chakra --bytes 1M -o traces");
 }
 
 void add_report(command_list& commands) {

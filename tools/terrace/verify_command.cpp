@@ -36,7 +36,27 @@ private:
 
 }  // namespace
 
+int verify_command::prove_call(const export_format& format) const {
+    if (count || whole)
+        throw usage_error(fmt::format("terrace verify: --count and --whole are for plans, and {} is a call of {}",
+                                      plan_file.string(), format.name));
+    const call_program call = format.read_call(read_call_files(format, plan_file));
+    if (const auto fault = call.fault()) {
+        complain("{}: {}\n", plan_file.string(), *fault);
+        return 1;
+    }
+    std::int64_t messages = 0, sent = 0;
+    for (const schedule& s : call.ranks)
+        for (const instr& i : s.instrs)
+            if (i.what == action::send) ++messages, sent += i.src.part.count();
+    say("{}: proved {} of {} {} on {} ranks: {} messages of {} together\nnot in {}: {}\n", plan_file.string(),
+        to_string(call.what), call.elements, format.elements, call.ranks.size(), messages, sent, format.name,
+        format.not_held);
+    return 0;
+}
+
 int verify_command::run() const {
+    if (const export_format* format = find_call_format(plan_file)) return prove_call(*format);
     const plan_data plan = read_runnable_plan(plan_file);
     const std::vector<claim> claims = claims_of(plan, count);
     const progress line;

@@ -66,7 +66,7 @@ bool stake::holds(const operand& o) const {
     return after != parts.begin() && std::prev(after)->contains(r);
 }
 
-contract::contract(std::span<const schedule> all, const expectation& of) {
+contract::contract(std::span<const schedule> all, const expectation& of) : marks_completion_(of.marks_completion) {
     check_heads(all);
     const collective what = all[0].what;
     adds_ = goes_up(what);

@@ -56,6 +56,8 @@ public:
     const stake& of(int rank) const { return stakes_[at(rank)]; }
     /// Whether the results are sums of what all ranks are given at a place, or what the one rank is that is given it.
     bool adds() const { return adds_; }
+    /// Whether the reduction that completes a sum says so.
+    bool marks_completion() const { return marks_completion_; }
 
     /// A part of a result that is what one rank passed in, from a place on.
     struct origin {
@@ -67,7 +69,7 @@ public:
     std::vector<origin> origins_of(int rank) const;
 
 private:
-    bool adds_;
+    bool adds_, marks_completion_;
     std::vector<stake> stakes_;
     std::vector<range> exchanged_;  // of alltoall, the blocks by rank; else none
 };

@@ -8,9 +8,13 @@
 
 #include <terrace/error.hpp>
 
+#include "base/text_file.hpp"
+
 namespace terrace::detail {
 
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr std::array formats{
     export_format{"json", "all of the plan as JSON", plan_json},
@@ -25,7 +29,23 @@ constexpr std::array formats{
                   .has_interfaces = true,
                   .executable = true},
     export_format{"simgrid", "a platform file of SimGrid, a host per rank", simgrid_platform},
+    export_format{.name = "chakra",
+                  .description = "execution traces of Chakra of one call, OUT.RANK.et, for ASTRA-sim and others",
+                  .holds = all_collectives,
+                  .write_call = chakra_traces,
+                  .read_call = read_chakra,
+                  .ending = ".et",
+                  .elements = "float32 elements",
+                  .not_held = "wire types, stages in shared memory (they are messages), the division of avg"},
 };
+
+constexpr std::size_t most_bytes = 64 << 20;  // of a file
+constexpr std::size_t most_ranks = 65'536;
+
+bool is_file(const fs::path& path) {
+    std::error_code none;
+    return fs::is_regular_file(path, none);
+}
 
 }  // namespace
 
@@ -37,6 +57,31 @@ const export_format& export_format_of(std::string_view name) {
     std::vector<std::string_view> names;
     for (const export_format& f : formats) names.push_back(f.name);
     throw usage_error(fmt::format("terrace export: --to {}: the formats are {}", name, fmt::join(names, ", ")));
+}
+
+fs::path call_file(const export_format& format, const fs::path& out, std::size_t n) {
+    return format.ending.empty() ? out : fs::path(fmt::format("{}.{}{}", out.string(), n, format.ending));
+}
+
+const export_format* find_call_format(const fs::path& out) {
+    const bool exists = is_file(out);
+    const std::string text = exists ? read_text(out, most_bytes) : "";
+    for (const export_format& f : formats) {
+        if (f.read_call == nullptr) continue;
+        if (f.ending.empty() ? text.starts_with('{') && text.find(f.mark) != std::string::npos
+                             : !exists && is_file(call_file(f, out, 0)))
+            return &f;
+    }
+    return nullptr;
+}
+
+std::vector<named_text> read_call_files(const export_format& format, const fs::path& out) {
+    std::vector<named_text> files;
+    do {
+        const fs::path file = call_file(format, out, files.size());
+        files.push_back({file.string(), read_text(file, most_bytes)});
+    } while (!format.ending.empty() && files.size() < most_ranks && is_file(call_file(format, out, files.size())));
+    return files;
 }
 
 }  // namespace terrace::detail

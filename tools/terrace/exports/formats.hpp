@@ -1,11 +1,14 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "plan/plan_data.hpp"
+#include "tools/terrace/exports/call_program.hpp"
 
 namespace terrace::detail {
 
@@ -14,22 +17,43 @@ struct export_options {
     std::vector<std::string> interfaces;  ///< of a node, in the order of its NICs; empty: eth0, eth1, ...
 };
 
-/// A format that `terrace export` writes.
+/// A file to read, and its name for messages.
+struct named_text {
+    std::string name, text;
+};
+
+/// A format that `terrace export` writes: either of plans, or of one call, which is then read back and proved.
 struct export_format {
     std::string_view name;         ///< as `--to` takes it
     std::string_view description;  ///< a line of the help
     /// Returns the text of the file. @throws usage_error if the format cannot hold this plan
-    std::string (*write)(const plan_data& plan, const export_options& options);
+    std::string (*write)(const plan_data& plan, const export_options& options) = nullptr;
     bool has_interfaces = false;  ///< uses `export_options::interfaces`
     bool executable = false;      ///< the file is a program
+
+    std::span<const collective> holds = {};  ///< of a format of calls: which
+    /// Of a format of calls: returns the texts of the files. @throws usage_error if the format cannot hold the call
+    std::vector<std::string> (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
+    /// Returns what files, also those of other programs, say that ranks do. @throws input_error
+    call_program (*read_call)(std::span<const named_text> files) = nullptr;
+    std::string_view ending = {};    ///< of a file for each rank, OUT.RANK and this; empty: there is one file, OUT
+    std::string_view mark = {};      ///< text that such a file has and no plan
+    std::string_view elements = {};  ///< what the file counts in
+    std::string_view not_held = {};  ///< what of a call the format cannot say
 };
 
 /// All formats.
 std::span<const export_format> export_formats() noexcept;
 /// Returns the format of a name. @throws usage_error that lists all names
 const export_format& export_format_of(std::string_view name);
+/// Returns the format of the calls that were written to OUT; null if they are none.
+const export_format* find_call_format(const std::filesystem::path& out);
+/// Returns the files of a call: OUT, or OUT.0, OUT.1, ... with the format's ending. @throws input_error
+std::vector<named_text> read_call_files(const export_format& format, const std::filesystem::path& out);
+/// Returns the name of a file of so many.
+std::filesystem::path call_file(const export_format& format, const std::filesystem::path& out, std::size_t n);
 
-// The formats' writers, a file for each kind. docs/reference/exports.md describes what they write.
+// The formats' writers and readers, a file for each kind. docs/reference/exports.md describes what they write.
 std::string plan_json(const plan_data& plan, const export_options&);
 std::string simgrid_platform(const plan_data& plan, const export_options&);
 std::string nic_script(const plan_data& plan, const export_options& options);
@@ -38,5 +62,7 @@ std::string openmpi_hostfile(const plan_data& plan, const export_options&);
 std::string mpich_machinefile(const plan_data& plan, const export_options&);
 std::string slurm_hostfile(const plan_data& plan, const export_options&);
 std::string torchrun_lines(const plan_data& plan, const export_options&);
+std::vector<std::string> chakra_traces(const plan_data& plan, collective what, std::int64_t bytes);
+call_program read_chakra(std::span<const named_text> files);
 
 }  // namespace terrace::detail

@@ -1,0 +1,240 @@
+#include "tools/terrace/exports/call_program.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/index.hpp"
+#include "base/partition.hpp"
+#include "schedule/call_schedule.hpp"
+#include "schedule/chunk_order.hpp"
+
+namespace terrace::detail {
+
+expectation call_program::terms() const {
+    const int size = static_cast<int>(ranks.size());
+    expectation of{.root = root, .blocks = {}, .marks_completion = false};
+    if (has_blocks(what)) of.blocks = equal_blocks(size, elements / size);  // the verifier refuses what is left over
+    return of;
+}
+
+std::optional<std::string> call_program::fault() const { return find_fault(ranks, terms()); }
+
+program_collector::program_collector(int ranks, collective what, std::int64_t elements, int root)
+    : made_{what, elements, root, {}}, entries_(at(ranks)), scratch_(at(ranks)) {}
+
+int program_collector::add(int rank, action what, const operand& dst, std::vector<operand> sources,
+                           std::span<const int> after) {
+    std::vector<entry>& mine = entries_[at(rank)];
+    const auto note = [&](const operand& o) {
+        if (o.where == buffer::scratch) scratch_[at(rank)] = std::max(scratch_[at(rank)], o.part.end);
+    };
+    note(dst);
+    std::ranges::for_each(sources, note);
+    mine.push_back({what, dst, std::move(sources), {after.begin(), after.end()}});
+    ++all_;
+    return static_cast<int>(mine.size()) - 1;
+}
+
+void program_collector::pair(int from, int send, int to, int recv) {
+    entry &out = entries_[at(from)][at(send)], &in = entries_[at(to)][at(recv)];
+    out.peer = to, out.partner = recv;
+    in.peer = from, in.partner = send;
+}
+
+operand program_collector::fresh_scratch(int rank, std::int64_t count) {
+    const std::int64_t begin = scratch_[at(rank)];
+    scratch_[at(rank)] += count;
+    return {buffer::scratch, {begin, begin + count}};
+}
+
+// Runs everything once, as early as the waits allow. Both ends of a message have one turn.
+void program_collector::order(std::string_view source) {
+    struct place {
+        int rank, number;
+    };
+    std::vector<std::vector<int>> open(entries_.size());  // how many each one waits for
+    std::vector<std::vector<std::vector<int>>> later(entries_.size());
+    std::deque<place> ready;
+    for (std::size_t rank = 0; rank < entries_.size(); ++rank) {
+        later[rank].resize(entries_[rank].size());
+        for (std::size_t n = 0; n < entries_[rank].size(); ++n) {
+            std::vector<int>& after = entries_[rank][n].after;
+            std::ranges::sort(after);
+            after.erase(std::ranges::unique(after).begin(), after.end());
+            open[rank].push_back(static_cast<int>(after.size()));
+            for (const int before : after) later[rank][at(before)].push_back(static_cast<int>(n));
+            if (after.empty()) ready.push_back({static_cast<int>(rank), static_cast<int>(n)});
+        }
+    }
+    int turn = 0;
+    std::size_t done = 0;
+    const auto complete = [&](place p) {
+        entries_[at(p.rank)][at(p.number)].turn = turn;
+        ++done;
+        for (const int next : later[at(p.rank)][at(p.number)])
+            if (--open[at(p.rank)][at(next)] == 0) ready.push_back({p.rank, next});
+    };
+    for (; !ready.empty(); ready.pop_front()) {
+        const place now = ready.front();
+        const entry& e = entries_[at(now.rank)][at(now.number)];
+        if (e.partner >= 0) {
+            int& waiting = open[at(now.rank)][at(now.number)];
+            waiting = -1;
+            if (open[at(e.peer)][at(e.partner)] >= 0) continue;  // the other end is not ready
+            complete({e.peer, e.partner});
+        }
+        complete(now);
+        ++turn;
+    }
+    if (done == all_) return;
+    for (std::size_t rank = 0; rank < entries_.size(); ++rank)
+        for (std::size_t n = 0; n < entries_[rank].size(); ++n)
+            if (entries_[rank][n].turn < 0)
+                throw input_error(std::string(source), 0, 0,
+                                  fmt::format("rank {}: instruction {} ({}) can never run: what it waits for waits for "
+                                              "it in the end",
+                                              rank, n, to_string(entries_[rank][n].what)));
+}
+
+schedule program_collector::packed(int rank) {
+    std::vector<entry>& mine = entries_[at(rank)];
+    schedule s;
+    s.rank = rank;
+    s.ranks = static_cast<int>(entries_.size());
+    s.what = made_.what;
+    s.count = made_.elements;
+    s.scratch = scratch_[at(rank)];
+    s.phases = {phase{}};
+    std::vector<int> order(mine.size()), number(mine.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int n) { return mine[at(n)].turn; });
+    for (std::size_t n = 0; n < order.size(); ++n) number[at(order[n])] = static_cast<int>(n);
+    std::vector<std::vector<std::uint32_t>> successors(mine.size());
+    std::map<std::pair<int, bool>, int> channels;
+    for (const int n : order) {
+        const entry& e = mine[at(n)];
+        instr i;
+        i.what = e.what;
+        i.step = e.turn;
+        i.peer = e.peer;
+        i.dst = e.dst;
+        i.waits = static_cast<std::uint32_t>(e.after.size());
+        if (e.partner >= 0) i.channel = channels[{i.peer, i.what == action::send}]++;
+        for (const int before : e.after)
+            successors[at(number[at(before)])].push_back(static_cast<std::uint32_t>(s.instrs.size()));
+        if (e.what == action::reduce) {
+            i.first_source = static_cast<std::uint32_t>(s.sources.size());
+            i.sources = static_cast<std::uint32_t>(e.sources.size());
+            s.sources.insert(s.sources.end(), e.sources.begin(), e.sources.end());
+        } else if (!e.sources.empty()) {
+            i.src = e.sources[0];
+        }
+        const auto note = [&](const operand& o) {
+            if (o.where == buffer::send) s.send = std::max(s.send, o.part.end);
+            if (o.where == buffer::recv) s.recv = std::max(s.recv, o.part.end);
+        };
+        note(e.dst);
+        std::ranges::for_each(e.sources, note);
+        s.instrs.push_back(i);
+    }
+    for (std::size_t n = 0; n < s.instrs.size(); ++n) {
+        s.instrs[n].first_successor = static_cast<std::uint32_t>(s.successors.size());
+        s.instrs[n].successors = static_cast<std::uint32_t>(successors[n].size());
+        s.successors.insert(s.successors.end(), successors[n].begin(), successors[n].end());
+    }
+    return s;
+}
+
+call_program program_collector::finish(std::string_view source) {
+    order(source);
+    for (int rank = 0; rank < static_cast<int>(entries_.size()); ++rank) made_.ranks.push_back(packed(rank));
+    return std::move(made_);
+}
+
+namespace {
+
+operand moved(operand o, std::int64_t callers, std::int64_t scratch) {
+    const std::int64_t by = o.where == buffer::scratch ? scratch : callers;
+    return {o.where, {o.part.begin + by, o.part.end + by}};
+}
+
+// Adds a chunk of all ranks.
+class chunk_adder {
+public:
+    chunk_adder(program_collector& all, int ranks, int lanes)
+        : all_(all), ends_(at(lanes), std::vector<std::vector<int>>(at(ranks))) {}
+
+    // @param at_element of the caller's buffers, where the chunk begins
+    void add(const std::vector<schedule>& chunk, std::int64_t at_element, std::size_t lane) {
+        std::map<std::tuple<int, int, int>, int> sends;  // by from, to and channel
+        for (const schedule& s : chunk) add(s, at_element, ends_[lane][at(s.rank)], sends);
+        for (const auto& [from, to, recv, send] : receives_)
+            all_.pair(from, sends.at({from, to, send}), to, recv);
+        receives_.clear();
+    }
+
+private:
+    struct receive {
+        int from, to, number, channel;
+    };
+
+    void add(const schedule& s, std::int64_t at_element, std::vector<int>& ends,
+             std::map<std::tuple<int, int, int>, int>& sends) {
+        const std::int64_t scratch = all_.fresh_scratch(s.rank, s.scratch).part.begin;
+        std::vector<std::vector<int>> after(s.instrs.size());
+        std::vector<int> numbers, last;
+        for (std::size_t n = 0; n < s.instrs.size(); ++n) {
+            const instr& from = s.instrs[n];
+            std::vector<operand> sources;
+            for (const operand& o : s.sources_of(from)) sources.push_back(moved(o, at_element, scratch));
+            if (from.what != action::recv && from.what != action::reduce)
+                sources.push_back(moved(from.src, at_element, scratch));
+            const operand dst = from.what == action::send ? operand{} : moved(from.dst, at_element, scratch);
+            if (from.waits == 0) after[n] = ends;
+            const int number = all_.add(s.rank, from.what, dst, std::move(sources), after[n]);
+            for (const std::uint32_t next : s.successors_of(from)) after[next].push_back(number);
+            if (from.successors == 0) last.push_back(number);
+            if (from.what == action::send) sends[{s.rank, from.peer, from.channel}] = number;
+            if (from.what == action::recv || from.what == action::recv_reduce)
+                receives_.push_back({from.peer, s.rank, number, from.channel});
+        }
+        if (!last.empty()) ends = last;
+    }
+
+    program_collector& all_;
+    std::vector<std::vector<std::vector<int>>> ends_;  // [lane][rank]: what the lane's next chunk waits for
+    std::vector<receive> receives_;
+};
+
+}  // namespace
+
+call_program program_of(const plan_data& plan, collective what, std::int64_t bytes) {
+    constexpr std::int64_t element = 4;  // float32
+    const int ranks = plan.machine.ranks();
+    const rule& how = plan.choose(what, bytes);
+    collective_call call{.what = what, .count = div_ceil(bytes, element * (has_blocks(what) ? ranks : 1)),
+                         .element = at(element), .rounds_on_wire = false};
+    if (has_blocks(what)) call.blocks = equal_blocks(ranks, call.count);
+    const slicing cut = slice_call(call, how, ranks, {});
+    const auto schedules_of = [&](std::int64_t count) {
+        const call_layout layout(plan.machine, how.stages, call.chunk(count));
+        std::vector<schedule> all;
+        for (int r = 0; r < ranks; ++r) all.push_back(layout.schedule_of(r, {}, buffer::recv));
+        return all;
+    };
+    const std::vector<schedule> tail = schedules_of(cut.tail), full = cut.chunks > 1 ? schedules_of(cut.chunk) : tail;
+    program_collector all(ranks, what, call.elements());
+    const chunk_order order{.chunks = cut.chunks, .lanes = how.lanes};
+    chunk_adder chunks(all, ranks, how.lanes);
+    for (std::int64_t k = 0; k < cut.chunks; ++k)
+        chunks.add(order.is_tail(k) ? tail : full, k * cut.chunk, at(order.lane_of(k)));
+    return all.finish("the plan");
+}
+
+}  // namespace terrace::detail

@@ -23,7 +23,7 @@ except ImportError:  # asked for the version alone
     BuildHookInterface = object  # type: ignore[misc, assignment]
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
+ROOT = HERE / "source" if (HERE / "source").exists() else HERE.parent  # in a source distribution, in a checkout
 # What every Linux of this age has (PEP 600); libstdc++ 12 is in manylinux_2_36.
 PLATFORM = "manylinux_2_36"
 # Files of the build that are in the wheel: library, program, modules.

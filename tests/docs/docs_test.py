@@ -166,6 +166,11 @@ class Docs(unittest.TestCase):
             self.missing(set(options) - {"--help", "--version"}, page, "docs/reference/benchmark.md", "docs/reference/discover.md",
                          "docs/reference/training-benchmark.md")
 
+    def test_every_script_has_a_row(self):
+        scripts = [path.name for path in ROOT.glob("tools/*") if path.is_file() and os.access(path, os.X_OK)]
+        self.assertGreater(len(scripts), 10)
+        self.missing(scripts, "docs/reference/command-line.md")
+
     def test_every_term_of_help_is_in_the_glossary(self):
         if not PROGRAMS:
             self.skipTest("no programs to ask")

@@ -56,11 +56,11 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
       rank_(rank),
       binding_{data_of(plan_), by.ranks.rank(), callers_rank_, o.reproducible, o.rounds_on_wire},
       options_(std::move(o)),
-      programs_(options_.memory),
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
             equip(std::move(by), data_of(plan_), options_))),
       events_(!options_.trace_file.empty(), rank),
-      device_(device) {
+      device_(device),
+      groups_(options_.threads == options::threading::any) {
     const int lanes = most_lanes(data_of(plan_));
     engine_ = std::make_unique<engine>(*net_, lanes, events_);
     gather_callers_ranks();
@@ -71,11 +71,19 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
         *net_, callers_rank_, *chain_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); },
         patience_of(options_));
     check_->serve(*messages_);
+    runner_ = std::make_unique<call_runner>(
+        call_runner::parts{binding_, *net_, *engine_, events_, *check_, failure_, options_}, rank_,
+        [this] { begun(); });
+    calls_ = std::make_unique<call_queue>(*runner_, *check_, failure_);
+    // Calls on the device are ended first, before the caller frees the memory that they work on.
+    failure_.at_failure = [this] {
+        if (device_calls_) device_calls_->abandon();
+    };
     failures_ = std::make_unique<failure_watch>(*net_, callers_rank_, options_.failure_timeout);
     check_->serve(*failures_);
     monitor_ = std::make_unique<wait_monitor>(
         wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_, world_ranks_, rank_, messages_.get(),
-                              failures_.get(), &numbers_},
+                              failures_.get(), &groups_},
         options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
@@ -96,10 +104,8 @@ communicator_core::~communicator_core() {
     deliver_copies();
     const bool is_quiet = quiet() && !chain_->is_open() && !check_->is_open();
     if ((failure_.failed() || !is_quiet) && !net_->abandon()) {
-        programs_.keep_for_ever();
-        // Lengths and slots of alltoallv and its like, and copies of messages.
-        keep_for_ever(std::move(starts_));
-        keep_for_ever(std::move(ends_));
+        runner_->keep_for_ever();
+        calls_->keep_for_ever();
         keep_for_ever(std::move(messages_));
     }
     try {
@@ -136,59 +142,52 @@ request communicator_core::start(const call_shape& call, const void* send, void*
                                  void* rounding_errors) {
     const auto held = hold();
     expect_unbroken(name_of(call));
-    if (open_group* group = own_group();
+    const call_buffers b{send, recv, rounding_errors};
+    if (open_group* group = groups_.own();
         group != nullptr && !device_calls_ && !options_.rounds_on_wire && are_right_buffers(call, send, recv))
-        if (const std::uint64_t ticket = join_group(*group, call, {call.count, send, recv, rounding_errors}))
+        if (const std::uint64_t ticket = join_group(*group, call, b))
             return request_access::make(*this, ticket | ticket_bit);
-    return start_checked(call, send, recv, factor, rounding_errors);
+    return start_checked(call, b, factor);
 }
 
 // Not in a group that has calls of the same kind, which it might join at once.
-request communicator_core::start_checked(const call_shape& call, const void* send, void* recv, double factor,
-                                         void* rounding_errors) {
-    if (device_calls_ && device_calls_->holds(call, rank_, send, recv)) {
-        const std::uint64_t number = start_on_device(call, send, recv, device_calls_->own_stream(), factor);
+request communicator_core::start_checked(const call_shape& call, const call_buffers& b, double factor) {
+    if (device_calls_ && device_calls_->holds(call, rank_, b.send, b.recv)) {
+        const std::uint64_t number = start_on_device(call, b.send, b.recv, device_calls_->own_stream(), factor);
         return number == 0 ? request{} : request_access::make(*device_calls_, number);
     }
-    open_group* group = own_group();
-    if (std::string wrong = objection_to_host(call, send, recv); !wrong.empty()) {
+    open_group* group = groups_.own();
+    if (std::string wrong = runner_->objection_to(call, b.send, b.recv); !wrong.empty()) {
         if (group != nullptr && group->number) refuse_alone(call, wrong);  // it is not this call's turn
-        check_call(call, signature_of(call), send, recv, std::move(wrong));
+        check_call(call, signature_of(call), b.send, b.recv, std::move(wrong));
     }
-    if (group != nullptr) return add_to_group(*group, call, send, recv, factor, rounding_errors);
-    programs::entry* found = find_idle(call, peers_reach(call, send, recv));
+    if (group != nullptr) return add_to_group(*group, call, b, factor);
+    call_runner::programs::entry* found = runner_->find_idle(call, b.send, b.recv);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
-    or_fail([&] { may_run = starts_.empty() && check_->start(call, signature); });
-    if (!may_run) return start_later(call, send, recv, factor, rounding_errors);
+    failure_.latch([&] { may_run = calls_->empty() && check_->start(call, signature); });
+    if (!may_run) return start_later(call, b, factor);
     if (times_) times_->begin();
-    const std::uint64_t number = issue(call, signature, send, recv, factor, rounding_errors, found);
+    const std::uint64_t number = runner_->issue(call, signature, b, factor, found);
     if (times_ && !call.is_barrier && !has_root(call.what) && !call.has_own_lengths())
         times_->started(number, call.what, binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
     return number == 0 ? request{} : request_access::make(*this, number);
 }
 
-// Begins a call that all ranks make alike. Returns its number, 0 where there is nothing to do.
-std::uint64_t communicator_core::issue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
-                                       double factor, void* rounding_errors, programs::entry* found) {
-    if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
-    const bool near = peers_reach(call, send, recv);
-    if (found == nullptr) found = &program_for(call, signature, near);
-    if (call.op == reduce_op::premul_sum && goes_up(call.what)) send = multiplied(*found, send, recv, factor);
-    if (!found->run.has_scratch()) lend_scratch(*found);
-    if (call.is_barrier) {
-        found->memory.resize(1);
-        send = recv = found->memory.data();
-    }
-    if (call.has_own_lengths()) found->run.set_lengths(call.count, call.counts, call.received);
-    found->last_call = engine_->issue(found->run, send, recv, rounding_errors, check_->stamp());
-    if (events_.keeps_everything())
-        events_.describe({found->last_call, call.what, call.type,
-                          binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
-    do step();  // the caller may do something else for a long time
+// @param call ranks compare it already, unless others wait before it
+request communicator_core::start_later(const call_shape& call, const call_buffers& b, double factor) {
+    const std::uint64_t ticket = calls_->add(call, std::make_unique<one_call>(b, factor),
+                                             calls_->empty() ? call_state::comparing : call_state::queued);
+    calls_->enqueue(ticket);
+    if (driver_) driver_->wake();
+    return request_access::make(*this, ticket | ticket_bit);
+}
+
+// The caller may do something else for a long time.
+void communicator_core::begun() {
+    do step();
     while (engine_->beginning());
     if (driver_) driver_->wake();
-    return found->last_call;
 }
 
 void communicator_core::enqueue(const call_shape& call, const void* send, void* recv, CUstream_st* stream) {
@@ -209,7 +208,7 @@ void communicator_core::expect_device(std::string_view what) const {
 void communicator_core::synchronize() {
     const auto held = hold();
     expect_unbroken("synchronize");
-    if (device_calls_) or_fail([&] { device_calls_->wait_for_all(); });
+    if (device_calls_) failure_.latch([&] { device_calls_->wait_for_all(); });
 }
 
 std::uint64_t communicator_core::start_on_device(const call_shape& call, const void* send, void* recv,
@@ -217,7 +216,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     const std::optional<std::uint64_t> known = device_calls_->signature_of_known(call);
     const std::uint64_t signature = known ? *known : signature_of(call);
     std::string objection = device_calls_->objection_to(call, stream);
-    if (const open_group* group = own_group(); group != nullptr && group->number)
+    if (const open_group* group = groups_.own(); group != nullptr && group->number)
         refuse_alone(call, "buffers are on the device; groups with numbers are for buffers of the host");
     if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
     if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
@@ -225,21 +224,16 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     check_call(call, signature, send, recv, std::move(objection));
     if (binding_.elements_of(call) == 0) return 0;
     std::uint64_t number = 0;
-    or_fail([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });
+    failure_.latch([&] { number = device_calls_->enqueue(call, signature, send, recv, stream); });
     return number;
-}
-
-std::string communicator_core::objection_to_host(const call_shape& call, const void* send, const void* recv) const {
-    std::string wrong = objection_to(call, rank_, size(), send, recv);
-    return wrong.empty() ? binding_.objection_to_wire(call) : wrong;
 }
 
 // A call that is wrong in itself takes part in the comparison as such. @throws its objection
 void communicator_core::check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                                    std::string objection) {
-    if (objection.empty()) objection = objection_to_host(call, send, recv);
-    drive_until([&] { return starts_.empty(); });
-    or_fail([&] {
+    if (objection.empty()) objection = runner_->objection_to(call, send, recv);
+    drive_until([&] { return calls_->empty(); });
+    failure_.latch([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);
     });
@@ -265,7 +259,7 @@ double communicator_core::predicted(collective what, std::int64_t bytes) const {
 
 void communicator_core::keep_programs(int shapes) {
     const auto held = hold();
-    programs_.keep(static_cast<std::size_t>(std::max(shapes, 0)));
+    runner_->keep_programs(static_cast<std::size_t>(std::max(shapes, 0)));
 }
 
 void communicator_core::set_timeout(std::chrono::duration<double> timeout) {

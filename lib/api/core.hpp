@@ -17,7 +17,9 @@
 
 #include "api/binding.hpp"
 #include "api/call_check.hpp"
-#include "api/call_group.hpp"
+#include "api/call_groups.hpp"
+#include "api/call_queue.hpp"
+#include "api/call_runner.hpp"
 #include "api/call_times.hpp"
 #include "api/callbacks.hpp"
 #include "api/calls_in_flight.hpp"
@@ -25,9 +27,6 @@
 #include "api/driver.hpp"
 #include "api/failure_state.hpp"
 #include "api/failure_watch.hpp"
-#include "api/numbered_groups.hpp"
-#include "api/program_cache.hpp"
-#include "api/tickets.hpp"
 #include "api/wait_monitor.hpp"
 #include "executor/engine.hpp"
 #include "executor/point_to_point.hpp"
@@ -102,7 +101,6 @@ public:
     int size() const noexcept { return net_->size(); }
 
 private:
-    using programs = program_cache<program>;
     // Requests of calls carry the engine's numbers; those of messages and of tickets have a bit more.
     static constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = std::uint64_t{1} << 62;
 
@@ -110,38 +108,22 @@ private:
     void write_times() const;
     std::unique_ptr<driver> make_driver();
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
-    const void* multiplied(programs::entry & by, const void* send, void* recv, double factor);
-    void lend_scratch(programs::entry & to, std::size_t more = 0);
 
-    request start_checked(const call_shape& call, const void* send, void* recv, double factor, void* rounding_errors);
+    request start_checked(const call_shape& call, const call_buffers& b, double factor);
     std::uint64_t start_on_device(const call_shape& call, const void* send, void* recv, CUstream_st* stream,
                                   double factor);
-    std::string objection_to_host(const call_shape& call, const void* send, const void* recv) const;
     void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                     std::string objection = {});
     [[noreturn]] static void refuse_alone(const call_shape& call, const std::string& objection);
-    std::uint64_t issue(const call_shape& call, std::uint64_t signature, const void* send, void* recv, double factor,
-                        void* rounding_errors, programs::entry* found = nullptr);
-    bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
-    request start_later(const call_shape& call, const void* send, void* recv, double factor, void* rounding_errors);
-    void start_compared();
-    bool may_begin(waiting_start & s);
-    bool begin(waiting_start & s);
-    request add_to_group(open_group & group, const call_shape& call, const void* send, void* recv, double factor,
-                         void* rounding_errors);
-    std::uint64_t join_group(open_group & group, const call_shape& call, const given_call& part);
-    void begin_in_order(std::vector<waiting_start> calls);
-    std::uint64_t issue_joined(const waiting_start& s);
-    std::uint64_t issue_filled(const waiting_start& s);
-    uneven_call::way way_of(const uneven_blocks& b) const;
-    void end_calls();
-    open_group* own_group() noexcept { return groups_.empty() ? nullptr : find_own_group(); }
-    open_group* find_own_group() noexcept;
-    std::thread::id caller() const noexcept;
+    request start_later(const call_shape& call, const call_buffers& b, double factor);
+    request add_to_group(open_group & group, const call_shape& call, const call_buffers& b, double factor);
+    std::uint64_t join_group(open_group & group, const call_shape& call, const call_buffers& b);
+    void begin_in_order(const std::vector<std::uint64_t>& calls);
+    void begun();
     void expect_no_group(std::string_view call);
     void expect_begun(std::uint64_t call);
     int plan_rank_of(int callers_rank) const noexcept;
-    request begun(std::uint64_t message);
+    request message_begun(std::uint64_t message);
     void expect_message(const char* what, const void* memory, std::int64_t count, int rank, int tag, bool any) const;
     bool done(std::uint64_t call) const noexcept;
     void conclude(std::uint64_t call);
@@ -158,14 +140,6 @@ private:
     void expect_majority() const;
     std::unique_ptr<communicator_core> of_survivors();
 
-    bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
-    programs::entry* find_idle(const call_shape& call, bool reachable) noexcept;
-    programs::entry& program_for(const call_shape& call, std::uint64_t signature, bool reachable);
-    programs::entry& bind_new(const call_shape& call, std::uint64_t signature, bool reachable);
-    program bind(const call_shape& call, bool reachable);
-    int owners_of(const rule& r, const call_shape& call) const;
-    bool streams(const call_shape& call) const;
-
     bool progress();
     bool step();
     bool move_along();
@@ -175,8 +149,6 @@ private:
     template <class Done>
     void drive_until(Done done);
     void wait_a_moment();
-    template <class Action>
-    void or_fail(Action action);
 
     plan plan_;
     int rank_;
@@ -184,7 +156,7 @@ private:
     std::vector<int> world_ranks_;   // by the caller's numbering
     binding binding_;
     options options_;
-    programs programs_;  // before net_, which may have messages of theirs in flight
+    std::unique_ptr<call_runner> runner_;  // before net_, which may have messages of its programs in flight
     std::unique_ptr<endpoint> net_;
     recorder events_;
     std::unique_ptr<engine> engine_;
@@ -195,12 +167,8 @@ private:
     std::unique_ptr<wait_monitor> monitor_;
     std::optional<device_setting> device_;
     std::unique_ptr<device_calls> device_calls_;
-    // Calls that wait until ranks have compared the first of them: all ranks begin calls in one order.
-    std::deque<waiting_start> starts_;
-    tickets tickets_;
-    std::map<std::thread::id, open_group> groups_;  // by caller()
-    numbered_groups numbers_;
-    std::vector<std::pair<std::uint64_t, std::function<void()>>> ends_;  // what is left to do when a call is complete
+    std::unique_ptr<call_queue> calls_;  // that do not begin when they are made
+    call_groups groups_;
     callbacks callbacks_;
     std::unique_ptr<driver> driver_;
     std::unique_ptr<call_times> times_;  // null: nobody asks
@@ -215,14 +183,6 @@ void communicator_core::drive_until(Done done) {
         failure_.rethrow();
         if (w.should_yield(progress(), net_->spin_limit())) wait_a_moment();
     }
-}
-
-// Calls on the device are ended first, before the caller frees the memory that they work on.
-template <class Action>
-void communicator_core::or_fail(Action action) {
-    failure_.latch(action, [&] {
-        if (device_calls_) device_calls_->abandon();
-    });
 }
 
 /// Lets Terrace's own parts make communicators and look into them.

@@ -49,8 +49,7 @@ std::unique_ptr<driver> communicator_core::make_driver() {
 bool communicator_core::done(std::uint64_t call) const noexcept {
     if ((call & message_bit) != 0) return messages_->done(call & ~message_bit);
     if ((call & ticket_bit) == 0) return engine_->done(call);
-    const std::optional<std::uint64_t> begun = tickets_.call_of(call & ~ticket_bit);
-    return begun && (*begun == 0 || engine_->done(*begun));
+    return calls_->done(call & ~ticket_bit);
 }
 
 // What is left to say of a call that is done. @throws its own error, which breaks nothing
@@ -59,7 +58,7 @@ void communicator_core::conclude(std::uint64_t call) {
         const std::string error = messages_->take_error(call & ~message_bit);
         if (!error.empty()) throw usage_error(error);
     } else if ((call & ticket_bit) != 0) {
-        if (const std::exception_ptr error = tickets_.close(call & ~ticket_bit)) std::rethrow_exception(error);
+        if (const std::exception_ptr error = calls_->close(call & ~ticket_bit)) std::rethrow_exception(error);
     }
 }
 
@@ -150,7 +149,7 @@ void communicator_core::drop_callbacks() {
 // Messages are looked for while some are in flight, so that collectives do not pay for them.
 bool communicator_core::move_along() {
     const bool moved = engine_->progress();
-    if (!ends_.empty()) end_calls();
+    calls_->end_complete();
     if (messages_->idle() && messages_->sent()) return moved;
     check_->take_notes();
     return messages_->progress() || moved;
@@ -158,19 +157,19 @@ bool communicator_core::move_along() {
 
 bool communicator_core::progress() {
     const bool moved = step();
-    if (!starts_.empty()) start_compared();
+    calls_->begin_waiting();
     return moved;
 }
 
 // Everything but what begins calls.
 bool communicator_core::step() {
     const bool moved = move_along();
-    if (net_->fault()) or_fail([&] { check_fault(*net_); });
+    if (net_->fault()) failure_.latch([&] { check_fault(*net_); });
     return moved;
 }
 
 void communicator_core::look_around() {
-    or_fail([&] { monitor_->look_around(); });
+    failure_.latch([&] { monitor_->look_around(); });
 }
 
 // Copied messages that have not left yet are part of sends that are complete. Others' must not wait for this rank.
@@ -191,6 +190,6 @@ void communicator_core::deliver_copies() noexcept {
     }
 }
 
-bool communicator_core::quiet() const noexcept { return engine_->idle() && messages_->idle() && starts_.empty(); }
+bool communicator_core::quiet() const noexcept { return engine_->idle() && messages_->idle() && calls_->empty(); }
 
 }  // namespace terrace::detail

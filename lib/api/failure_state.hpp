@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +24,9 @@ public:
     /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
     void expect_none(std::string_view call) const;
 
-    /// Runs `action`. If it throws, the communicator is broken: runs `at_failure` and throws what `action` threw.
-    template <class Action, class Cleanup>
-    void latch(Action action, Cleanup at_failure) {
+    /// Runs `action`. If it throws, the communicator is broken: runs at_failure and throws what `action` threw.
+    template <class Action>
+    void latch(Action action) {
         try {
             action();
         } catch (...) {
@@ -34,6 +35,8 @@ public:
             throw;
         }
     }
+
+    std::function<void()> at_failure = [] {};
 
 private:
     std::exception_ptr first_;

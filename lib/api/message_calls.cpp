@@ -33,7 +33,7 @@ void communicator_core::expect_message(const char* what, const void* memory, std
 }
 
 // A message that is complete at once, and is not copied, needs no progress, which asks the network.
-request communicator_core::begun(std::uint64_t number) {
+request communicator_core::message_begun(std::uint64_t number) {
     if (messages_->done(number) && messages_->sent()) return request_access::make(*this, number | message_bit);
     progress();
     if (driver_) driver_->wake();
@@ -44,7 +44,7 @@ request communicator_core::send(const void* from, std::int64_t count, element_ty
     const auto held = hold();
     expect_message("send", from, count, rank, tag, false);
     const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
-    return begun(messages_->send({plan_rank_of(rank), tag, type, bytes}, from));
+    return message_begun(messages_->send({plan_rank_of(rank), tag, type, bytes}, from));
 }
 
 request communicator_core::recv(void* to, std::int64_t count, element_type type, int source, int tag,
@@ -53,7 +53,7 @@ request communicator_core::recv(void* to, std::int64_t count, element_type type,
     expect_message("recv", to, count, source, tag, true);
     const std::size_t bytes = static_cast<std::size_t>(count) * size_of(type);
     const int from = source == any_source ? any_source : plan_rank_of(source);
-    return begun(messages_->recv({from, tag, type, bytes}, to, result));
+    return message_begun(messages_->recv({from, tag, type, bytes}, to, result));
 }
 
 }  // namespace terrace::detail

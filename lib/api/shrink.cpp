@@ -84,7 +84,7 @@ bool communicator_core::all_make(const std::function<void(const std::function<vo
         return made == 1;
     }
     survivors_agree_ = true;
-    or_fail([&] { failures_->raise({"a change of members"}); });
+    failure_.latch([&] { failures_->raise({"a change of members"}); });
     return false;
 }
 

@@ -9,6 +9,7 @@
 
 #include <terrace/error.hpp>
 
+#include "api/call_runner.hpp"
 #include "base/element_types.hpp"
 #include "base/index.hpp"
 #include "base/partition.hpp"
@@ -60,17 +61,19 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
             .part_of = name_of(b)};
 }
 
-uneven_call::part uneven_call::first() {
-    if (way_ != way::lengths_first) {
-        pack();
-        return {{.what = collective::alltoall,
-                 .count = slot_of(blocks_),
-                 .counts = {},
-                 .type = element_type::uint8,
-                 .part_of = name_of(blocks_)},
-                out_.get(),
-                in_.get()};
-    }
+const call_part& uneven_call::first() {
+    if (way_ == way::lengths_first) return now_ = lengths_part();
+    pack();
+    return now_ = {{.what = collective::alltoall,
+                    .count = slot_of(blocks_),
+                    .counts = {},
+                    .type = element_type::uint8,
+                    .part_of = name_of(blocks_)},
+                   out_.get(),
+                   in_.get()};
+}
+
+call_part uneven_call::lengths_part() {
     const call_shape call = lengths_of(blocks_);
     if (blocks_.what == collective::gather) return {call, send_counts_.data(), blocks_.recv_counts.data()};
     const bool scatters = blocks_.what == collective::scatter;
@@ -78,6 +81,21 @@ uneven_call::part uneven_call::first() {
     for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
     heard_.resize(scatters ? 2 : told_.size());
     return {call, told_.data(), heard_.data()};
+}
+
+// Blocks behind their lengths, of which no more is sent than there is.
+std::uint64_t uneven_call::begin(call_runner& by, const call_shape& call) {
+    call_buffers b{now_.send, now_.recv};
+    if (filled_.empty()) return by.issue(call, signature_of(call), b);
+    b.layout = filled_blocks{call.count, filled_};
+    return by.issue(call, signature_of(call), b, 1, &by.program_for(call));
+}
+
+std::optional<call_part> uneven_call::go_on() {
+    if (has_more_) return now_ = second();
+    if (way_ != way::lengths_first) unpack();
+    else expect_room(name_of(blocks_), came_, blocks_.capacity);
+    return {};
 }
 
 // Of a scatter's root. Programs are made for powers of two, so that there are few of them.
@@ -90,7 +108,7 @@ std::int64_t uneven_call::block_of_program() const {
 
 // A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
 // length is agreed on, and a program for blocks of one element moves them in one piece.
-uneven_call::part uneven_call::second() {
+call_part uneven_call::second() {
     const uneven_blocks& b = blocks_;
     has_more_ = false;
     const lengths known = take_lengths();
@@ -125,11 +143,6 @@ lengths uneven_call::take_lengths() {
     }
     const double mean = all / ranks_ / ranks_;
     return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;
-}
-
-void uneven_call::finish() {
-    if (way_ != way::lengths_first) unpack();
-    else expect_room(name_of(blocks_), came_, blocks_.capacity);
 }
 
 void uneven_call::pack() {

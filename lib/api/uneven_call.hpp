@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/call.hpp"
 #include "api/signature.hpp"
 #include "base/heap.hpp"
 
@@ -24,8 +25,8 @@ std::string_view name_of(const uneven_blocks& b) noexcept;
 /// Of short ones start-ups are what counts, and the plan saves them. Where slots go straight to their ranks, no more is
 /// sent than there is, if the transport has such messages. To or from a root blocks go as long ones do.
 /// Programs are made, kept and proved for blocks of the longest length, and from a root for the next power of two;
-/// those of long blocks move of each what there is (program::set_lengths).
-class uneven_call {
+/// those of long blocks move of each what there is (own_lengths).
+class uneven_call final : public call_work {
 public:
     enum class way {
         full_slots,     ///< blocks behind their lengths
@@ -34,13 +35,6 @@ public:
     };
     /// Slots of more bytes do not go filled: copying costs more than what lengths cost that go first.
     static constexpr std::int64_t most_filled_slot = 16 * 1024;
-
-    /// A call that it makes.
-    struct part {
-        call_shape call;
-        const void* send = nullptr;
-        void* recv = nullptr;
-    };
 
     /// Returns the elements of a block, as bytes, that holds the longest one behind its length.
     static std::int64_t slot_of(const uneven_blocks& b) noexcept;
@@ -51,19 +45,16 @@ public:
     /// @param w the same on all ranks; lengths_first where there is a root
     uneven_call(const uneven_blocks& b, int rank, int ranks, way w);
 
-    /// Returns the part to make first.
-    part first();
-    /// Of filled slots, once first() has been called: the bytes that each holds; else empty.
-    std::span<const std::int64_t> filled() const noexcept { return filled_; }
-    /// True until second() is called, where there is a second part.
-    bool has_more() const noexcept { return has_more_; }
-    /// Returns the part to make once the first is complete.
-    part second();
-    /// Says that the last part is complete: what came is where it belongs then.
-    /// @throws usage_error where recv has no room for it
-    void finish();
+    /// Returns the part to make first. Before begin().
+    const call_part& first();
+    std::uint64_t begin(call_runner& by, const call_shape& call) override;
+    rest left() const noexcept override { return has_more_ ? rest::another_part : rest::an_end; }
+    /// Returns the second part; at the end what came is where it belongs. @throws usage_error where recv has no room
+    std::optional<call_part> go_on() override;
 
 private:
+    call_part lengths_part();
+    call_part second();
     void pack();
     void unpack();
     lengths take_lengths();
@@ -75,6 +66,7 @@ private:
     int ranks_;
     way way_;
     bool has_more_;
+    call_part now_;  // to begin
     std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
     std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root

@@ -31,7 +31,7 @@ void wait_monitor::watch() {
     }
     std::chrono::duration<double> waited = std::max(of_.check.age(), of_.calls.age());
     if (of_.messages != nullptr) waited = std::max(waited, of_.messages->age());
-    if (of_.numbers != nullptr) waited = std::max(waited, of_.numbers->age());
+    if (of_.groups != nullptr) waited = std::max(waited, of_.groups->age());
     if (of_.failures != nullptr && of_.failures->has_work(waited)) look_for_failures();
     if (of_.check.listens() && !of_.calls.idle()) tell_stamps();
     if (of_.chain.has_work(waited)) {
@@ -64,7 +64,7 @@ waiting wait_monitor::waits() const {
     of_.check.add_waits(all);
     if (of_.messages != nullptr) of_.messages->add_waits(all);
     of_.calls.add_waits(of_.callers_rank, all);
-    if (of_.numbers != nullptr) of_.numbers->add_waits(all);
+    if (of_.groups != nullptr) of_.groups->add_waits(all);
     return all;
 }
 

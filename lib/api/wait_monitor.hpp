@@ -7,7 +7,7 @@
 #include <terrace/options.hpp>
 
 #include "api/call_check.hpp"
-#include "api/numbered_groups.hpp"
+#include "api/call_groups.hpp"
 #include "executor/engine.hpp"
 #include "executor/recorder.hpp"
 
@@ -28,7 +28,7 @@ public:
         int rank;                              ///< of this process, in the caller's numbering
         const point_to_point* messages = nullptr;
         failure_watch* failures = nullptr;
-        numbered_groups* numbers = nullptr;
+        call_groups* groups = nullptr;
     };
 
     wait_monitor(const subject& of, const options& o);

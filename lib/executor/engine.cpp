@@ -20,14 +20,15 @@ engine::engine(endpoint& net, int lanes, recorder& events)
 }
 
 // Every rank gives the same lane slots to the same call, whether or not the call has work for them on that rank.
-std::uint64_t engine::issue(program& p, const void* send, void* recv, void* rounding_errors, const call_stamp& stamp) {
+std::uint64_t engine::issue(program& p, const call_buffers& b, const call_stamp& stamp) {
+    p.take(b);
     for (int l = 0; l < p.placed_lanes(); ++l) {
         std::uint64_t& turn = turns_[at(next_slot_)];
         p.place_lane(l, {next_slot_, turn});
         turn += static_cast<std::uint64_t>(p.chunks_of(l));
         next_slot_ = wrap(next_slot_ + 1, static_cast<int>(turns_.size()));
     }
-    calls_.push_back({++issued_, &p, send, recv, rounding_errors, stamp});
+    calls_.push_back({++issued_, &p, stamp});
     return issued_;
 }
 
@@ -61,13 +62,11 @@ void engine::begin(pending_call& c) noexcept {
     *unused = c.run;
     c.request_block = static_cast<int>(unused - request_blocks_.begin());
     for (int l = 0; l < c.run->placed_lanes(); ++l) taken_[at(c.run->slot_of(l).number)] = true;
-    c.run->start(c.send, c.recv,
-                 {.number = c.number,
+    c.run->start({.number = c.number,
                   .through = calls_.front().number - 1,
                   .most_in_flight = most_running,
                   .history = c.stamp.history,
-                  .first_request = c.request_block * block_size_,
-                  .rounding_errors = c.rounding_errors},
+                  .first_request = c.request_block * block_size_},
                  events_);
 }
 

@@ -46,10 +46,8 @@ public:
     /// The memory that programs borrow for their calls, and that goes back when a call is done.
     scratch_pool& scratch() noexcept { return scratch_; }
     /// Adds a call. The program must be idle and have its scratch, and must stay where it is until the call is done.
-    /// @param rounding_errors program::call_context::rounding_errors   @param stamp what its messages carry
-    /// @returns the number of the call, from 1
-    std::uint64_t issue(program& p, const void* send, void* recv, void* rounding_errors = nullptr,
-                        const call_stamp& stamp = {});
+    /// @param stamp what its messages carry   @returns the number of the call, from 1
+    std::uint64_t issue(program& p, const call_buffers& b, const call_stamp& stamp = {});
     bool done(std::uint64_t call) const noexcept;
     bool idle() const noexcept { return calls_.empty(); }
     /// Returns true while a running call has lanes to begin. progress() begins them without any other rank's help.
@@ -72,9 +70,6 @@ private:
     struct pending_call {
         std::uint64_t number = 0;
         program* run = nullptr;
-        const void* send = nullptr;
-        void* recv = nullptr;
-        void* rounding_errors = nullptr;
         call_stamp stamp{};
         int request_block = -1;                         // -1: the call has not begun
         std::chrono::steady_clock::time_point since{};  // when age() was first asked

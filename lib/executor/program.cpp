@@ -54,8 +54,7 @@ public:
         const std::int64_t in_slot = p_.elements_in_slot(l_.code->code);
         std::byte* slot = in_slot > 0 ? p_.net_.lane_memory(l_.slot.number, l_.memory.bytes_of(in_slot)) : nullptr;
         l_.memory.begin_chunk(p_.send_ + begin, p_.recv_ + begin, slot, in_slot);
-        auto* errors = static_cast<std::byte*>(p_.call_.rounding_errors);
-        l_.rounding_errors = errors != nullptr ? errors + begin : nullptr;
+        l_.rounding_errors = p_.rounding_errors_ != nullptr ? p_.rounding_errors_ + begin : nullptr;
         if (!l_.code->brief) return &l_.code->order;
         p_.run_briefly(l_);
         return nullptr;
@@ -170,13 +169,28 @@ void program::take_slots() {
     net_.take_lanes(static_cast<std::size_t>(longest) * shape_.element);
 }
 
-void program::start(const void* send, void* recv, const call_context& call, recorder& events) noexcept {
+void program::take(const call_buffers& b) {
+    send_ = const_cast<std::byte*>(static_cast<const std::byte*>(b.send));
+    recv_ = static_cast<std::byte*>(b.recv);
+    rounding_errors_ = static_cast<std::byte*>(b.rounding_errors);
+    pieces_.clear();
+    filled_.clear();
+    if (const auto* vectors = std::get_if<vector_pieces>(&b.layout)) {
+        pieces_.assign(vectors->pieces.begin(), vectors->pieces.end());
+    } else if (const auto* lengths = std::get_if<own_lengths>(&b.layout)) {
+        send_blocks_.assign(lengths->block, lengths->sent);
+        recv_blocks_.assign(lengths->block, lengths->received);
+    } else if (const auto* blocks = std::get_if<filled_blocks>(&b.layout)) {
+        block_ = blocks->block;
+        filled_.assign(blocks->filled.begin(), blocks->filled.end());
+    }
+}
+
+void program::start(const call_context& call, recorder& events) noexcept {
     call_ = call;
     call_number_ = static_cast<int>(call.number % static_cast<std::uint64_t>(call.most_in_flight));
     tags_ = {call.history, net_.highest_tag()};
     events_ = &events;
-    send_ = const_cast<std::byte*>(static_cast<const std::byte*>(send));
-    recv_ = static_cast<std::byte*>(recv);
     lanes_left_ = order_of(shape_).lanes_used();
     starter_.start(
         lanes_left_, [](int) { return true; }, [&](int number) { begin_lane(number); });

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/wire.hpp"
+#include "executor/call_buffers.hpp"
 #include "executor/call_stamp.hpp"
 #include "executor/compiled_schedule.hpp"
 #include "executor/endpoint.hpp"
@@ -42,7 +43,7 @@ public:
         std::size_t slot_bytes = 0;  ///< of a lane slot, where a vector at home in scratch lies if it fits
         bool streams = false;        ///< stage_call::streams
         int owners = 1;              ///< ranks that own each element after the way up
-        bool own_lengths = false;    ///< blocks are as long as set_lengths() says, not as the schedules
+        bool own_lengths = false;    ///< calls have call_buffers::layout of this kind
     };
 
     /// The slot of the transport's shared memory that a lane runs in.
@@ -58,9 +59,6 @@ public:
         int most_in_flight = 1;     ///< calls, of different numbers modulo this
         std::uint64_t history = 0;  ///< call_stamp::history of the call
         int first_request = 0;      ///< the call uses request slots first_request ... + request_slots() - 1
-        /// If not null, elements as the vector's, to which is added what this rank rounds away: of contributions, and
-        /// of results that it owns. Over all ranks it is what the result lacks.
-        void* rounding_errors = nullptr;
     };
 
     /// @param full, tail lowered schedules of a chunk and of the last chunk (only `tail` is used if there is one chunk)
@@ -97,27 +95,12 @@ public:
     void place_lane(int lane, lane_slot slot) noexcept { lanes_[static_cast<std::size_t>(lane)].slot = slot; }
     const lane_slot& slot_of(int lane) const noexcept { return lanes_[static_cast<std::size_t>(lane)].slot; }
 
-    /// Before start() of a program whose blocks have lengths of their own. Each message is a block, or what a chunk has
-    /// of it.
-    /// @param block elements of each block in the schedules; the last chunk moves what is beyond that
-    /// @param sent, received elements of the blocks as they stand in the caller's buffers
-    void set_lengths(std::int64_t block, std::span<const std::int64_t> sent, std::span<const std::int64_t> received) {
-        send_blocks_.assign(block, sent);
-        recv_blocks_.assign(block, received);
-    }
-    /// Before start() of a program of an alltoall whose messages are whole blocks: says how much each of them holds. No
-    /// more is sent, on networks that take shorter messages (network_traits::takes_shorter).
-    /// @param block elements of each block   @param filled of these, by block
-    void set_filled(std::int64_t block, std::span<const std::int64_t> filled) {
-        block_ = block;
-        filled_.assign(filled.begin(), filled.end());
-    }
     /// Whether the caller's vector may stand in several places: of an allreduce that is one stage in shared memory.
     bool takes_pieces() const noexcept { return tail_.takes_pieces && shape_.chunks.chunks == 1; }
-    /// The places for the next call: to be filled before start(), instead of `send` and `recv`, if takes_pieces().
-    std::vector<call_piece>& pieces() noexcept { return pieces_; }
-    /// Begins a call. `send` and `recv` may be the same. The program must be idle.
-    void start(const void* send, void* recv, const call_context& call, recorder& events) noexcept;
+    /// Takes the buffers of the next call. The program must be idle.
+    void take(const call_buffers& b);
+    /// Begins the call. The program must be idle.
+    void start(const call_context& call, recorder& events) noexcept;
     /// Issues what can be issued. Returns true if anything was.
     bool advance() noexcept;
     /// Follows the completion of one of this program's request slots.
@@ -222,8 +205,10 @@ private:
     int call_number_ = 0;  // what distinguishes the call from others in flight, in the tags of its messages
     call_tags tags_;
     recorder* events_ = nullptr;
-    std::byte* send_ = nullptr;  // the caller's buffers; send_ is only read
+    // The caller's buffers, as take() has them.
+    std::byte* send_ = nullptr;  // only read
     std::byte* recv_ = nullptr;
+    std::byte* rounding_errors_ = nullptr;
     real_blocks send_blocks_, recv_blocks_;  // of lengths of their own
     std::vector<call_piece> pieces_;
     std::int64_t block_ = 1;

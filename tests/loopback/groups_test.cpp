@@ -1,7 +1,9 @@
 // Groups of calls: what is joined, what is refused, and what ranks that differ are told.
 
 #include <atomic>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -10,7 +12,7 @@
 
 #include <terrace/loopback.hpp>
 
-#include "api/call_group.hpp"
+#include "api/call_groups.hpp"
 #include "support/bad_calls.hpp"
 #include "support/refusal.hpp"
 
@@ -18,28 +20,33 @@ namespace terrace::detail::test::groups_test {
 
 namespace {
 
-waiting_start call_of(collective what, std::int64_t count, element_type type, std::uint64_t ticket) {
-    return {.call = {.what = what, .count = count, .counts = {}, .type = type},
-            .ticket = ticket,
-            // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses that nothing reads
-            .parts = {{.count = count, .recv = reinterpret_cast<void*>(ticket)}}};
+call_shape call_of(collective what, std::int64_t count, element_type type) {
+    return {.what = what, .count = count, .counts = {}, .type = type};
 }
 
-// Each start: the tickets of its calls.
-std::vector<std::vector<std::uint64_t>> joined(const std::vector<waiting_start>& calls) {
+// Each call that begins: the calls that it carries, by number from 1.
+std::vector<std::vector<std::uint64_t>> joined(const std::vector<call_shape>& shapes) {
+    constexpr int ranks = 4;
     std::vector<std::vector<std::uint64_t>> all;
+    std::deque<detail::call> made;
     group_calls group;
-    for (const waiting_start& s : calls)
-        if (group.join(s.call, s.parts.front()) == 0) group.add(s, 4);
-    for (const waiting_start& s : group.take()) {
-        std::int64_t count = 0;
-        all.emplace_back();
-        for (const given_call& part : s.parts) {
-            all.back().push_back(reinterpret_cast<std::uint64_t>(part.recv));
-            count += part.count;
+    for (std::size_t n = 0; n < shapes.size(); ++n) {
+        const call_piece part{.count = shapes[n].count};
+        if (const std::uint64_t ticket = group.join(shapes[n], part, ranks)) {
+            all[ticket - 1].push_back(n + 1);
+            continue;
         }
-        EXPECT_EQ(s.call.count, count);
-        EXPECT_EQ(s.call.joined.size(), s.parts.size() == 1 ? 0 : s.parts.size());
+        auto work = may_join(shapes[n], ranks) ? std::make_unique<joined_calls>(part) : nullptr;
+        joined_calls* others_may_join = work.get();
+        made.emplace_back(shapes[n], std::move(work));
+        all.push_back({n + 1});
+        group.add(made.size(), made.back(), others_may_join, ranks);
+    }
+    for (std::size_t c = 0; c < made.size(); ++c) {
+        std::int64_t count = 0;
+        for (const std::uint64_t n : all[c]) count += shapes[n - 1].count;
+        EXPECT_EQ(made[c].shape().count, count);
+        EXPECT_EQ(made[c].shape().joined.size(), all[c].size() == 1 ? 0 : all[c].size());
     }
     return all;
 }
@@ -51,31 +58,28 @@ constexpr auto f32 = element_type::float32, f64 = element_type::float64;
 }  // namespace
 
 TEST(groups, small_calls_of_one_kind_are_joined) {
-    EXPECT_EQ(
-        joined({call_of(allreduce, 10, f32, 1), call_of(allreduce, 10, f64, 2), call_of(allreduce, 7, f32, 3),
-                call_of(allgather, 7, f32, 4), call_of(allreduce, 16'384, f32, 5), call_of(allreduce, 16'385, f32, 6),
-                call_of(allgather, 4096, f32, 7), call_of(allgather, 4097, f32, 8), call_of(allreduce, 0, f32, 9)}),
-        (tickets{{1, 3, 5}, {2}, {4, 7}, {6}, {8}, {9}}));
+    EXPECT_EQ(joined({call_of(allreduce, 10, f32), call_of(allreduce, 10, f64), call_of(allreduce, 7, f32),
+                      call_of(allgather, 7, f32), call_of(allreduce, 16'384, f32), call_of(allreduce, 16'385, f32),
+                      call_of(allgather, 4096, f32), call_of(allgather, 4097, f32), call_of(allreduce, 0, f32)}),
+              (tickets{{1, 3, 5}, {2}, {4, 7}, {6}, {8}, {9}}));
 }
 
 TEST(groups, calls_whose_ranks_may_differ_are_not_joined) {
-    waiting_start multiplied = call_of(allreduce, 10, f32, 2), barrier = call_of(allreduce, 10, f32, 3),
-                  unequal = call_of(allgather, 0, f32, 4), rooted = call_of(collective::broadcast, 10, f32, 5),
-                  other_root = call_of(collective::broadcast, 10, f32, 6), largest = call_of(allreduce, 10, f32, 7);
-    multiplied.call.op = reduce_op::premul_sum;
-    barrier.call.is_barrier = true;
-    unequal.call.counts = {1, 2, 3, 4};
-    other_root.call.root = 1;
-    largest.call.op = reduce_op::max;
-    EXPECT_EQ(joined({call_of(allreduce, 10, f32, 1), multiplied, multiplied, barrier, unequal, unequal, rooted,
+    call_shape multiplied = call_of(allreduce, 10, f32), barrier = call_of(allreduce, 10, f32),
+               unequal = call_of(allgather, 0, f32), rooted = call_of(collective::broadcast, 10, f32),
+               other_root = call_of(collective::broadcast, 10, f32), largest = call_of(allreduce, 10, f32);
+    multiplied.op = reduce_op::premul_sum;
+    barrier.is_barrier = true;
+    unequal.counts = {1, 2, 3, 4};
+    other_root.root = 1;
+    largest.op = reduce_op::max;
+    EXPECT_EQ(joined({call_of(allreduce, 10, f32), multiplied, multiplied, barrier, unequal, unequal, rooted,
                       other_root, largest}),
-              (tickets{{1}, {2}, {2}, {3}, {4}, {4}, {5}, {6}, {7}}));
+              (tickets{{1}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}}));
 }
 
 TEST(groups, joined_calls_have_bounds) {
-    std::vector<waiting_start> calls;
-    for (std::uint64_t t = 1; t <= 40; ++t) calls.push_back(call_of(allreduce, 16'384, f32, t));
-    const tickets all = joined(calls);
+    const tickets all = joined(std::vector(40, call_of(allreduce, 16'384, f32)));
     ASSERT_EQ(all.size(), 3u);
     EXPECT_EQ(all[0].size(), 16u);
     EXPECT_EQ(all[1].front(), 17u);

@@ -39,7 +39,7 @@ struct fixture {
         only.add({.what = action::stage_broadcast, .peer = 0, .dst = {}, .src = {buffer::send, {0, 1}}});
         return programs.emplace_back(only.done(), only.done(), s, rank.net);
     }
-    std::uint64_t issue(program& p) { return calls.issue(p, data, data); }
+    std::uint64_t issue(program& p) { return calls.issue(p, {data, data}); }
     void progress() {
         while (calls.progress()) {}
     }
@@ -73,7 +73,7 @@ TEST(engine, tags_carry_what_a_rank_has_called) {
 
     fixture f;
     for (const std::uint64_t history : {5, 6}) {
-        f.calls.issue(f.message(), f.data, f.data, nullptr, {.number = history, .history = history});
+        f.calls.issue(f.message(), {f.data, f.data}, {.number = history, .history = history});
         f.progress();
     }
     const auto& sent = f.rank.wire->in_flight;

@@ -16,8 +16,9 @@ namespace terrace::detail::test::failure_state_test {
 TEST(failure_state, latches_the_first_failure) {
     failure_state s;
     int cleanups = 0;
-    const auto fail = [&](const char* why) { s.latch([&] { throw timeout_error(why); }, [&] { ++cleanups; }); };
-    s.latch([] {}, [&] { ++cleanups; });
+    s.at_failure = [&] { ++cleanups; };
+    const auto fail = [&](const char* why) { s.latch([&] { throw timeout_error(why); }); };
+    s.latch([] {});
     s.expect_none("allreduce");
     s.rethrow();
     EXPECT_FALSE(s.failed());

@@ -50,7 +50,8 @@ struct fixture {
         : fixture(r, only, only, shape_of({count, 1, count})) {}
 
     void start(const program::call_context& call = {}) {
-        run.start(send.data(), recv.data(), call, events);
+        run.take({send.data(), recv.data()});
+        run.start(call, events);
         advance();
     }
     // Completes what the network has completed, and issues what follows.
@@ -157,7 +158,8 @@ TEST(program, runs_chunks_in_lanes_and_the_last_one_by_its_own_schedule) {
 TEST(program, lanes_begin_one_by_one) {
     fake_rank rank;
     fixture f(rank, sketch(4).add(action::send, 1), sketch(4).add(action::send, 1), shape_of({4, 3, 4}, 3));
-    f.run.start(f.send.data(), f.recv.data(), {}, f.events);
+    f.run.take({f.send.data(), f.recv.data()});
+    f.run.start({}, f.events);
     std::vector<std::size_t> in_flight;
     while (f.run.beginning()) {
         EXPECT_TRUE(f.run.advance());

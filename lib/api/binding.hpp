@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/signature.hpp"
+#include "control/call_order/signature.hpp"
 #include "plan/plan_data.hpp"
 #include "schedule/call_schedule.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <terrace/error.hpp>
 
-#include "api/call_check.hpp"
 #include "api/call_runner.hpp"
 #include "api/failure_state.hpp"
+#include "control/call_order/call_check.hpp"
 
 namespace terrace::detail {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "api/signature.hpp"
+#include "control/call_order/signature.hpp"
 #include "executor/call_buffers.hpp"
 
 namespace terrace::detail {

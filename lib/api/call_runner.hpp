@@ -7,10 +7,10 @@
 #include <terrace/options.hpp>
 
 #include "api/binding.hpp"
-#include "api/call_check.hpp"
 #include "api/failure_state.hpp"
 #include "api/program_cache.hpp"
 #include "api/uneven_call.hpp"
+#include "control/call_order/call_check.hpp"
 #include "executor/engine.hpp"
 
 namespace terrace::detail {

@@ -64,13 +64,13 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     const int lanes = most_lanes(data_of(plan_));
     engine_ = std::make_unique<engine>(*net_, lanes, events_);
     gather_callers_ranks();
-    messages_ = std::make_unique<point_to_point>(*net_, engine::request_slots(lanes), callers_rank_, events_);
+    router_ = std::make_unique<control_router>(*net_);
+    messages_ = std::make_unique<point_to_point>(*router_, engine::request_slots(lanes), callers_rank_, events_);
     engine_->serve(*messages_);
-    chain_ = std::make_unique<wait_chain>(*net_, options_.timeout);
+    chain_ = std::make_unique<wait_chain>(*router_, options_.timeout);
     check_ = std::make_unique<call_check>(
-        *net_, callers_rank_, *chain_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); },
+        *router_, callers_rank_, options_.check, [this] { move_along(); }, [this] { monitor_->watch(); },
         patience_of(options_));
-    check_->serve(*messages_);
     runner_ = std::make_unique<call_runner>(
         call_runner::parts{binding_, *net_, *engine_, events_, *check_, failure_, options_}, rank_,
         [this] { begun(); });
@@ -79,12 +79,11 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
     failure_.at_failure = [this] {
         if (device_calls_) device_calls_->abandon();
     };
-    failures_ = std::make_unique<failure_watch>(*net_, callers_rank_, options_.failure_timeout);
-    check_->serve(*failures_);
-    monitor_ = std::make_unique<wait_monitor>(
-        wait_monitor::subject{*check_, *engine_, *chain_, events_, callers_rank_, world_ranks_, rank_, messages_.get(),
-                              failures_.get(), &groups_},
-        options_);
+    failures_ = std::make_unique<failure_watch>(*router_, callers_rank_, options_.failure_timeout);
+    monitor_ =
+        std::make_unique<wait_monitor>(wait_monitor::subject{*router_, *check_, *engine_, *messages_, groups_, *chain_,
+                                                             *failures_, events_, callers_rank_, world_ranks_, rank_},
+                                       options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
         driver_ = make_driver();  // first: all ranks tell each other where they are
@@ -110,15 +109,12 @@ communicator_core::~communicator_core() {
     }
     try {
         if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
-        if (times_ && !failure_.failed()) write_times();
+        const std::vector<profiled_call> calls =
+            times_ && !failure_.failed() ? times_->quartiles() : std::vector<profiled_call>();
+        if (!calls.empty()) write_profile(options_.profile_directory, data_of(plan_), calls);
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }
-}
-
-void communicator_core::write_times() const {
-    const std::vector<profiled_call> calls = times_->quartiles();
-    if (!calls.empty()) write_profile(options_.profile_directory, data_of(plan_), calls);
 }
 
 void communicator_core::gather_callers_ranks() {

@@ -16,7 +16,6 @@
 #include <terrace/communicator.hpp>
 
 #include "api/binding.hpp"
-#include "api/call_check.hpp"
 #include "api/call_groups.hpp"
 #include "api/call_queue.hpp"
 #include "api/call_runner.hpp"
@@ -26,10 +25,11 @@
 #include "api/device_calls.hpp"
 #include "api/driver.hpp"
 #include "api/failure_state.hpp"
-#include "api/failure_watch.hpp"
 #include "api/wait_monitor.hpp"
+#include "control/call_order/call_check.hpp"
+#include "control/membership/failure_watch.hpp"
+#include "control/messages/point_to_point.hpp"
 #include "executor/engine.hpp"
-#include "executor/point_to_point.hpp"
 #include "plan/plan_data.hpp"
 
 namespace terrace::detail {
@@ -105,7 +105,6 @@ private:
     static constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = std::uint64_t{1} << 62;
 
     void gather_callers_ranks();
-    void write_times() const;
     std::unique_ptr<driver> make_driver();
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
 
@@ -158,6 +157,7 @@ private:
     options options_;
     std::unique_ptr<call_runner> runner_;  // before net_, which may have messages of its programs in flight
     std::unique_ptr<endpoint> net_;
+    std::unique_ptr<control_router> router_;
     recorder events_;
     std::unique_ptr<engine> engine_;
     std::unique_ptr<point_to_point> messages_;

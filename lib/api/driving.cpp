@@ -151,7 +151,7 @@ bool communicator_core::move_along() {
     const bool moved = engine_->progress();
     calls_->end_complete();
     if (messages_->idle() && messages_->sent()) return moved;
-    check_->take_notes();
+    router_->take();
     return messages_->progress() || moved;
 }
 
@@ -181,7 +181,7 @@ void communicator_core::deliver_copies() noexcept {
         for (waiter w; !messages_->sent();) {
             messages_->drain();
             if (std::chrono::steady_clock::now() > until) return;
-            check_->take_notes();
+            router_->take();
             if (w.should_yield(move_along(), net_->spin_limit())) net_->idle();
             if (net_->fault()) return;
         }

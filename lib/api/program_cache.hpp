@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/signature.hpp"
 #include "base/keep_for_ever.hpp"
+#include "control/call_order/signature.hpp"
 
 namespace terrace::detail {
 

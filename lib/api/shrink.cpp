@@ -58,7 +58,7 @@ bool communicator_core::all_make(const std::function<void(const std::function<vo
         const auto held = hold();
         expect_unbroken("a change of members");
         make([this] {
-            check_->take_notes();
+            router_->take();
             if (failures_->look([](int) { return false; }) || failures_->knows_more()) throw interrupted();
         });
     } catch (const interrupted&) {
@@ -91,7 +91,7 @@ bool communicator_core::all_make(const std::function<void(const std::function<vo
 void communicator_core::agree_on_survivors() {
     const auto begin = std::chrono::steady_clock::now();
     failures_->agree_anew();
-    for (check_->take_notes(); !failures_->look_anew(); check_->take_notes()) {
+    for (router_->take(); !failures_->look_anew(); router_->take()) {
         net_->wire().idle();
         if (options_.timeout.count() <= 0 || std::chrono::steady_clock::now() - begin < options_.timeout) continue;
         std::vector<int> missing;
@@ -131,7 +131,7 @@ std::unique_ptr<communicator_core> communicator_core::of_survivors() {
     }
     team survivors = net_->ranks().part(members, name);
     const auto look = std::make_shared<const wait_hook>([this] {
-        check_->take_notes();
+        router_->take();
         failures_->look_anew();
         if (failures_->knows_more()) throw interrupted();
     });

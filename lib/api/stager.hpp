@@ -8,7 +8,7 @@
 
 #include <terrace/staging.hpp>
 
-#include "api/signature.hpp"
+#include "control/call_order/signature.hpp"
 #include "transport/nccl/gpu_runtime.hpp"
 
 namespace terrace::detail {

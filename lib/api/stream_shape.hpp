@@ -5,7 +5,7 @@
 
 #include <terrace/device.hpp>
 
-#include "api/signature.hpp"
+#include "control/call_order/signature.hpp"
 
 namespace terrace::detail {
 

@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "control/messages/point_to_point.hpp"
 #include "executor/engine.hpp"
-#include "executor/point_to_point.hpp"
 #include "schedule/slice.hpp"
 #include "schedule/stage_groups.hpp"
 #include "transport/shm/node_network.hpp"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "api/call.hpp"
-#include "api/signature.hpp"
 #include "base/heap.hpp"
+#include "control/call_order/signature.hpp"
 
 namespace terrace::detail {
 

@@ -1,7 +1,11 @@
 #include "api/wait_monitor.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <fstream>
 #include <optional>
 #include <span>
 
@@ -10,10 +14,32 @@
 
 #include <terrace/error.hpp>
 
-#include "api/dump.hpp"
 #include "transport/agreement.hpp"
 
 namespace terrace::detail {
+
+namespace {
+
+std::atomic<unsigned> asked_for{0};
+
+void ask(int) { asked_for.fetch_add(1, std::memory_order_relaxed); }
+
+// How often a dump has been asked for so far.
+unsigned dumps_asked_for() noexcept { return asked_for.load(std::memory_order_relaxed); }
+
+// From now on SIGUSR1 asks for a dump, unless the program has a handler of its own for it. Returns dumps_asked_for().
+unsigned watch_for_dumps() {
+    struct sigaction now {};
+    if (sigaction(SIGUSR1, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+        struct sigaction ours {};
+        ours.sa_handler = ask;
+        ours.sa_flags = SA_RESTART;
+        sigaction(SIGUSR1, &ours, nullptr);
+    }
+    return dumps_asked_for();
+}
+
+}  // namespace
 
 wait_monitor::wait_monitor(const subject& of, const options& o) : of_(of), options_(o) {
     if (!options_.dump_file.empty()) dumps_seen_ = watch_for_dumps();
@@ -29,13 +55,12 @@ void wait_monitor::watch() {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
-    std::chrono::duration<double> waited = std::max(of_.check.age(), of_.calls.age());
-    if (of_.messages != nullptr) waited = std::max(waited, of_.messages->age());
-    if (of_.groups != nullptr) waited = std::max(waited, of_.groups->age());
-    if (of_.failures != nullptr && of_.failures->has_work(waited)) look_for_failures();
+    const std::chrono::duration<double> waited =
+        std::max({of_.check.age(), of_.calls.age(), of_.messages.age(), of_.groups.age()});
+    if (of_.failures.has_work(waited)) look_for_failures();
     if (of_.check.listens() && !of_.calls.idle()) tell_stamps();
     if (of_.chain.has_work(waited)) {
-        of_.check.take_notes();
+        of_.router.take();
         if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
     }
     if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
@@ -62,28 +87,28 @@ int wait_monitor::end_of_chain() const {
 waiting wait_monitor::waits() const {
     waiting all;
     of_.check.add_waits(all);
-    if (of_.messages != nullptr) of_.messages->add_waits(all);
+    of_.messages.add_waits(all);
     of_.calls.add_waits(of_.callers_rank, all);
-    if (of_.groups != nullptr) of_.groups->add_waits(all);
+    of_.groups.add_waits(all);
     return all;
 }
 
 void wait_monitor::look_for_failures() const {
-    of_.check.take_notes();
+    of_.router.take();
     const auto awaits = [this](int rank) {
         return waits().ranks.contains(of_.callers_rank[static_cast<std::size_t>(rank)]);
     };
-    if (!of_.failures->look(awaits)) return;
+    if (!of_.failures.look(awaits)) return;
     if (!options_.dump_file.empty()) dump();
-    of_.failures->raise(waits().lines);
+    of_.failures.raise(waits().lines);
 }
 
 void wait_monitor::time_out() const {
     if (!options_.dump_file.empty()) dump();
     const waiting all = waits();
     if (!all.ranks.empty()) of_.chain.give_up(plan_rank_of_first(all));
-    const bool watched = of_.failures != nullptr && of_.failures->sees_all();
-    throw timeout_error(timeout_message(options_.timeout.count(), all, end_of_chain(), watched, of_.world_ranks));
+    throw timeout_error(
+        timeout_message(options_.timeout.count(), all, end_of_chain(), of_.failures.sees_all(), of_.world_ranks));
 }
 
 void wait_monitor::dump() const {
@@ -91,7 +116,10 @@ void wait_monitor::dump() const {
         std::vector<std::string> lines = waits().lines;
         if (const int end = end_of_chain(); end >= 0)
             lines.push_back(fmt::format("in the end: rank {}, which does not answer", end));
-        write_dump(options_.dump_file, of_.rank, of_.events.dump(lines));
+        const std::string name = fmt::format("{}.{}.json", options_.dump_file.string(), of_.rank);
+        std::ofstream out(name);
+        if (!(out << of_.events.dump(lines) << std::flush))
+            throw input_error(name, 0, 0, "cannot be written; name another file");
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }

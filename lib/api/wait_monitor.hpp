@@ -6,8 +6,11 @@
 
 #include <terrace/options.hpp>
 
-#include "api/call_check.hpp"
 #include "api/call_groups.hpp"
+#include "control/call_order/call_check.hpp"
+#include "control/membership/failure_watch.hpp"
+#include "control/messages/point_to_point.hpp"
+#include "control/wait_report/wait_chain.hpp"
 #include "executor/engine.hpp"
 #include "executor/recorder.hpp"
 
@@ -19,16 +22,17 @@ class wait_monitor {
 public:
     /// The parts of a communicator that a rank waits in. All must outlive the monitor.
     struct subject {
+        control_router& router;
         call_check& check;
         engine& calls;
+        point_to_point& messages;
+        call_groups& groups;
         wait_chain& chain;
+        failure_watch& failures;
         const recorder& events;
         const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
         const std::vector<int>& world_ranks;   ///< by the caller's numbering: in that of the whole job
         int rank;                              ///< of this process, in the caller's numbering
-        const point_to_point* messages = nullptr;
-        failure_watch* failures = nullptr;
-        call_groups* groups = nullptr;
     };
 
     wait_monitor(const subject& of, const options& o);

@@ -66,9 +66,9 @@ std::span<const int> endpoint::poll() noexcept {
     return done_;
 }
 
-// Messages and notes need somebody who looks after them.
+// Messages of both kinds need somebody who looks after them.
 void endpoint::idle() noexcept {
-    if (in_flight_ > 0 || expects_notes_ || !node_ || node_->wait()) wire_->idle();
+    if (in_flight_ > 0 || expects_control_ || !node_ || node_->wait()) wire_->idle();
 }
 
 bool endpoint::abandon() noexcept {

@@ -69,10 +69,10 @@ public:
     std::span<const int> poll() noexcept;
     /// Polls in vain before idle().
     int spin_limit() const noexcept {
-        return node_ && in_flight_ == 0 && !expects_notes_ ? node_->spin_limit() : wire_->traits().spin_limit;
+        return node_ && in_flight_ == 0 && !expects_control_ ? node_->spin_limit() : wire_->traits().spin_limit;
     }
-    /// Says whether notes are waited for: idle() then does not sleep, since no note would end that.
-    void expect_notes(bool expects) noexcept { expects_notes_ = expects; }
+    /// Says whether control messages are waited for: idle() then does not sleep, since none would end that.
+    void expect_control(bool expects) noexcept { expects_control_ = expects; }
     /// Waits a moment for other ranks, or gives the core away. Returns soon.
     void idle() noexcept;
     /// The first failure, if any. After it nothing is guaranteed to complete.
@@ -98,7 +98,7 @@ private:
     std::unique_ptr<node_stage_runner> node_;
     capabilities can_;
     std::size_t in_flight_ = 0;  // messages, and stages of the library
-    bool expects_notes_ = false;
+    bool expects_control_ = false;
     std::vector<int> done_;  // slots
 };
 

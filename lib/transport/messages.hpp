@@ -25,8 +25,9 @@ struct transport_fault {
 
 inline transport_fault out_of_memory() noexcept { return {"terrace", "new", ENOMEM, "out of memory"}; }
 
-/// A few words from one rank to another, sent beside all messages whether or not the receiver expects them.
-struct note {
+/// A few words from one rank to another, sent beside all messages whether or not the receiver expects them. lib/control
+/// says what they mean.
+struct control_message {
     int from = 0;
     std::array<std::uint64_t, 5> words{};
 };
@@ -67,10 +68,10 @@ public:
     virtual void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept = 0;
     /// Moves messages along. Returns the slots that have completed, each once; valid until the next call.
     virtual std::span<const int> poll() noexcept = 0;
-    /// Sends a note. Buffered: it completes whatever the receiver does.
-    virtual void send_note(int peer, const note& n) noexcept = 0;
-    /// Returns the next note that has arrived, if any. Notes of one rank come in the order sent.
-    virtual std::optional<note> take_note() noexcept = 0;
+    /// Sends a control message. Buffered: it completes whatever the receiver does.
+    virtual void send_control(int peer, const control_message& m) noexcept = 0;
+    /// Returns the next one that has arrived, if any. Those of one rank come in the order sent.
+    virtual std::optional<control_message> take_control() noexcept = 0;
     /// Gives up all messages in flight, after a failure; none of them meets a later connection. Returns false if the
     /// network may still read or write their memory, which must then never be freed.
     virtual bool abandon() noexcept = 0;
@@ -91,6 +92,10 @@ public:
     /// Peers whose connections are lost, each once. Messages with others go on; messages with these never complete.
     const std::vector<lost_peer>& lost() const noexcept { return lost_; }
 
+    /// Latches a failure, unless there is one already.
+    void fail(transport_fault f) noexcept {
+        if (!fault_) fault_ = std::move(f);
+    }
     /// Runs what may allocate where nothing may throw. To run out of memory is a failure like others.
     template <class Action>
     void or_fail(const Action& action) noexcept {
@@ -102,15 +107,11 @@ public:
     }
 
 protected:
-    /// Notes that the connection to a peer is lost, unless that is known.
+    /// Records that the connection to a peer is lost, unless that is known.
     void lose(int peer, transport_fault why) noexcept {
         for (const lost_peer& l : lost_)
             if (l.peer == peer) return;
         or_fail([&] { lost_.push_back({peer, std::move(why)}); });
-    }
-    /// Latches a failure, unless there is one already.
-    void fail(transport_fault f) noexcept {
-        if (!fault_) fault_ = std::move(f);
     }
 
 private:

@@ -149,6 +149,14 @@ class Docs(unittest.TestCase):
     def missing(self, terms, *pages):
         self.assertEqual(sorted(set(terms) - rows(*pages)), [], f"no row in {' or '.join(pages)}")
 
+    def test_every_control_message_has_a_row(self):
+        text = (ROOT / "lib/control/services.hpp").read_text()
+        services = re.findall(r'^    \{"(\w+)", \{(.*?)\}\}', text, re.M)
+        kinds = [re.findall(r'"(\w+)"', kinds) for _, kinds in services]
+        self.assertEqual([words.split(", ") for words in re.findall(r"^enum class \w+_kind : .*\{ (.*) \}", text, re.M)], kinds)
+        self.assertGreater(len(services), 3)
+        self.missing([name for name, _ in services] + sum(kinds, []), "docs/explanation/control-messages.md")
+
     def test_every_option_has_a_row(self):
         if not PROGRAMS:
             self.skipTest("no programs to ask")

@@ -109,7 +109,8 @@ void damage_json(std::string& text, dice& d) {
     if (one.is_number_integer()) one = one.get<std::int64_t>() + (d.coin() ? 1 : -1);
     else if (one.is_array() && !one.empty() && d.coin()) one.erase(d.below(one.size()));
     else if (one.is_array() && !one.empty()) std::swap(one[d.below(one.size())], one[d.below(one.size())]);
-    else if (one.is_object() && !one.empty()) one.erase(std::next(one.begin(), static_cast<std::ptrdiff_t>(d.below(one.size()))));
+    else if (one.is_object() && !one.empty())
+        one.erase(std::next(one.begin(), static_cast<std::ptrdiff_t>(d.below(one.size()))));
     else if (one.is_string()) {
         for (nlohmann::ordered_json* v : values)
             if (v->is_string()) texts.push_back(v);
@@ -126,7 +127,8 @@ TEST(call_formats, a_damaged_file_is_refused_or_does_the_same) {
         while (unread + unproved + same < mutants) {
             const random_call call = make_call(d, format.holds);
             std::vector<std::string> texts;
-            if (refusal_of([&] { texts = format.write_call(call.plan, call.what, call.bytes); }) != "accepted") continue;
+            if (refusal_of([&] { texts = format.write_call(call.plan, call.what, call.bytes); }) != "accepted")
+                continue;
             const std::vector<std::string> before = texts;
             std::string& text = d.pick(texts);
             format.ending.empty() ? damage_json(text, d) : damage_trace(text, d);
@@ -139,8 +141,8 @@ TEST(call_formats, a_damaged_file_is_refused_or_does_the_same) {
                 EXPECT_EQ(judge(read.ranks, interleavings, d.roll(), read.terms()), verdict::fine) << call.name();
             }
         }
-        fmt::print("{}: {} mutants, {} refused by the reader, {} by the verifier, {} do the same\n", format.name, mutants,
-                   unread, unproved, same);
+        fmt::print("{}: {} mutants, {} refused by the reader, {} by the verifier, {} do the same\n", format.name,
+                   mutants, unread, unproved, same);
         EXPECT_GT(unproved, 0);
     }
 }

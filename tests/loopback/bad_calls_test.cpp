@@ -11,7 +11,7 @@
 
 #include <terrace/loopback.hpp>
 
-#include "api/call_check.hpp"
+#include "control/call_order/call_check.hpp"
 #include "support/bad_calls.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -102,7 +102,7 @@ TEST(bad_calls, level_first_names_the_call_at_which_ranks_came_apart) {
             EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
-// A call that is agreed on costs no note, whoever waits: they are sent by who has waited for long.
+// A call that is agreed on costs no control message, whoever waits: they are sent by who has waited for long.
 TEST(bad_calls, a_rank_that_comes_late_to_a_call_that_is_agreed_on_breaks_nothing) {
     const auto all = messages(3, options::checking::first, [](communicator& comm) {
         std::vector<float> data(100, 1.0f);
@@ -191,9 +191,9 @@ TEST(bad_calls, a_rank_that_waits_moves_its_other_calls_along) {
     std::atomic<bool> moved{false};
     const auto rank_main = [&](int rank) {
         endpoint net(world.join(rank), 1);
-        wait_chain chain(net, {});
+        control_router router(net);
         call_check check(
-            net, {0, 1}, chain, options::checking::every, [&] { moved = true; }, [] {});
+            router, {0, 1}, options::checking::every, [&] { moved = true; }, [] {});
         while (rank == 1 && !moved) std::this_thread::yield();
         const call_shape call{.count = 1, .counts = {}};
         check.begin(call, signature_of(call));

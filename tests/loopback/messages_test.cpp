@@ -13,7 +13,7 @@
 
 #include <terrace/loopback.hpp>
 
-#include "executor/point_to_point.hpp"
+#include "control/messages/point_to_point.hpp"
 #include "support/bad_calls.hpp"
 #include "support/refusal.hpp"
 #include "support/temporary.hpp"

@@ -37,13 +37,14 @@ pair_of_wires wires_in(loopback_world& world) {
     return made;
 }
 
-// Messages that find no room, that nobody expects, and that are longer than expected; notes that nobody takes.
+// Messages that find no room, that nobody expects, and that are longer than expected; control messages that nobody
+// takes.
 void use(pair_of_wires& wires, std::vector<char>& memory) noexcept {
     constexpr std::size_t bytes = 8000;
     messages& from = *wires[0];
     messages& to = *wires[1];
     for (int i = 0; i < slots; ++i) from.send(i, 1, i, memory.data(), bytes);
-    for (int i = 0; i < 40; ++i) from.send_note(1, {});
+    for (int i = 0; i < 40; ++i) from.send_control(1, {});
     for (int i = 0; i < 4; ++i) {
         static_cast<void>(to.poll());
         static_cast<void>(from.poll());

@@ -36,8 +36,8 @@ public:
         done_ = std::exchange(completed_, {});
         return done_;
     }
-    void send_note(int, const note&) noexcept override {}
-    std::optional<note> take_note() noexcept override { return {}; }
+    void send_control(int, const control_message&) noexcept override {}
+    std::optional<control_message> take_control() noexcept override { return {}; }
     bool abandon() noexcept override { return true; }
 
     /// Lets poll() return the slot of the n-th message in flight.

@@ -131,15 +131,15 @@ TEST(ucx_messages, a_send_completes_though_a_former_peer_computes) {
     });
 }
 
-TEST(ucx_messages, a_note_leaves_before_it_is_settled) {
+TEST(ucx_messages, a_control_message_leaves_before_it_is_settled) {
     on_all(2, [](int rank, messages& wire) {
         if (rank == 0) {
-            wire.send_note(1, {0, {1, 2, 3, 4, 5}});
+            wire.send_control(1, {0, {1, 2, 3, 4, 5}});
             while (!wire.settled()) wire.idle();
             return;
         }
-        std::optional<note> got;
-        while (!(got = wire.take_note())) wire.idle();
+        std::optional<control_message> got;
+        while (!(got = wire.take_control())) wire.idle();
         EXPECT_EQ(got->from, 0);
         EXPECT_EQ(got->words[4], 5u);
     });
@@ -152,7 +152,7 @@ TEST(ucx_messages, whoever_has_another_job_key_is_not_heard_and_disturbs_nobody)
             int sent = rank, got = -1;
             if (rank == 2) {
                 wire.send(0, 0, 7, &sent, sizeof sent);
-                wire.send_note(1, {});
+                wire.send_control(1, {});
                 EXPECT_EQ(wait_for(wire, 1, 300ms), 0);
                 EXPECT_FALSE(wire.settled());
             } else {
@@ -163,7 +163,7 @@ TEST(ucx_messages, whoever_has_another_job_key_is_not_heard_and_disturbs_nobody)
                 EXPECT_EQ(wait_for(wire, 3, 400ms), 2);
                 EXPECT_EQ(got, 1 - rank);
                 EXPECT_EQ(of_stranger, -1);
-                EXPECT_FALSE(wire.take_note());
+                EXPECT_FALSE(wire.take_control());
             }
             EXPECT_FALSE(wire.fault()) << wire.fault()->message;
             wire.abandon();
@@ -197,7 +197,7 @@ TEST(ucx_messages, a_message_that_is_too_long_is_a_failure) {
 
 bool ran_out(const messages& wire) { return wire.fault() && wire.fault()->message == "out of memory"; }
 
-// Messages to a peer that has not answered yet, notes of both, and the end of the messages.
+// Messages to a peer that has not answered yet, control messages of both, and the end of the messages.
 TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
     int failures = 0;
     bool failed = true;
@@ -207,7 +207,7 @@ TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
             if (rank == 1) {
                 std::array<int, 8> words{};
                 for (int slot = 0; slot < 8; ++slot) wire.recv(slot, 0, slot, &words[at(slot)], sizeof(int));
-                for (int i = 0; i < 4; ++i) wire.send_note(0, {});
+                for (int i = 0; i < 4; ++i) wire.send_control(0, {});
                 while (!over) wire.idle();
                 return;
             }
@@ -215,7 +215,7 @@ TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
             {
                 const memory_for some(n);
                 for (int slot = 0; slot < 8; ++slot) wire.send(slot, 1, slot, &word, sizeof word);
-                for (int i = 0; i < 40; ++i) wire.send_note(1, {});
+                for (int i = 0; i < 40; ++i) wire.send_control(1, {});
                 for (int i = 0; i < 100; ++i) static_cast<void>(wire.poll());
                 wire.abandon();
             }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/failure_agreement.hpp"
+#include "control/membership/failure_agreement.hpp"
 #include "executor/engine.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -27,13 +27,13 @@ struct agreeing_ranks {
     explicit agreeing_ranks(int size) : world(std::vector{size}) {
         for (int r = 0; r < size; ++r) {
             nets.push_back(std::make_unique<endpoint>(world.join(r), engine::request_slots(1)));
-            all.push_back(std::make_unique<failure_agreement>(*nets.back(), patience));
+            routers.push_back(std::make_unique<control_router>(*nets.back()));
+            all.push_back(std::make_unique<failure_agreement>(*routers.back(), patience));
         }
     }
     failure_agreement& of(int rank) { return *all[static_cast<std::size_t>(rank)]; }
     bool step(int rank, bool all_come = false) {
-        while (const std::optional<note> n = nets[static_cast<std::size_t>(rank)]->wire().take_note())
-            EXPECT_TRUE(of(rank).take(*n));
+        routers[static_cast<std::size_t>(rank)]->take();
         return of(rank).advance(all_come);
     }
     // Lets these ranks take turns until all have a verdict, or for long.
@@ -49,6 +49,7 @@ struct agreeing_ranks {
 
     loopback_world world;
     std::vector<std::unique_ptr<endpoint>> nets;
+    std::vector<std::unique_ptr<control_router>> routers;
     std::vector<std::unique_ptr<failure_agreement>> all;
 };
 

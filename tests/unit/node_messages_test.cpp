@@ -41,8 +41,8 @@ public:
         real_->recv(slot, peer, tag, to, bytes);
     }
     std::span<const int> poll() noexcept override { return real_->poll(); }
-    void send_note(int peer, const note& n) noexcept override { real_->send_note(peer, n); }
-    std::optional<note> take_note() noexcept override { return real_->take_note(); }
+    void send_control(int peer, const control_message& m) noexcept override { real_->send_control(peer, m); }
+    std::optional<control_message> take_control() noexcept override { return real_->take_control(); }
     bool abandon() noexcept override { return real_->abandon(); }
 
 private:
@@ -187,7 +187,7 @@ TEST(node_messages, the_network_carries_long_ones_where_memory_may_not_be_read) 
 }
 
 // More than a ring holds, in another order than they are received in, before they are asked for.
-TEST(node_messages, early_messages_and_notes_wait_without_their_receiver) {
+TEST(node_messages, early_and_control_messages_wait_without_their_receiver) {
     constexpr int many = 300;
     on_all(
         {2},
@@ -198,13 +198,13 @@ TEST(node_messages, early_messages_and_notes_wait_without_their_receiver) {
                 for (int n = 0; n < many; ++n) {
                     data.push_back(pattern(0, 1, n, bytes_of(n)));
                     wire.send(n, 1, n % 4, data.back().data(), data.back().size());
-                    if (n % 3 == 0) wire.send_note(1, {0, {1, 2, 3, 4, at(n)}});
+                    if (n % 3 == 0) wire.send_control(1, {0, {1, 2, 3, 4, at(n)}});
                 }
                 return wait_for(wire, many);
             }
             for (int n = 0; n < many; n += 3) {
-                std::optional<note> got;
-                while (!(got = wire.take_note())) wire.idle();
+                std::optional<control_message> got;
+                while (!(got = wire.take_control())) wire.idle();
                 EXPECT_EQ(got->from, 0);
                 EXPECT_EQ(got->words[4], at(n));
             }

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/wait_chain.hpp"
+#include "control/wait_report/wait_chain.hpp"
 #include "executor/engine.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
@@ -21,7 +21,8 @@ struct stuck_job {
     explicit stuck_job(std::vector<int> waits_for) : awaited(std::move(waits_for)), world(std::vector{size()}) {
         for (int r = 0; r < size(); ++r) {
             nets.push_back(std::make_unique<endpoint>(world.join(r), engine::request_slots(1)));
-            chains.push_back(std::make_unique<wait_chain>(*nets.back(), timeout));
+            routers.push_back(std::make_unique<control_router>(*nets.back()));
+            chains.push_back(std::make_unique<wait_chain>(*routers.back(), timeout));
         }
     }
     int size() const { return static_cast<int>(awaited.size()); }
@@ -29,7 +30,7 @@ struct stuck_job {
 
     void look(int rank, std::chrono::duration<double> waited) {
         const auto r = static_cast<std::size_t>(rank);
-        while (const std::optional<note> n = nets[r]->wire().take_note()) EXPECT_TRUE(chains[r]->take(*n));
+        routers[r]->take();
         if (chains[r]->has_work(waited)) chains[r]->look(waited, awaited[r]);
     }
     void look(std::chrono::duration<double> waited) {
@@ -42,6 +43,7 @@ struct stuck_job {
     std::vector<int> awaited;  // by rank
     loopback_world world;
     std::vector<std::unique_ptr<endpoint>> nets;
+    std::vector<std::unique_ptr<control_router>> routers;
     std::vector<std::unique_ptr<wait_chain>> chains;
 };
 
@@ -57,7 +59,7 @@ TEST(wait_chain, all_ranks_find_the_one_that_makes_no_call) {
 TEST(wait_chain, nobody_asks_before_half_of_the_timeout) {
     stuck_job job({-1, 0});
     job.look(timeout * 0.49);
-    EXPECT_FALSE(job.nets[0]->wire().take_note());
+    EXPECT_FALSE(job.nets[0]->wire().take_control());
     EXPECT_FALSE(job.chain(1).end());
     EXPECT_FALSE(job.chain(1).is_open());
 }
@@ -95,11 +97,6 @@ TEST(wait_chain, a_question_is_open_until_it_is_answered) {
     job.awaited = {1, 0};
     job.look(timeout * 0.51);
     EXPECT_FALSE(job.chain(1).is_open());
-}
-
-TEST(wait_chain, notes_of_comparisons_are_left_alone) {
-    stuck_job job({-1, 0});
-    EXPECT_FALSE(job.chain(0).take({1, {12, 0, 1, 2, 3}}));
 }
 
 }  // namespace terrace::detail::test::wait_chain_test

@@ -28,15 +28,20 @@ std::string wait_for_rank_1(const options& o, const std::function<void()>& meanw
     engine calls(net, 1, events);
     const std::vector<int> callers_rank{7, 8}, world_ranks;
     std::unique_ptr<wait_monitor> monitor;
-    wait_chain chain(net, o.timeout);
+    control_router router(net);
+    point_to_point messages(router, 0, callers_rank, events);
+    call_groups groups(false);
+    wait_chain chain(router, o.timeout);
+    failure_watch failures(router, callers_rank, {});
     call_check check(
-        net, callers_rank, chain, options::checking::first, [] {},
+        router, callers_rank, options::checking::first, [] {},
         [&] {
             meanwhile();
             monitor->watch();
         });
-    monitor = std::make_unique<wait_monitor>(
-        wait_monitor::subject{check, calls, chain, events, callers_rank, world_ranks, 7}, o);
+    monitor = std::make_unique<wait_monitor>(wait_monitor::subject{router, check, calls, messages, groups, chain,
+                                                                   failures, events, callers_rank, world_ranks, 7},
+                                             o);
     return refusal_of<timeout_error>([&] { check.begin(one_float, signature_of(one_float)); });
 }
 

@@ -44,7 +44,7 @@ rank_lists partners_by(const plan_data& plan, collective what, const std::vector
     return found;
 }
 
-// As call_check exchanges notes.
+// As call_check compares.
 rank_lists partners_of_comparisons(int ranks, const std::vector<int>& some) {
     rank_lists found(some.size());
     for (std::size_t n = 0; n < some.size(); ++n)

@@ -36,11 +36,11 @@ struct loopback_world::state {
         std::atomic<std::size_t> count{0};  // of `waiting`: lets the receiver look without taking the lock
     };
 
-    // Notes to one rank.
-    struct note_box {
+    // Control messages to one rank.
+    struct control_box {
         std::mutex guard;
-        std::deque<note> notes;
-        std::atomic<std::size_t> count{0};  // of `notes`, as above
+        std::deque<control_message> queue;
+        std::atomic<std::size_t> count{0};  // of `queue`, as above
     };
 
     // The channels of one team, which all its ranks share.
@@ -52,7 +52,7 @@ struct loopback_world::state {
 
         int ranks;
         std::vector<channel> channels;
-        std::vector<note_box> boxes;  // by rank
+        std::vector<control_box> boxes;  // by rank
     };
 
     // The values of one key, until all of its ranks have read them.
@@ -147,21 +147,21 @@ public:
         return done_;
     }
 
-    void send_note(int peer, const note& n) noexcept override {
-        state::note_box& box = wires_.boxes[at(peer)];
+    void send_control(int peer, const control_message& m) noexcept override {
+        state::control_box& box = wires_.boxes[at(peer)];
         const std::lock_guard lock(box.guard);
-        or_fail([&] { box.notes.push_back({rank_, n.words}); });
-        box.count.store(box.notes.size(), std::memory_order_release);
+        or_fail([&] { box.queue.push_back({rank_, m.words}); });
+        box.count.store(box.queue.size(), std::memory_order_release);
     }
 
-    std::optional<note> take_note() noexcept override {
+    std::optional<control_message> take_control() noexcept override {
         look_for_failure();
-        state::note_box& box = wires_.boxes[at(rank_)];
+        state::control_box& box = wires_.boxes[at(rank_)];
         if (box.count.load(std::memory_order_acquire) == 0) return {};
         const std::lock_guard lock(box.guard);
-        const note first = box.notes.front();
-        box.notes.pop_front();
-        box.count.store(box.notes.size(), std::memory_order_release);
+        const control_message first = box.queue.front();
+        box.queue.pop_front();
+        box.count.store(box.queue.size(), std::memory_order_release);
         return first;
     }
 

@@ -13,7 +13,7 @@ mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_c
     : messages(traits),
       world_(std::move(world)),
       comm_(std::move(comm)),
-      note_tag_(traits.highest_tag + 1),
+      control_tag_(traits.highest_tag + 1),
       outlives_deaths_(outlives_deaths) {
     const auto n = static_cast<std::size_t>(slots);
     requests_.reserve(n);
@@ -26,8 +26,8 @@ mpi_messages::mpi_messages(const network_traits& traits, std::shared_ptr<owned_c
 
 mpi_messages::~mpi_messages() {
     if (!requests_.empty() || fault()) abandon();
-    if (!mpi_is_over()) forget_sent_notes();
-    if (!notes_.empty()) new std::deque(std::move(notes_));  // MPI may still read them: never freed
+    if (!mpi_is_over()) forget_sent_control();
+    if (!control_.empty()) new std::deque(std::move(control_));  // MPI may still read them: never freed
     if (coming_->request == MPI_REQUEST_NULL || mpi_is_over()) return;
     MPI_Cancel(&coming_->request);
     MPI_Request_free(&coming_->request);
@@ -57,7 +57,7 @@ bool mpi_messages::abandon() noexcept {
 // closed. MPI_Iprobe for a message that has not come makes it look at all connections.
 void mpi_messages::send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept {
     int flag = 0;
-    if (outlives_deaths_) MPI_Iprobe(comm_.number(peer), note_tag_, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
+    if (outlives_deaths_) MPI_Iprobe(comm_.number(peer), control_tag_, comm_.comm->get(), &flag, MPI_STATUS_IGNORE);
     post({slot, peer, true}, tag, "MPI_Isend", [&](MPI_Request* request) {
         return MPI_Isend(from, static_cast<int>(bytes), MPI_BYTE, comm_.number(peer), tag, comm_.comm->get(), request);
     });
@@ -72,7 +72,7 @@ void mpi_messages::recv(int slot, int peer, int tag, void* to, std::size_t bytes
 template <class Start>
 void mpi_messages::post(posted what, int tag, const char* call, Start start) noexcept {
     if (fault()) return;
-    if (tag >= note_tag_) return latch(call, MPI_ERR_TAG);
+    if (tag >= control_tag_) return latch(call, MPI_ERR_TAG);
     MPI_Request request = MPI_REQUEST_NULL;
     if (const int code = start(&request); code != MPI_SUCCESS) return latch(call, code);
     requests_.push_back(request);
@@ -127,31 +127,31 @@ void mpi_messages::look() noexcept {
 }
 
 bool mpi_messages::settled() noexcept {
-    forget_sent_notes();
-    return notes_.empty();
+    forget_sent_control();
+    return control_.empty();
 }
 
-void mpi_messages::send_note(int peer, const note& n) noexcept {
-    forget_sent_notes();
+void mpi_messages::send_control(int peer, const control_message& m) noexcept {
+    forget_sent_control();
     or_fail([&] {
-        sent_note& own = notes_.emplace_back(sent_note{n.words, MPI_REQUEST_NULL});
-        const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), note_tag_,
+        sent_control& own = control_.emplace_back(sent_control{m.words, MPI_REQUEST_NULL});
+        const int code = MPI_Isend(own.words.data(), sizeof own.words, MPI_BYTE, comm_.number(peer), control_tag_,
                                    comm_.comm->get(), &own.request);
         if (code != MPI_SUCCESS) latch("MPI_Isend", code);
     });
 }
 
-// From a rank that has died after it sent its note Open MPI 5 refuses MPI_Recv, and not MPI_Irecv.
-std::optional<note> mpi_messages::take_note() noexcept {
-    forget_sent_notes();
+// From a rank that has died after it sent its message Open MPI 5 refuses MPI_Recv, and not MPI_Irecv.
+std::optional<control_message> mpi_messages::take_control() noexcept {
+    forget_sent_control();
     int there = 0, done = 0;
     MPI_Status status;
     if (coming_->request == MPI_REQUEST_NULL) {
-        int code = MPI_Iprobe(MPI_ANY_SOURCE, note_tag_, comm_.comm->get(), &there, &status);
+        int code = MPI_Iprobe(MPI_ANY_SOURCE, control_tag_, comm_.comm->get(), &there, &status);
         if (code != MPI_SUCCESS) latch("MPI_Iprobe", code);
         if (code != MPI_SUCCESS || !there) return {};
         coming_->from = status.MPI_SOURCE;
-        code = MPI_Irecv(coming_->words.data(), sizeof coming_->words, MPI_BYTE, coming_->from, note_tag_,
+        code = MPI_Irecv(coming_->words.data(), sizeof coming_->words, MPI_BYTE, coming_->from, control_tag_,
                          comm_.comm->get(), &coming_->request);
         if (code != MPI_SUCCESS) latch("MPI_Irecv", code);
         if (code != MPI_SUCCESS) return {};
@@ -160,13 +160,13 @@ std::optional<note> mpi_messages::take_note() noexcept {
     if (code != MPI_SUCCESS) coming_->request = MPI_REQUEST_NULL;
     if (code != MPI_SUCCESS) latch("MPI_Test", code);
     if (code != MPI_SUCCESS || !done) return {};
-    return note{comm_.rank(coming_->from), coming_->words};
+    return control_message{comm_.rank(coming_->from), coming_->words};
 }
 
-// Notes are far below every eager limit: they leave at once, as a rule.
-void mpi_messages::forget_sent_notes() noexcept {
-    for (int sent = 1; !notes_.empty(); notes_.pop_front()) {
-        const int code = MPI_Test(&notes_.front().request, &sent, MPI_STATUS_IGNORE);
+// Control messages are far below every eager limit: they leave at once, as a rule.
+void mpi_messages::forget_sent_control() noexcept {
+    for (int sent = 1; !control_.empty(); control_.pop_front()) {
+        const int code = MPI_Test(&control_.front().request, &sent, MPI_STATUS_IGNORE);
         if (!sent && code == MPI_SUCCESS) return;
     }
 }

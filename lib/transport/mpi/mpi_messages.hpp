@@ -27,8 +27,8 @@ public:
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
     std::span<const int> poll() noexcept override;
-    void send_note(int peer, const note& n) noexcept override;
-    std::optional<note> take_note() noexcept override;
+    void send_control(int peer, const control_message& m) noexcept override;
+    std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
     void look() noexcept override;
     bool settled() noexcept override;
@@ -47,11 +47,11 @@ protected:
     std::span<const int> completed() noexcept;
 
 private:
-    struct sent_note {
+    struct sent_control {
         std::array<std::uint64_t, 5> words;
         MPI_Request request;
     };
-    struct coming_note {
+    struct coming_control {
         std::array<std::uint64_t, 5> words{};
         MPI_Request request = MPI_REQUEST_NULL;
         int from = 0;
@@ -59,21 +59,21 @@ private:
 
     template <class Start>
     void post(posted what, int tag, const char* call, Start start) noexcept;
-    void forget_sent_notes() noexcept;
+    void forget_sent_control() noexcept;
     int drop_those_of_deaths(int count) noexcept;
     void latch(const char* call, int code) noexcept;
 
     const std::shared_ptr<owned_comm> world_;
     const numbered_comm comm_;
-    const int note_tag_;  // the highest there is; messages stay below
+    const int control_tag_;  // the highest there is; messages stay below
     const bool outlives_deaths_;
     std::vector<MPI_Request> requests_;  // active ones, packed
     std::vector<posted> posted_;         // beside them
     std::vector<int> indices_;           // what MPI says of them
     std::vector<MPI_Status> statuses_;   // the same; empty where nothing is to be learnt of them
     std::vector<int> done_, reported_;   // slots
-    std::deque<sent_note> notes_;        // on their way
-    std::unique_ptr<coming_note> coming_ = std::make_unique<coming_note>();
+    std::deque<sent_control> control_;   // on their way
+    std::unique_ptr<coming_control> coming_ = std::make_unique<coming_control>();
 };
 
 }  // namespace terrace::detail

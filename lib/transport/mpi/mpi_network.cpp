@@ -171,7 +171,7 @@ std::unique_ptr<stage_runner> mpi_network::own_collectives(team& ranks, std::spa
 network_traits mpi_traits() {
     return {.name = "mpi",
             .segment = wire_segment,
-            .highest_tag = highest_tag() - 1,  // that one is for notes
+            .highest_tag = highest_tag() - 1,  // that one is for control messages
             .device_memory = accepts_device_memory(),
             .takes_shorter = true,
             .no_survivors = no_survivors,

@@ -112,10 +112,10 @@ void node_messages::recv(int slot, int peer, int tag, void* to, std::size_t byte
     take(*from, by, first.head, first.stored.data());
 }
 
-void node_messages::send_note(int peer, const note& n) noexcept {
+void node_messages::send_control(int peer, const control_message& m) noexcept {
     if (fault()) return;
-    if (link* to = link_to(peer)) return put(*to, {note_record, 0, sizeof n.words, -1, 0}, n.words.data());
-    network_->send_note(peer, n);
+    if (link* to = link_to(peer)) return put(*to, {control_record, 0, sizeof m.words, -1, 0}, m.words.data());
+    network_->send_control(peer, m);
     adopt_fault();
 }
 
@@ -133,8 +133,10 @@ bool node_messages::written(link& to, const waiting_record& r) noexcept {
 
 void node_messages::arrived(link& from, const record_ring::header& h, const std::byte* stored) noexcept {
     if (fault()) return;
-    if (h.kind == note_record)
-        return or_fail([&] { std::memcpy(notes_.emplace_back(note{from.rank, {}}).words.data(), stored, h.stored); });
+    if (h.kind == control_record)
+        return or_fail([&] {
+            std::memcpy(control_.emplace_back(control_message{from.rank, {}}).words.data(), stored, h.stored);
+        });
     const auto found =
         std::find_if(from.expected.begin(), from.expected.end(), [&](const receive& r) { return r.tag == h.tag; });
     if (found == from.expected.end()) return or_fail([&] { from.early.push_back({h, {stored, stored + h.stored}}); });
@@ -225,14 +227,14 @@ std::span<const int> node_messages::poll() noexcept {
     return reported_;
 }
 
-std::optional<note> node_messages::take_note() noexcept {
-    if (notes_.empty()) progress();
-    if (!notes_.empty()) {
-        const note first = notes_.front();
-        notes_.pop_front();
+std::optional<control_message> node_messages::take_control() noexcept {
+    if (control_.empty()) progress();
+    if (!control_.empty()) {
+        const control_message first = control_.front();
+        control_.pop_front();
         return first;
     }
-    const std::optional<note> from_elsewhere = network_->take_note();
+    const std::optional<control_message> from_elsewhere = network_->take_control();
     adopt_fault();
     return from_elsewhere;
 }

@@ -52,14 +52,14 @@ public:
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
     std::span<const int> poll() noexcept override;
-    void send_note(int peer, const note& n) noexcept override;
-    std::optional<note> take_note() noexcept override;
+    void send_control(int peer, const control_message& m) noexcept override;
+    std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
     void look() noexcept override;
     bool settled() noexcept override;
 
 private:
-    enum kind : std::uint32_t { message, offer, note_record };
+    enum kind : std::uint32_t { message, offer, control_record };
 
     struct receive {
         int slot, tag;
@@ -110,7 +110,7 @@ private:
     std::vector<link> links_;           // to the other ranks of the node
     std::vector<int> offered_;          // slots of sends that peers read
     std::vector<int> done_, reported_;  // slots
-    std::deque<note> notes_;
+    std::deque<control_message> control_;
     std::size_t over_network_ = 0;  // messages in flight there
 };
 

@@ -29,15 +29,15 @@ public:
     void send(int slot, int peer, int tag, const void* from, std::size_t bytes) noexcept override;
     void recv(int slot, int peer, int tag, void* to, std::size_t bytes) noexcept override;
     std::span<const int> poll() noexcept override;
-    void send_note(int peer, const note& n) noexcept override;
-    std::optional<note> take_note() noexcept override;
+    void send_control(int peer, const control_message& m) noexcept override;
+    std::optional<control_message> take_control() noexcept override;
     bool abandon() noexcept override;
     void look() noexcept override { progress(); }
     bool settled() noexcept override;
 
 private:
     using words = std::array<std::uint64_t, 5>;
-    enum class kind : std::uint32_t { none, note, hello, bye };
+    enum class kind : std::uint32_t { none, message, hello, bye };
     struct control {
         kind what = kind::none;
         std::uint32_t from = 0;
@@ -65,7 +65,7 @@ private:
         int to = -1;              // of the last send
         bool busy = false;
     };
-    // Hellos, byes and notes on their way: a peer need not expect them.
+    // Hellos, byes and control messages on their way: a peer need not expect them.
     struct sent_control {
         int peer;
         control said;
@@ -116,7 +116,7 @@ private:
     void* listening_ = nullptr;
     bool arrived_ = false;
     std::deque<sent_control> controls_;
-    std::deque<note> notes_;
+    std::deque<control_message> control_;
     bool any_broken_ = false, closed_ = false;
 };
 

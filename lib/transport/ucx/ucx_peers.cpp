@@ -1,4 +1,4 @@
-// Who is connected: hellos, notes and byes, closing, and failures.
+// Who is connected: hellos, control messages and byes, closing, and failures.
 
 #include <algorithm>
 #include <chrono>
@@ -70,7 +70,7 @@ void ucx_messages::hear() noexcept {
         for (const waiting_send& m : std::exchange(p.waiting, {})) post_send(peer, m);
     }
     if (!p.accepted) return;
-    if (heard_.what == kind::note) or_fail([&] { notes_.push_back({peer, w}); });
+    if (heard_.what == kind::message) or_fail([&] { control_.push_back({peer, w}); });
     if (heard_.what == kind::bye) p.left = true;
 }
 
@@ -101,15 +101,15 @@ void ucx_messages::post_controls() noexcept {
     while (!controls_.empty() && !on_its_way(controls_.front())) controls_.pop_front();
 }
 
-void ucx_messages::send_note(int peer, const note& n) noexcept {
-    if (!fault() && open(peer)) say(peer, kind::note, n.words);
+void ucx_messages::send_control(int peer, const control_message& m) noexcept {
+    if (!fault() && open(peer)) say(peer, kind::message, m.words);
 }
 
-std::optional<note> ucx_messages::take_note() noexcept {
-    if (notes_.empty()) progress();
-    if (notes_.empty()) return {};
-    const note first = notes_.front();
-    notes_.pop_front();
+std::optional<control_message> ucx_messages::take_control() noexcept {
+    if (control_.empty()) progress();
+    if (control_.empty()) return {};
+    const control_message first = control_.front();
+    control_.pop_front();
     return first;
 }
 

@@ -174,8 +174,7 @@ public:
     void add(const std::vector<schedule>& chunk, std::int64_t at_element, std::size_t lane) {
         std::map<std::tuple<int, int, int>, int> sends;  // by from, to and channel
         for (const schedule& s : chunk) add(s, at_element, ends_[lane][at(s.rank)], sends);
-        for (const auto& [from, to, recv, send] : receives_)
-            all_.pair(from, sends.at({from, to, send}), to, recv);
+        for (const auto& [from, to, recv, send] : receives_) all_.pair(from, sends.at({from, to, send}), to, recv);
         receives_.clear();
     }
 
@@ -218,8 +217,10 @@ call_program program_of(const plan_data& plan, collective what, std::int64_t byt
     constexpr std::int64_t element = 4;  // float32
     const int ranks = plan.machine.ranks();
     const rule& how = plan.choose(what, bytes);
-    collective_call call{.what = what, .count = div_ceil(bytes, element * (has_blocks(what) ? ranks : 1)),
-                         .element = at(element), .rounds_on_wire = false};
+    collective_call call{.what = what,
+                         .count = div_ceil(bytes, element * (has_blocks(what) ? ranks : 1)),
+                         .element = at(element),
+                         .rounds_on_wire = false};
     if (has_blocks(what)) call.blocks = equal_blocks(ranks, call.count);
     const slicing cut = slice_call(call, how, ranks, {});
     const auto schedules_of = [&](std::int64_t count) {

@@ -15,8 +15,8 @@ namespace terrace::detail {
 /// What all ranks do in one call, as other programs run it: messages, copies and reductions.
 struct call_program {
     collective what = collective::allreduce;
-    std::int64_t elements = 0;   ///< of the vector, or of all blocks together
-    int root = 0;                ///< of collectives with a root
+    std::int64_t elements = 0;  ///< of the vector, or of all blocks together
+    int root = 0;               ///< of collectives with a root
     std::vector<schedule> ranks = {};
 
     /// Returns what the caller passes in and gets; of collectives with blocks in equal ones.
@@ -51,7 +51,7 @@ private:
         std::vector<operand> sources;
         std::vector<int> after;
         int peer = -1, partner = -1;  // of messages: the rank and the number of the other end
-        int turn = -1;                        // in the common order
+        int turn = -1;                // in the common order
     };
 
     void order(std::string_view source);

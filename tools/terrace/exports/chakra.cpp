@@ -1,6 +1,6 @@
-// Execution traces of MLCommons Chakra (schema/protobuf/et_def.proto there): of each rank a file of messages of Protocol
-// Buffers, each behind its length: GlobalMetadata, then a Node for each instruction. A node has the parts of memory
-// that it reads and writes as Chakra's tensors: [id, storage, offset, elements, bytes of one, device].
+// Execution traces of MLCommons Chakra (schema/protobuf/et_def.proto there): of each rank a file of messages of
+// Protocol Buffers, each behind its length: GlobalMetadata, then a Node for each instruction. A node has the parts of
+// memory that it reads and writes as Chakra's tensors: [id, storage, offset, elements, bytes of one, device].
 
 #include <array>
 #include <limits>
@@ -207,10 +207,10 @@ private:
         std::string node;
         put(node, node_id, id_++);
         put(node, node_name,
-            kind == node_kind::send      ? fmt::format("send to {}", i.peer)
-            : kind == node_kind::recv    ? fmt::format("recv from {}", i.peer)
-            : inputs.size() == 1         ? "copy"
-                                         : "reduce");
+            kind == node_kind::send   ? fmt::format("send to {}", i.peer)
+            : kind == node_kind::recv ? fmt::format("recv from {}", i.peer)
+            : inputs.size() == 1      ? "copy"
+                                      : "reduce");
         put(node, node_type, static_cast<std::uint64_t>(kind));
         for (const std::uint64_t id : after) put(node, node_data_deps, id);
         put_io(node, node_inputs, inputs);
@@ -239,7 +239,7 @@ private:
 // ---- Reading.
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 48;
-constexpr std::size_t most_nodes = 1'000'000;  // of all ranks
+constexpr std::size_t most_nodes = 1'000'000;       // of all ranks
 constexpr std::size_t most_tensor_bytes = 1 << 20;  // of a node
 
 struct attribute {
@@ -276,8 +276,8 @@ head read_head(input in, int rank, std::size_t ranks) {
         if (!h.numbers.contains(name))
             in.fail(fmt::format("no \"{}\" in the metadata: it is no trace of one collective call", name));
     if (h.numbers["rank"] != static_cast<std::uint64_t>(rank) || h.numbers["ranks"] != ranks)
-        in.fail(fmt::format("is rank {} of {}, but stands as rank {} of {}", h.numbers["rank"], h.numbers["ranks"], rank,
-                            ranks));
+        in.fail(fmt::format("is rank {} of {}, but stands as rank {} of {}", h.numbers["rank"], h.numbers["ranks"],
+                            rank, ranks));
     if (!parse_collective(h.collective)) in.fail(fmt::format("no collective {:?}", h.collective));
     if (h.numbers["elements"] > static_cast<std::uint64_t>(most_elements)) in.fail("too many elements");
     if (h.numbers["root"] >= ranks) in.fail(fmt::format("no rank {} to be the root", h.numbers["root"]));

@@ -1,6 +1,7 @@
-#include "executor/point_to_point.hpp"
+#include "control/messages/point_to_point.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,8 +16,13 @@ constexpr std::size_t most_pieces = 4;  // of a message that are under way at on
 
 }  // namespace
 
-point_to_point::point_to_point(endpoint& net, int first_slot, const std::vector<int>& callers_rank, recorder& events)
-    : net_(net), first_slot_(first_slot), callers_rank_(callers_rank), events_(events), copies_(at(eager_copies)) {}
+point_to_point::point_to_point(control_router& router, int first_slot, const std::vector<int>& callers_rank,
+                               recorder& events)
+    : control_service(router, service::messages),
+      first_slot_(first_slot),
+      callers_rank_(callers_rank),
+      events_(events),
+      copies_(at(eager_copies)) {}
 
 std::size_t point_to_point::pieces_of(std::size_t bytes) const noexcept {
     const std::size_t most = net_.segment() > 0 ? net_.segment() : std::size_t{1} << 30;
@@ -39,7 +45,7 @@ std::uint64_t point_to_point::begin(operation o) {
         o.since = std::chrono::steady_clock::now();
     }
     active_.emplace(++numbers_, o);
-    net_.expect_notes(true);
+    net_.expect_control(true);
     return numbers_;
 }
 
@@ -84,19 +90,58 @@ void point_to_point::end(std::uint64_t number) noexcept {
     operation& o = found->second;
     if (!o.sends && o.result != nullptr)
         *o.result = {callers_rank_[at(o.source)], static_cast<std::int64_t>(o.bytes / size_of(o.what.type))};
-    if (o.row >= 0) net_.wire().or_fail([&] { note_in_trace(o); });
+    if (o.row >= 0) net_.wire().or_fail([&] { add_to_trace(o); });
     active_.erase(found);
-    net_.expect_notes(!active_.empty());
+    net_.expect_control(!active_.empty());
     moved_ = true;
 }
 
-void point_to_point::note_in_trace(const operation& o) {
+void point_to_point::add_to_trace(const operation& o) {
     rows_[at(o.row)] = false;
     const int peer = callers_rank_[at(o.sends ? o.what.rank : o.source)];
     events_.add({fmt::format("messages {}", o.row),
                  fmt::format("{} rank {}, tag {}, {} bytes", o.sends ? "send to" : "recv from", peer, o.what.tag,
                              o.sends ? o.what.bytes : o.bytes),
                  o.since, std::chrono::steady_clock::now()});
+}
+
+// ---- sending --------------------------------------------------------------------------------------------------------
+
+void point_to_point::dispatch(std::uint64_t number) {
+    const operation o = active_.at(number);
+    peer_state& p = peers_[o.what.rank];
+    const bool self = o.what.rank == net_.rank();
+    kind how = p.credits > 0 && o.what.bytes <= inline_bytes ? kind::inlined : kind::rendezvous;
+    int slot = -1;
+    if (how == kind::rendezvous && p.credits > 0 && o.what.bytes <= eager_bytes) {
+        slot = self ? 0 : slots_.take(slots::eager_out, number);
+        if (slot >= 0) how = kind::eager;
+    }
+    if (how != kind::rendezvous) {
+        --p.credits;
+        end(number);
+    }
+    description d{.message = number, .bytes = o.what.bytes, .type = static_cast<std::uint64_t>(o.what.type)};
+    if (how == kind::inlined && d.bytes > 0) std::memcpy(d.payload.data(), o.from, d.bytes);
+    if (self) return keep_for_self(o, how, d);
+    say(o.what.rank, how, {.number = static_cast<std::uint32_t>(o.what.tag)}, d);
+    if (how != kind::eager) return;
+    std::vector<std::byte>& copy = copies_[at(slot)];
+    copy.assign(o.from, o.from + o.what.bytes);
+    ++eager_in_flight_;
+    net_.send(wire_slot(slot), o.what.rank, eager_tag, copy.data(), copy.size());
+}
+
+void point_to_point::keep_for_self(const operation& o, kind how, const description& d) {
+    auto e = std::make_shared<envelope>(envelope{o.what.rank, o.what.tag, how, d});
+    if (how == kind::eager) e->copy.assign(o.from, o.from + d.bytes);
+    e->posted = e->here = how == kind::eager;
+    if (how == kind::rendezvous) e->local = o.from;
+    arrived(std::move(e));
+}
+
+void point_to_point::tell(int peer, kind what, std::uint64_t number, std::uint64_t count) {
+    say(peer, what, {.number = static_cast<std::uint32_t>(count)}, description{.message = number});
 }
 
 // ---- moving on ------------------------------------------------------------------------------------------------------

@@ -6,22 +6,20 @@
 #include <optional>
 #include <set>
 
-#include "executor/endpoint.hpp"
+#include "control/router.hpp"
 
 namespace terrace::detail {
 
 /// Finds the rank that a stuck job waits for in the end. A rank that has waited for half of its timeout asks the rank
 /// that it waits for whom that one waits for, asks that one in turn, and so on. Ranks answer while they wait, so that
-/// the chain ends at one that makes no call. Questions and answers are notes. The search is made anew several times
+/// the chain ends at one that makes no call. The search is made anew several times
 /// before the deadline, as the job may move on meanwhile. Ranks are those of the plan.
-class wait_chain {
+class wait_chain final : public control_service {
 public:
-    /// @param net must outlive this   @param timeout options::timeout; 0: nobody asks
-    wait_chain(endpoint& net, std::chrono::duration<double> timeout);
+    /// @param timeout options::timeout; 0: nobody asks
+    wait_chain(control_router& router, std::chrono::duration<double> timeout);
     void set_timeout(std::chrono::duration<double> timeout) noexcept { timeout_ = timeout; }
 
-    /// Takes a question or an answer. Returns false for any other note.
-    bool take(const note& n);
     /// Whether another rank waits for an answer, or it is time to ask.
     bool has_work(std::chrono::duration<double> waited) const noexcept;
     /// Answers, and asks. @param awaited a rank that this rank waits for
@@ -30,17 +28,17 @@ public:
     std::optional<int> end() const;
     /// Tells those who have asked, since this rank will answer no more. @param awaited as above
     void give_up(int awaited);
-    /// Whether a note of this search may still be under way to a rank that does not read it.
+    /// Whether a message of this search may still be under way to a rank that does not read it.
     bool is_open() const noexcept { return !open_.empty(); }
 
 private:
     using clock = std::chrono::steady_clock;
 
+    void take(int from, const control_frame& f) override;
     std::optional<int> reached() const;
     void begin_round();
-    void answer(int peer, std::uint64_t kind, int awaited);
+    void answer(int peer, wait_kind kind, int awaited);
 
-    endpoint& net_;
     std::chrono::duration<double> timeout_;
     int awaited_ = -1;                        // by this rank itself
     int rounds_ = 0;                          // begun since that changed

@@ -1,4 +1,4 @@
-#include "api/wait_chain.hpp"
+#include "control/wait_report/wait_chain.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,28 +7,24 @@ namespace terrace::detail {
 
 namespace {
 
-// The first word of a note, far above the number of any comparison. The second one is a rank.
-enum : std::uint64_t { question = std::uint64_t{1} << 63, reply, last_reply };
-
 constexpr int most_rounds = 4;  // after 1/2, 3/4, 7/8 and 15/16 of the timeout
 constexpr double patience = 1.0 / 64;
 
 }  // namespace
 
-wait_chain::wait_chain(endpoint& net, std::chrono::duration<double> timeout) : net_(net), timeout_(timeout) {}
+wait_chain::wait_chain(control_router& router, std::chrono::duration<double> timeout)
+    : control_service(router, service::wait_report), timeout_(timeout) {}
 
-bool wait_chain::take(const note& n) {
-    const std::uint64_t kind = n.words[0];
-    if (kind < question) return false;
-    if (kind == question) {
-        askers_.insert(n.from);
-        unanswered_.insert(n.from);
-        return true;
+void wait_chain::take(int from, const control_frame& f) {
+    const auto kind = static_cast<wait_kind>(f.kind);
+    if (kind == wait_kind::question) {
+        askers_.insert(from);
+        unanswered_.insert(from);
+        return;
     }
-    waits_for_[n.from] = static_cast<int>(n.words[1]);
-    if (kind == last_reply) gone_[n.from] = waits_for_[n.from];
-    open_.erase(n.from);
-    return true;
+    waits_for_[from] = static_cast<int>(f.number);
+    if (kind == wait_kind::last_reply) gone_[from] = waits_for_[from];
+    open_.erase(from);
 }
 
 bool wait_chain::has_work(std::chrono::duration<double> waited) const noexcept {
@@ -62,21 +58,21 @@ void wait_chain::look(std::chrono::duration<double> waited, int awaited) {
         asked_.clear();
         found_.reset();
     }
-    for (const int peer : unanswered_) answer(peer, reply, awaited);
+    for (const int peer : unanswered_) answer(peer, wait_kind::reply, awaited);
     unanswered_.clear();
     if (timeout_.count() <= 0 || waited <= timeout_ / 2) return;
     if (rounds_ < most_rounds && waited > timeout_ * (1 - std::ldexp(1, -rounds_ - 1))) begin_round();
     const std::optional<int> next = reached();
     if (!next || !asked_.try_emplace(*next, clock::now()).second) return;
     open_.insert(*next);
-    net_.wire().send_note(*next, {0, {question}});
+    say(*next, wait_kind::question);
 }
 
 // As far along the chain as this rank knows it: so all need few questions.
-void wait_chain::answer(int peer, std::uint64_t kind, int awaited) {
+void wait_chain::answer(int peer, wait_kind kind, int awaited) {
     const std::optional<int> far = reached();
     const int who = far && *far != peer ? *far : awaited;
-    net_.wire().send_note(peer, {0, {kind, static_cast<std::uint64_t>(who)}});
+    say(peer, kind, {.number = static_cast<std::uint32_t>(who)});
 }
 
 std::optional<int> wait_chain::end() const {
@@ -88,7 +84,7 @@ std::optional<int> wait_chain::end() const {
 }
 
 void wait_chain::give_up(int awaited) {
-    for (const int peer : askers_) answer(peer, last_reply, end().value_or(awaited));
+    for (const int peer : askers_) answer(peer, wait_kind::last_reply, end().value_or(awaited));
 }
 
 }  // namespace terrace::detail

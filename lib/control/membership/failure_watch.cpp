@@ -1,4 +1,4 @@
-#include "api/failure_watch.hpp"
+#include "control/membership/failure_watch.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -43,12 +43,12 @@ std::vector<int> lines_of(endpoint& net) {
 
 }  // namespace
 
-failure_watch::failure_watch(endpoint& net, const std::vector<int>& callers_rank,
+failure_watch::failure_watch(control_router& router, const std::vector<int>& callers_rank,
                              std::chrono::duration<double> failure_timeout)
-    : net_(net),
+    : net_(router.net()),
       callers_rank_(callers_rank),
       timeout_(failure_timeout),
-      agreement_(net, failure_timeout * for_answers, lines_of(net)) {
+      agreement_(router, failure_timeout * for_answers, lines_of(net_)) {
     const std::vector<int>& members = net_.ranks().members();
     for (int r = 0; r < net_.size(); ++r) rank_of_member_.emplace(members[at(r)], r);
 }

@@ -8,7 +8,7 @@
 
 #include <terrace/options.hpp>
 
-#include "api/failure_agreement.hpp"
+#include "control/membership/failure_agreement.hpp"
 
 namespace terrace::detail {
 
@@ -16,16 +16,15 @@ namespace terrace::detail {
 /// asks the job's liveness, and the transport for connections that it has lost.
 class failure_watch {
 public:
-    /// @param callers_rank the caller's numbering by rank of `net`. Both must outlive this.
-    failure_watch(endpoint& net, const std::vector<int>& callers_rank, std::chrono::duration<double> failure_timeout);
+    /// @param callers_rank the caller's numbering by rank of the endpoint; must outlive this
+    failure_watch(control_router& router, const std::vector<int>& callers_rank,
+                  std::chrono::duration<double> failure_timeout);
 
-    /// Takes a note that is of failures. Returns false for any other.
-    bool take(const note& n) { return agreement_.take(n); }
     /// Whether somebody looks at the processes of the job.
     bool sees_all() const noexcept { return net_.by().watch != nullptr; }
     /// Whether it is time for look(), for a rank that has waited so long.
     bool has_work(std::chrono::duration<double> waited) noexcept;
-    /// Looks around. Notes must have been taken. Returns true once ranks have agreed on who has failed.
+    /// Looks around. Control messages must have been taken. Returns true once ranks have agreed on who has failed.
     /// @param awaits whether this rank itself waits for a rank of `net`
     /// @throws transport_error where a connection is lost and nobody looks for failures
     bool look(const std::function<bool(int)>& awaits);

@@ -13,40 +13,33 @@
 
 #include <terrace/options.hpp>
 
-#include "api/failure_watch.hpp"
-#include "api/signature.hpp"
-#include "api/wait_chain.hpp"
+#include "control/call_order/signature.hpp"
+#include "control/router.hpp"
+#include "executor/call_stamp.hpp"
 #include "executor/engine.hpp"
-#include "executor/point_to_point.hpp"
 
 namespace terrace::detail {
 
 /// Finds calls that differ between the ranks of a communicator before they run.
 ///
-/// Ranks compare by notes, in ceil(lg P) rounds: in round k each passes on to the rank 2^k ahead the lowest and the
-/// highest hash it knows of, so that in the end all know whether there is more than one. The hash is over the call and
-/// all calls before it. What each rank has called is gathered only where they differ.
+/// Ranks compare by control messages, in ceil(lg P) rounds: in round k each passes on to the rank 2^k ahead the lowest
+/// and the highest hash it knows of, so that in the end all know whether there is more than one. The hash is over the
+/// call and all calls before it. What each rank has called is gathered only where they differ.
 ///
 /// At level `first` a rank whose call is of a shape that has been agreed on runs it without comparing. If another rank
-/// calls something else there, which is new to it, that one begins to compare; its notes say so to ranks that wait in
-/// the call, which then take part and fail with it, rather than wait for messages that never come. If it is not new to
-/// any, messages of the two calls do not meet, since all carry the call's stamp. Who waits for long tells those that it
-/// waits for its stamp; one that has made another call at that number tells all, and all compare.
-class call_check {
+/// calls something else there, which is new to it, that one begins to compare; its messages say so to ranks that wait
+/// in the call, which then take part and fail with it, rather than wait for messages that never come. If it is not new
+/// to any, messages of the two calls do not meet, since all carry the call's stamp. Who waits for long tells those that
+/// it waits for its stamp; one that has made another call at that number tells all, and all compare.
+class call_check final : public control_service {
 public:
-    /// @param callers_rank the callers' numbering by rank of `net`, which must outlive this
-    /// @param chain takes the notes that are no comparison's
+    /// @param callers_rank the callers' numbering by rank of the endpoint
     /// @param progress moves calls in flight along while this waits: a rank may have to end one before it gets here
     /// @param watch what whoever waits does where nothing moves, which may throw to end it
     /// @param patience how long a call waits until it tells its stamp
-    call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
+    call_check(control_router& router, std::vector<int> callers_rank, options::checking level,
                std::function<void()> progress, std::function<void()> watch,
                std::chrono::duration<double> patience = std::chrono::seconds(1));
-
-    /// Hands notes of messages on to `messages`, which must outlive this.
-    void serve(point_to_point& messages) noexcept { messages_ = &messages; }
-    /// Hands notes of failures on to `failures`, which must outlive this.
-    void serve(failure_watch& failures) noexcept { failures_ = &failures; }
 
     /// Before a call that is right in itself: returns true if the call may run, and false where it is compared first.
     /// Then advance() says when it may. No comparison may be under way.
@@ -76,8 +69,6 @@ public:
     /// How long ago this was first asked of the comparison that is under way; 0 where there is none. A rank that waits
     /// asks all the time.
     std::chrono::duration<double> age() noexcept;
-    /// Takes the notes that have arrived.
-    void take_notes();
     /// Adds what the comparison under way waits for.
     void add_waits(waiting& all);
 
@@ -90,43 +81,47 @@ private:
         std::string words;  // instead of a call
     };
 
+    // The earliest call in question, and the lowest and the highest hash known: what ranks say in a round.
+    struct hashes {
+        std::uint64_t call = 0, low = 0, high = 0;
+    };
+
     bool compares() const noexcept { return level_ != options::checking::off && net_.size() > 1; }
     record& count_call(std::uint64_t signature);
     record& at(std::uint64_t call) noexcept { return recent_[call & (recent_.size() - 1)]; }
-    bool hears_of_a_comparison() const noexcept;
     bool knows_of_a_difference() const noexcept { return differing_ && *differing_ <= calls_; }
-    bool take_stamp(const note& n);
+    void take(int from, const control_frame& f) override;
     void compare_with(const call_stamp& stamp);
-    void open(std::uint64_t call, std::uint64_t low, std::uint64_t high);
-    void exchange(std::uint64_t call, std::uint64_t low, std::uint64_t high);
+    void exchange(const hashes& known);
     bool finish_round();
     void agree_on(std::uint64_t signature);
-    template <class Done>
-    void await(Done done);
+    void finish();
     std::string said(std::uint64_t call);
     std::uint64_t earliest_difference(std::uint64_t call);
     [[noreturn]] void report(std::uint64_t call);
 
-    endpoint& net_;
+    control_router& router_;
     std::vector<int> callers_rank_;
-    wait_chain& chain_;
-    point_to_point* messages_ = nullptr;
-    failure_watch* failures_ = nullptr;
     options::checking level_;
     std::function<void()> progress_, watch_;
 
     std::uint64_t calls_ = 0;        // begun
-    std::uint64_t comparisons_ = 0;  // finished
+    std::uint16_t comparisons_ = 0;  // finished; wraps around
     std::uint64_t history_ = 0;      // hash over all calls
     std::array<record, 64> recent_;  // a rank may be ahead of others where it waits for none of them
     std::unordered_set<std::uint64_t> agreed_;
     std::optional<std::uint64_t> last_agreed_;  // begun last: most calls are like the one before
+    struct heard_round {
+        std::uint16_t comparison = 0;
+        std::uint32_t round = 0;
+        hashes said;
+    };
     // The comparison that is under way.
     struct comparison {
-        std::uint64_t call = 0, low = 0, high = 0;  // the earliest call in question, and the hashes known
-        std::uint64_t round = 0;
+        hashes known;
+        std::uint32_t round = 0;
         int distance = 1;
-        bool told = false;                         // this rank has sent its note of the round
+        bool told = false;                         // this rank has sent its message of the round
         std::optional<std::uint64_t> agrees_on{};  // signature
         std::chrono::steady_clock::time_point since{};
     };
@@ -139,8 +134,8 @@ private:
     std::vector<call_stamp> ahead_;           // of calls that this rank has not begun
     std::optional<std::uint64_t> differing_;  // a call that ranks have made differently
 
-    int awaited_ = -1;         // rank, while this one compares
-    std::vector<note> heard_;  // of the comparison that comes next, and of the one after it
+    int awaited_ = -1;                // rank, while this one compares
+    std::vector<heard_round> heard_;  // of the comparison that comes next, and of the one after it
 };
 
 }  // namespace terrace::detail

@@ -7,29 +7,19 @@
 #include <fmt/format.h>
 
 #include "base/index.hpp"
-#include "executor/point_to_point.hpp"
+#include "control/messages/point_to_point.hpp"
 
 namespace terrace::detail {
 
-bool point_to_point::take(const note& n) {
-    const std::optional<message_note> said = message_note::in(n);
-    if (!said) return false;
-    if (said->what == kind::grant) granted_.emplace_back(said->number, said->size);
-    else if (said->what == kind::refusal) end(said->number);
-    else if (said->what == kind::credit) peers_[n.from].credits += static_cast<int>(said->size);
-    else {
-        auto e = std::make_shared<envelope>();
-        e->from = n.from;
-        e->tag = said->tag;
-        e->type = said->type;
-        e->bytes = said->size;
-        e->how = said->what;
-        e->sender = said->number;
-        e->payload = said->payload;
-        if (e->how == kind::eager) peers_[n.from].eager.push_back(e);
-        arrived(std::move(e));
-    }
-    return true;
+void point_to_point::take(int from, const control_frame& f) {
+    const auto what = static_cast<kind>(f.kind);
+    const auto said = f.get<description>();
+    if (what == kind::grant) return void(granted_.emplace_back(said.message, f.number));
+    if (what == kind::refusal) return end(said.message);
+    if (what == kind::credit) return void(peers_[from].credits += static_cast<int>(f.number));
+    auto e = std::make_shared<envelope>(envelope{from, static_cast<int>(f.number), what, said});
+    if (what == kind::eager) peers_[from].eager.push_back(e);
+    arrived(std::move(e));
 }
 
 bool point_to_point::matches(const operation& receive, const envelope& e) const noexcept {
@@ -53,20 +43,20 @@ std::string point_to_point::objection(const operation& receive, const envelope& 
     const auto text = [&](std::size_t bytes, element_type type) {
         return fmt::format("{} {}", bytes / size_of(type), to_string(type));
     };
-    if (e.type == receive.what.type && e.bytes <= receive.what.bytes) return {};
+    const auto type = static_cast<element_type>(e.said.type);
+    if (type == receive.what.type && e.said.bytes <= receive.what.bytes) return {};
     return fmt::format("recv: the message of rank {} with tag {} has {}, but the buffer {}; the message is lost",
-                       callers_rank_[at(e.from)], e.tag, text(e.bytes, e.type),
-                       e.type == receive.what.type
-                           ? fmt::format("has room for {}", receive.what.bytes / size_of(e.type))
-                           : "is of " + text(receive.what.bytes, receive.what.type));
+                       callers_rank_[at(e.from)], e.tag, text(e.said.bytes, type),
+                       type == receive.what.type ? fmt::format("has room for {}", receive.what.bytes / size_of(type))
+                                                 : "is of " + text(receive.what.bytes, receive.what.type));
 }
 
 // The pair has matched. From here on the receive waits for this message alone.
 void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelope>& e) {
     operation& o = active_.at(number);
     o.source = e->from;
-    o.bytes = e->bytes;
-    o.sender = e->sender;
+    o.bytes = e->said.bytes;
+    o.sender = e->said.message;
     const std::string wrong = objection(o, *e);
     if (!wrong.empty()) errors_.emplace(number, wrong);
     const int from = e->from;
@@ -75,14 +65,14 @@ void point_to_point::deliver(std::uint64_t number, const std::shared_ptr<envelop
         else if (e->posted) e->receive = number;
         else post_eager(e, number);
     } else if (e->how == kind::inlined) {
-        if (wrong.empty() && e->bytes > 0) std::memcpy(o.to, e->payload.data(), e->bytes);
+        if (wrong.empty() && e->said.bytes > 0) std::memcpy(o.to, e->said.payload.data(), e->said.bytes);
         end(number);
     } else if (e->local != nullptr) {
-        if (wrong.empty() && e->bytes > 0) std::memcpy(o.to, e->local, e->bytes);
-        end(e->sender);
+        if (wrong.empty() && e->said.bytes > 0) std::memcpy(o.to, e->local, e->said.bytes);
+        end(e->said.message);
         end(number);
     } else if (!wrong.empty()) {
-        tell(from, kind::refusal, e->sender);
+        tell(from, kind::refusal, e->said.message);
         end(number);
     } else {
         growing_.push_back(number);
@@ -111,16 +101,16 @@ void point_to_point::post_eager(const std::shared_ptr<envelope>& e, std::uint64_
         next->posted = true;
         const bool direct = next == e && receive != 0 && !errors_.contains(receive);
         if (next == e) e->receive = receive;
-        if (!direct) next->copy.resize(next->bytes);
+        if (!direct) next->copy.resize(next->said.bytes);
         std::byte* to = direct ? active_.at(receive).to : next->copy.data();
-        eager_waiting_.push_back({next->from, to, next->bytes, direct ? nullptr : next, receive});
+        eager_waiting_.push_back({next->from, to, next->said.bytes, direct ? nullptr : next, receive});
         moved_ = true;
         if (next == e) return;
     }
 }
 
 void point_to_point::take_copy(std::uint64_t number, envelope& e) noexcept {
-    if (!errors_.contains(number) && e.bytes > 0) std::memcpy(active_.at(number).to, e.copy.data(), e.bytes);
+    if (!errors_.contains(number) && e.said.bytes > 0) std::memcpy(active_.at(number).to, e.copy.data(), e.said.bytes);
     end(number);
 }
 

@@ -1,6 +1,7 @@
-#include "api/failure_agreement.hpp"
+#include "control/membership/failure_agreement.hpp"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -9,31 +10,20 @@
 
 namespace terrace::detail {
 
-// The words of a note: kind, round, testimony, hash of all that the sender knows, and how much that is; where that is
-// nothing, the testimony is none. The kinds are far above the number of any comparison, and above those of a
-// wait_chain.
-enum class failure_agreement::kind : std::uint64_t { knows = (std::uint64_t{1} << 63) + 64, decided };
-
 namespace {
 
-constexpr int rank_bits = 28;
-constexpr std::uint64_t rank_mask = (std::uint64_t{1} << rank_bits) - 1;
-
-std::uint64_t packed_word(const testimony_of_failure& t) noexcept {
-    return static_cast<std::uint64_t>(t.shows) << 2 * rank_bits | static_cast<std::uint64_t>(t.by) << rank_bits |
-           static_cast<std::uint64_t>(t.rank);
-}
-
-testimony_of_failure unpacked(std::uint64_t word) noexcept {
-    return {.rank = static_cast<int>(word & rank_mask),
-            .by = static_cast<int>(word >> rank_bits & rank_mask),
-            .shows = static_cast<evidence>(word >> 2 * rank_bits)};
-}
+// What ranks say: a testimony, the number of those that the sender knows, and their hash. Where there are none, the
+// testimony means nothing.
+struct statement {
+    int rank = 0, by = 0;
+    std::uint32_t shows = 0, all = 0;
+    std::uint64_t hash = 0;
+};
 
 // Of a set, whatever the order.
 std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noexcept {
-    const std::uint64_t word = packed_word(t);
-    return hash ^ hash_of(&word, sizeof word);
+    const std::array words{t.rank, t.by, static_cast<int>(t.shows)};
+    return hash ^ hash_of(words.data(), sizeof words);
 }
 
 }  // namespace
@@ -76,8 +66,9 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
     }
 }
 
-failure_agreement::failure_agreement(endpoint& net, std::chrono::duration<double> patience, std::vector<int> lines)
-    : net_(net), patience_(patience), lines_(std::move(lines)) {}
+failure_agreement::failure_agreement(control_router& router, std::chrono::duration<double> patience,
+                                     std::vector<int> lines)
+    : control_service(router, service::membership), patience_(patience), lines_(std::move(lines)) {}
 
 void failure_agreement::add(const testimony_of_failure& t) {
     testimony_of_failure own = t;
@@ -96,33 +87,30 @@ bool failure_agreement::is_in_a_pair(int rank) const {
     });
 }
 
-bool failure_agreement::take(const note& n) {
-    const auto& [what, round, word, hash, all] = n.words;
-    const bool is_verdict = what == static_cast<std::uint64_t>(kind::decided);
-    if (!is_verdict && what != static_cast<std::uint64_t>(kind::knows)) return false;
-    const testimony_of_failure t = unpacked(word);
-    if (all > 0) add(t);
-    round_state& r = rounds_[round];
-    r.heard[n.from] = hash;
-    if (is_verdict) {
-        testimonies& coming = r.verdicts[hash];
-        if (all > 0) coming.insert(t);
-        if (coming.size() == all && !r.decided) r.decided = hash;
-    }
-    return true;
+void failure_agreement::take(int from, const control_frame& f) {
+    const auto [rank, by, shows, all, hash] = f.get<statement>();
+    const testimony_of_failure one{rank, by, static_cast<evidence>(shows)};
+    if (all > 0) add(one);
+    round_state& r = rounds_[f.epoch];
+    r.heard[from] = hash;
+    if (static_cast<membership_kind>(f.kind) != membership_kind::decided) return;
+    testimonies& coming = r.verdicts[hash];
+    if (all > 0) coming.insert(one);
+    if (coming.size() == all && !r.decided) r.decided = hash;
 }
 
 // To a rank that is dead nothing is sent; one that is given up for another reason may hear it and give up, too.
-void failure_agreement::tell_all(kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash,
-                                 std::size_t all) {
+void failure_agreement::tell_all(membership_kind what, const std::vector<testimony_of_failure>& which,
+                                 std::uint64_t hash, std::size_t all) {
     for (int peer = 0; peer < net_.size(); ++peer) {
         const auto failed = failed_.find(peer);
         if (peer == net_.rank() || (failed != failed_.end() && failure_of(failed->second) == failure::died)) continue;
-        const auto send = [&](std::uint64_t word) {
-            net_.wire().send_note(peer, {0, {static_cast<std::uint64_t>(what), round_, word, hash, all}});
+        const auto send = [&](const testimony_of_failure& t) {
+            say(peer, what, {.epoch = round_},
+                statement{t.rank, t.by, static_cast<std::uint32_t>(t.shows), static_cast<std::uint32_t>(all), hash});
         };
-        for (const testimony_of_failure& t : which) send(packed_word(t));
-        if (which.empty()) send(0);
+        for (const testimony_of_failure& t : which) send(t);
+        if (which.empty()) send({});
     }
     heard_of_ = true;
 }
@@ -131,7 +119,7 @@ bool failure_agreement::advance(bool all_come) {
     if (decided_) return true;
     if (known_.empty() && !all_come) return false;
     if (!news_.empty() || !heard_of_) {
-        tell_all(kind::knows, news_, hash_, known_.size());
+        tell_all(membership_kind::knows, news_, hash_, known_.size());
         news_.clear();
     }
     if (const std::optional<std::uint64_t> decided = now().decided) decide(now().verdicts[*decided]);
@@ -158,7 +146,7 @@ void failure_agreement::decide(const testimonies& final) {
     for (const testimony_of_failure& t : final) hash = add_to_hash(hash, t);
     verdict_ = judge(final, lines_);
     decided_ = true;
-    tell_all(kind::decided, {final.begin(), final.end()}, hash, final.size());
+    tell_all(membership_kind::decided, {final.begin(), final.end()}, hash, final.size());
 }
 
 void failure_agreement::next_round() {

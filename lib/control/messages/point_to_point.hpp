@@ -15,16 +15,15 @@
 #include <terrace/message.hpp>
 #include <terrace/types.hpp>
 
-#include "executor/endpoint.hpp"
+#include "control/messages/message_slots.hpp"
+#include "control/router.hpp"
 #include "executor/engine.hpp"
-#include "executor/message_note.hpp"
-#include "executor/message_slots.hpp"
 
 namespace terrace::detail {
 
 /// Messages of callers: sends and receives of one rank, matched by source and tag in the order sent.
 ///
-/// Each message is announced by a note, its *envelope*, and matched where it arrives. How the data travel:
+/// Each message is announced by a control message, its *envelope*, and matched where it arrives. How the data travel:
 ///
 /// * inline, up to 16 bytes: in the envelope;
 /// * eager, up to eager_bytes: copied, and sent at once behind the envelope; the send is complete at once;
@@ -33,7 +32,7 @@ namespace terrace::detail {
 /// Memory is bounded. A sender has at most `window` complete sends to a peer that no receive has taken, and copies at
 /// most eager_copies messages at a time; further ones go by rendezvous, of which the receiver keeps the envelope alone.
 /// Ranks are the plan's. No function throws but for lack of memory.
-class point_to_point final : public slot_owner {
+class point_to_point final : public control_service, public slot_owner {
 public:
     static constexpr std::size_t inline_bytes = 16, eager_bytes = 8192;
     static constexpr int window = 64;
@@ -45,10 +44,10 @@ private:
 public:
     static constexpr int eager_copies = slots::sizes[slots::eager_out], wire_slots = slots::all;
 
-    /// @param first_slot the first of wire_slots slots of `net`, which must outlive this
+    /// @param first_slot the first of wire_slots slots of the endpoint
     /// @param callers_rank the caller's numbering, by rank of the plan; must outlive this
     /// @param events gets a slice for each operation
-    point_to_point(endpoint& net, int first_slot, const std::vector<int>& callers_rank, recorder& events);
+    point_to_point(control_router& router, int first_slot, const std::vector<int>& callers_rank, recorder& events);
 
     /// A message at one end. `rank` is the other end's, any_source where a receive accepts all.
     struct message {
@@ -70,8 +69,6 @@ public:
     /// True once everything that was copied has left.
     bool sent() const noexcept { return eager_in_flight_ == 0; }
 
-    /// Takes a note of this class's. Returns false for any other.
-    bool take(const note& n);
     /// Posts what has waited for a slot. Returns true if anything happened.
     bool progress();
     void complete(int slot) noexcept override;
@@ -88,7 +85,7 @@ public:
     void add_waits(waiting& all) const;
 
 private:
-    using kind = message_note::kind;
+    using kind = message_kind;
 
     struct operation {
         message what;
@@ -103,16 +100,20 @@ private:
         int row = -1;                      // of the trace
         std::chrono::steady_clock::time_point since{};
     };
+    // What a control message says of a caller's message; all but its number is of an envelope.
+    struct description {
+        std::uint64_t message = 0;  // the sender's number
+        std::uint64_t bytes : 56 = 0;
+        std::uint64_t type : 8 = 0;
+        std::array<std::uint64_t, 2> payload{};  // of kind `inlined`
+    };
     // A message that has been announced and not received.
     struct envelope {
         int from = 0, tag = 0;
-        element_type type{};
-        std::size_t bytes = 0;
         kind how = kind::inlined;
-        std::array<std::uint64_t, 2> payload{};
-        std::uint64_t sender = 0;
+        description said;
         const std::byte* local = nullptr;   // of this rank's own message by rendezvous
-        std::vector<std::byte> copy;        // of an eager message that nobody has asked for when it is received
+        std::vector<std::byte> copy = {};   // of an eager message that nobody has asked for when it is received
         bool posted = false, here = false;  // its copy
         std::uint64_t receive = 0;          // that takes the copy
     };
@@ -129,10 +130,10 @@ private:
         std::shared_ptr<envelope> copied;  // or
         std::uint64_t receive;
     };
+    void take(int from, const control_frame& f) override;
     std::uint64_t begin(operation o);
     void dispatch(std::uint64_t number);
-    void announce(const operation& o, kind how, std::uint64_t number);
-    void keep_for_self(const operation& o, kind how, std::uint64_t number);
+    void keep_for_self(const operation& o, kind how, const description& d);
     void arrived(std::shared_ptr<envelope> e);
     bool matches(const operation& receive, const envelope& e) const noexcept;
     void deliver(std::uint64_t number, const std::shared_ptr<envelope>& e);
@@ -142,7 +143,7 @@ private:
     void take_copy(std::uint64_t number, envelope& e) noexcept;
     void grow(std::uint64_t number);
     void end(std::uint64_t number) noexcept;
-    void note_in_trace(const operation& o);
+    void add_to_trace(const operation& o);
     void add_wait(const operation& o, waiting& all) const;
     void tell(int peer, kind what, std::uint64_t number, std::uint64_t count = 0);
 
@@ -150,7 +151,6 @@ private:
     std::size_t pieces_of(std::size_t bytes) const noexcept;
     int wire_slot(int slot) const noexcept { return first_slot_ + slot; }
 
-    endpoint& net_;
     const int first_slot_;
     const std::vector<int>& callers_rank_;
     recorder& events_;

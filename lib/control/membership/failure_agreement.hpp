@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "executor/endpoint.hpp"
+#include "control/router.hpp"
 #include "transport/liveness.hpp"
 
 namespace terrace::detail {
@@ -32,22 +32,20 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
 
 /// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile.
 ///
-/// Each rank tells all others what it knows, and passes on what it hears, in notes. When all ranks that are not known
+/// Each rank tells all others what it knows, and passes on what it hears. When all ranks that are not known
 /// to have failed know the same, that is the verdict; who has it first sends it to all before it goes on, and who gets
 /// it adopts it, and passes it on. A rank that makes no call says nothing: after `patience` without news the others go
 /// on without it. It adopts their verdict when it makes its next call.
 ///
 /// There may be several rounds, one after the other, each with a verdict of its own. In one that all ranks take part in
 /// they may agree that none has failed.
-class failure_agreement {
+class failure_agreement final : public control_service {
 public:
     using clock = std::chrono::steady_clock;
 
-    /// @param net must outlive this   @param lines as judge() has it
-    failure_agreement(endpoint& net, std::chrono::duration<double> patience, std::vector<int> lines = {});
+    /// @param lines as judge() has it
+    failure_agreement(control_router& router, std::chrono::duration<double> patience, std::vector<int> lines = {});
 
-    /// Takes a note of these. Returns false for any other.
-    bool take(const note& n);
     /// Adds what this rank has found out.
     void add(const testimony_of_failure& t);
     /// Whether it is in question who is out of reach: then it counts who is not.
@@ -77,17 +75,17 @@ private:
         std::map<std::uint64_t, testimonies> verdicts;  // that are coming in, by hash
         std::optional<std::uint64_t> decided;           // hash of the one that is complete
     };
-    enum class kind : std::uint64_t;
 
+    void take(int from, const control_frame& f) override;
     bool is_agreed(bool all_come) const;
-    void tell_all(kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash, std::size_t all);
+    void tell_all(membership_kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash,
+                  std::size_t all);
     void decide(const testimonies& final);
     round_state& now() { return rounds_[round_]; }
 
-    endpoint& net_;
     std::chrono::duration<double> patience_;
     std::vector<int> lines_;
-    std::uint64_t round_ = 0;
+    std::uint16_t round_ = 0;  // wraps around
     testimonies known_;
     bool pairs_ = false;  // there are some in known_
     bool expects_more_ = false;
@@ -96,7 +94,7 @@ private:
     failed_ranks failed_;                     // judge(known_)
     clock::time_point changed_{};             // known_
     bool heard_of_ = false;                   // this rank has spoken in the round
-    std::map<std::uint64_t, round_state> rounds_;
+    std::map<std::uint16_t, round_state> rounds_;
     bool decided_ = false;
     failed_ranks verdict_;
 };

@@ -1,4 +1,4 @@
-#include "api/signature.hpp"
+#include "control/call_order/signature.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "api/call_check.hpp"
+#include "control/call_order/call_check.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,15 +19,7 @@ namespace terrace::detail {
 
 namespace {
 
-// The words of a note.
-enum : std::size_t { of_comparison, of_round, of_call, of_low, of_high };
-
 constexpr std::size_t remembered_shapes = 4096;
-
-// The first word of other notes: a stamp (call, history), that it has been read, and that ranks differ (call). Far
-// above the number of any comparison, above the kinds of wait_chain and of failure_agreement, and unlike any
-// message_note.
-enum : std::uint64_t { told_stamp = (std::uint64_t{1} << 63) + 128, read_stamp, differing_stamps };
 
 // A rank's call in words, which ranks gather where their calls differ.
 struct testimony {
@@ -37,12 +29,12 @@ struct testimony {
 
 }  // namespace
 
-call_check::call_check(endpoint& net, std::vector<int> callers_rank, wait_chain& chain, options::checking level,
+call_check::call_check(control_router& router, std::vector<int> callers_rank, options::checking level,
                        std::function<void()> progress, std::function<void()> watch,
                        std::chrono::duration<double> patience)
-    : net_(net),
+    : control_service(router, service::call_order),
+      router_(router),
       callers_rank_(std::move(callers_rank)),
-      chain_(chain),
       level_(level),
       progress_(std::move(progress)),
       watch_(std::move(watch)),
@@ -64,8 +56,7 @@ bool call_check::start(const call_shape& call, std::uint64_t signature) {
     r.call = call;
     r.words.clear();
     if (level_ == options::checking::every || (signature != last_agreed_ && !agreed_.contains(signature))) {
-        open(calls_, history_, history_);
-        open_->agrees_on = signature;
+        open_ = {.known = {calls_, history_, history_}, .agrees_on = signature};
         return advance();
     }
     if (!heard_.empty() || knows_of_a_difference()) listen();
@@ -74,7 +65,7 @@ bool call_check::start(const call_shape& call, std::uint64_t signature) {
 }
 
 void call_check::begin(const call_shape& call, std::uint64_t signature) {
-    if (!start(call, signature)) await([this] { return advance(); });
+    if (!start(call, signature)) finish();
 }
 
 void call_check::agree_on(std::uint64_t signature) {
@@ -86,63 +77,55 @@ void call_check::agree_on(std::uint64_t signature) {
 void call_check::meet(const std::string& what, const std::string& detail) {
     if (!compares()) return;
     count_call(hash_of(what.data(), what.size())).words = what + detail;
-    exchange(calls_, history_, history_);
+    exchange({calls_, history_, history_});
 }
 
 void call_check::listen() {
-    take_notes();
+    router_.take();
+    // A comparison of a later call is not meant: its rank is ahead.
+    const bool hears = std::ranges::any_of(heard_, [&](const heard_round& h) { return h.said.call <= calls_; });
     const bool knows = knows_of_a_difference();
-    if (open_ || (!knows && !hears_of_a_comparison())) return;
+    if (open_ || (!knows && !hears)) return;
     // Nobody compares what this rank has been through without comparing, so that there is a difference. Takes part with
     // what differs from anything.
-    exchange(knows ? *differing_ : calls_, 0, std::numeric_limits<std::uint64_t>::max());
+    exchange({knows ? *differing_ : calls_, 0, std::numeric_limits<std::uint64_t>::max()});
 }
 
-// A comparison of a later call is not meant: its rank is ahead.
-bool call_check::hears_of_a_comparison() const noexcept {
-    return std::any_of(heard_.begin(), heard_.end(), [&](const note& n) { return n.words[of_call] <= calls_; });
-}
-
-void call_check::open(std::uint64_t call, std::uint64_t low, std::uint64_t high) {
-    open_ = {.call = call, .low = low, .high = high};
-}
-
-void call_check::exchange(std::uint64_t call, std::uint64_t low, std::uint64_t high) {
-    open(call, low, high);
-    await([this] { return advance(); });
+void call_check::exchange(const hashes& known) {
+    open_ = {.known = known};
+    finish();
 }
 
 bool call_check::advance() {
     if (!open_) return true;
     while (open_->distance < net_.size())
         if (!finish_round()) return false;
-    if (!net_.wire().settled()) return false;  // whoever waits for this rank's last note may wait for long
+    if (!net_.wire().settled()) return false;  // whoever waits for this rank's last message may wait for long
     const comparison over = *open_;
     open_.reset();
     awaited_ = -1;
     ++comparisons_;
-    if (over.low != over.high) report(over.call);
+    if (over.known.low != over.known.high) report(over.known.call);
     if (over.agrees_on) agree_on(*over.agrees_on);
     return true;
 }
 
-// Returns false while the note of this round has not come.
+// Returns false while the message of this round has not come.
 bool call_check::finish_round() {
     comparison& c = *open_;
     if (!c.told) {
-        net_.wire().send_note(wrap(net_.rank() + c.distance, net_.size()),
-                              {0, {comparisons_, c.round, c.call, c.low, c.high}});
+        say(wrap(net_.rank() + c.distance, net_.size()), order_kind::round, {comparisons_, c.round}, c.known);
         awaited_ = wrap(net_.rank() - c.distance, net_.size());
         c.told = true;
     }
-    take_notes();
-    const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const note& n) {
-        return n.words[of_comparison] == comparisons_ && n.words[of_round] == c.round;
+    router_.take();
+    const auto found = std::find_if(heard_.begin(), heard_.end(), [&](const heard_round& h) {
+        return h.comparison == comparisons_ && h.round == c.round;
     });
     if (found == heard_.end()) return false;
-    c.call = std::min(c.call, found->words[of_call]);
-    c.low = std::min(c.low, found->words[of_low]);
-    c.high = std::max(c.high, found->words[of_high]);
+    c.known.call = std::min(c.known.call, found->said.call);
+    c.known.low = std::min(c.known.low, found->said.low);
+    c.known.high = std::max(c.known.high, found->said.high);
     heard_.erase(found);
     c.distance *= 2;
     ++c.round;
@@ -150,9 +133,8 @@ bool call_check::finish_round() {
     return true;
 }
 
-template <class Done>
-void call_check::await(Done done) {
-    for (waiter w; !done();) {
+void call_check::finish() {
+    for (waiter w; !advance();) {
         progress_();
         check_fault(net_);
         if (!w.should_yield(false, net_.spin_limit())) continue;
@@ -191,18 +173,17 @@ void call_check::tell(const call_stamp& stamp, int rank) {
     if (stamp.number == 0 || rank == net_.rank() || told_.contains(rank)) return;
     if (std::exchange(last_told_[rank], stamp.number) == stamp.number) return;
     told_.insert(rank);
-    net_.wire().send_note(rank, {0, {told_stamp, stamp.number, stamp.history}});
+    say(rank, order_kind::stamp, {}, stamp);
 }
 
-bool call_check::take_stamp(const note& n) {
-    switch (n.words[0]) {
-        case told_stamp:
-            net_.wire().send_note(n.from, {0, {read_stamp}});
-            compare_with({n.words[1], n.words[2]});
-            return true;
-        case read_stamp: told_.erase(n.from); return true;
-        case differing_stamps: differing_ = std::min(n.words[1], differing_.value_or(n.words[1])); return true;
-        default: return false;
+void call_check::take(int from, const control_frame& f) {
+    switch (static_cast<order_kind>(f.kind)) {
+        case order_kind::round: return heard_.push_back({f.epoch, f.number, f.get<hashes>()});
+        case order_kind::stamp: say(from, order_kind::stamp_read); return compare_with(f.get<call_stamp>());
+        case order_kind::stamp_read: told_.erase(from); return;
+        case order_kind::difference:
+            const auto call = f.get<std::uint64_t>();
+            differing_ = std::min(call, differing_.value_or(call));
     }
 }
 
@@ -212,17 +193,7 @@ void call_check::compare_with(const call_stamp& stamp) {
     if (own.number != stamp.number || own.after == stamp.history || differing_) return;
     differing_ = stamp.number;
     for (int peer = 0; peer < net_.size(); ++peer)
-        if (peer != net_.rank()) net_.wire().send_note(peer, {0, {differing_stamps, stamp.number}});
-}
-
-void call_check::take_notes() {
-    while (const std::optional<note> n = net_.wire().take_note()) {
-        net_.wire().or_fail([&] {
-            const bool taken = (failures_ != nullptr && failures_->take(*n)) || take_stamp(*n) || chain_.take(*n) ||
-                               (messages_ != nullptr && messages_->take(*n));
-            if (!taken) heard_.push_back(*n);
-        });
-    }
+        if (peer != net_.rank()) say(peer, order_kind::difference, {}, stamp.number);
 }
 
 std::string call_check::said(std::uint64_t call) {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "control/frame.hpp"
+#include "control/services.hpp"
+#include "executor/endpoint.hpp"
+
+namespace terrace::detail {
+
+class control_service;
+
+/// Writes, reads and hands out the control messages of a communicator. Nobody else looks at their format.
+class control_router {
+public:
+    /// @param net must outlive this   @param table the services that the ranks know, the same on all of them
+    explicit control_router(endpoint& net, std::span<const service_row> table = control_services);
+
+    endpoint& net() noexcept { return net_; }
+    /// Hands the messages that have arrived to their services. One that this rank does not know fails the endpoint.
+    void take();
+
+private:
+    friend control_service;
+
+    void take(const control_message& m);
+
+    endpoint& net_;
+    std::span<const service_row> table_;
+    std::vector<control_service*> services_;  // by row; null: nobody runs it
+};
+
+/// Base of the classes that run a service: a rank's end of a protocol.
+class control_service {
+protected:
+    /// @param router must outlive this   @param row of its table
+    control_service(control_router& router, std::uint8_t row) : net_(router.net()), row_(row) {
+        router.services_.at(row) = this;
+    }
+    control_service(control_router& router, service row) : control_service(router, static_cast<std::uint8_t>(row)) {}
+    control_service(const control_service&) = delete;
+    control_service& operator=(const control_service&) = delete;
+    ~control_service() = default;
+
+    template <class Kind, class Body = std::uint64_t>
+    void say(int peer, Kind what, const control_place& where = {}, const Body& body = {}) noexcept {
+        control_frame f{row_, static_cast<std::uint8_t>(what), where.epoch, where.number};
+        f.put(body);
+        net_.wire().send_control(peer, f.message());
+    }
+
+    endpoint& net_;
+
+private:
+    friend control_router;
+
+    /// Takes a message of a kind that its row has. It may run out of memory.
+    virtual void take(int from, const control_frame& f) = 0;
+
+    const std::uint8_t row_;
+};
+
+}  // namespace terrace::detail

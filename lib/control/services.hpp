@@ -1,0 +1,35 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace terrace::detail {
+
+// The kinds of messages of each service, by number: docs/explanation/control-messages.md says what they are for.
+
+enum class message_kind : std::uint8_t { inlined, eager, rendezvous, grant, refusal, credit };
+enum class order_kind : std::uint8_t { round, stamp, stamp_read, difference };
+enum class wait_kind : std::uint8_t { question, reply, last_reply };
+enum class membership_kind : std::uint8_t { knows, decided };
+
+/// A protocol of control messages.
+struct service_row {
+    std::string_view name;
+    std::array<std::string_view, 8> kinds;  ///< by number, empty behind the last
+
+    constexpr bool knows(std::size_t kind) const noexcept { return kind < kinds.size() && !kinds[kind].empty(); }
+};
+
+/// The services of a communicator: the rows of the table below.
+enum class service : std::uint8_t { messages, call_order, wait_report, membership };
+
+inline constexpr std::array<service_row, 4> control_services{{
+    {"messages", {"inlined", "eager", "rendezvous", "grant", "refusal", "credit"}},  // point_to_point
+    {"call_order", {"round", "stamp", "stamp_read", "difference"}},                  // call_check
+    {"wait_report", {"question", "reply", "last_reply"}},                            // wait_chain
+    {"membership", {"knows", "decided"}},                                            // failure_agreement
+}};
+
+}  // namespace terrace::detail

@@ -204,7 +204,7 @@ void point_to_point::complete(int wire_slot) noexcept {
     const std::size_t all = pieces_of(o.sends ? o.what.bytes : o.bytes);
     if (++o.over == all) end(number);
     else if (!o.sends && o.posted < all && std::find(growing_.begin(), growing_.end(), number) == growing_.end())
-        net_.wire().or_fail([&] { growing_.push_back(number); });
+        net_.wire().or_fail([&, again = number] { growing_.push_back(again); });
 }
 
 // ---- waiting --------------------------------------------------------------------------------------------------------

@@ -149,6 +149,18 @@ levels:
         self.assertIn("is rank 0 of 8, but stands as rank 0 of 7", self.terrace("verify", "traces", status=2))
         self.assertIn("--count and --whole are for plans", self.terrace("verify", "traces", "--count", "3", status=2))
 
+    def test_a_plan_of_mscclpp_is_proved_as_it_stands(self):
+        self.write("c.yaml", UNEVEN)
+        self.terrace("plan", "c.yaml", "-o", "p.yaml")
+        self.terrace("export", "p.yaml", "--to", "mscclpp", "--bytes", "1M", "--collective", "allgather", "-o", "m.json")
+        self.assertRegex(self.terrace("verify", "m.json"), "proved allgather of 13 chunks on 13 ranks: [0-9]+ messages")
+        plan = json.loads(self.read("m.json"))
+        del plan["gpus"][2]["threadblocks"][0]["ops"][0]
+        self.write("m.json", json.dumps(plan))
+        self.assertRegex(self.terrace("verify", "m.json", status=2), r"m\.json: at /gpus/\d+/threadblocks/0/ops/\d+/:")
+        self.assertIn("holds no broadcast", self.terrace("export", "p.yaml", "--to", "mscclpp", "--collective", "broadcast",
+                                                          status=2))
+
     def test_a_file_for_each_rank_has_a_name(self):
         self.assertIn("-o OUT", self.terrace("export", self.plan_without_names(), "--to", "chakra", status=2))
 

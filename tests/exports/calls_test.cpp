@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.hpp"
+#include "exports/mscclpp_threads.hpp"
 #include "exports/random_calls.hpp"
 #include "schedule/call_schedule.hpp"
 #include "support/effort.hpp"
@@ -139,6 +140,10 @@ TEST(call_formats, a_damaged_file_is_refused_or_does_the_same) {
             else {
                 ++same;
                 EXPECT_EQ(judge(read.ranks, interleavings, d.roll(), read.terms()), verdict::fine) << call.name();
+                if (format.name != "mscclpp") continue;
+                const nlohmann::json plan = nlohmann::json::parse(text);
+                EXPECT_EQ(run_on_threads(plan, plan.at("inplace"), d.roll()), "")
+                    << nlohmann::json::diff(nlohmann::json::parse(before[0]), plan).dump();
             }
         }
         fmt::print("{}: {} mutants, {} refused by the reader, {} by the verifier, {} do the same\n", format.name,

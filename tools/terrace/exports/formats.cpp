@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array mscclpp_collectives{collective::allreduce, collective::reduce_scatter, collective::allgather};
+
 constexpr std::array formats{
     export_format{"json", "all of the plan as JSON", plan_json},
     export_format{"rankfile", "Open MPI's rankfile: ranks in the plan's order, one per core", openmpi_rankfile},
@@ -37,6 +39,14 @@ constexpr std::array formats{
                   .ending = ".et",
                   .elements = "float32 elements",
                   .not_held = "wire types, stages in shared memory (they are messages), the division of avg"},
+    export_format{.name = "mscclpp",
+                  .description = "an execution plan of MSCCL++ for the sizes of one rule",
+                  .holds = mscclpp_collectives,
+                  .write_call = mscclpp_plan,
+                  .read_call = read_mscclpp,
+                  .mark = "\"gpus\"",
+                  .elements = "chunks",
+                  .not_held = "chunks and lanes, wire types, stages in shared memory, the division of avg"},
 };
 
 constexpr std::size_t most_bytes = 64 << 20;  // of a file

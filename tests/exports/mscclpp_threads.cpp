@@ -24,9 +24,9 @@ constexpr std::size_t per_chunk = 3;  // numbers
 constexpr std::chrono::seconds patience{10};
 
 struct memory {
-    std::vector<number> own[3];      // input, output, scratch
-    number* buffer[3] = {};          // in place, two are one
-    std::vector<number> passed_in;   // what the caller has in the input
+    std::vector<number> own[3];     // input, output, scratch
+    number* buffer[3] = {};         // in place, two are one
+    std::vector<number> passed_in;  // what the caller has in the input
 };
 
 class interpreter {
@@ -86,7 +86,9 @@ private:
         if (ref.contains("buffer_id")) {
             for (const json& list : block.at("remote_buffer_refs"))
                 if (list.at("access_channel_type") == op.at("channel_type")) {
-                    const json& remote = gpus_[rank].at("remote_buffers")[list.at("remote_buffer_ids")[ref.at("buffer_id").get<std::size_t>()].get<std::size_t>()];
+                    const json& remote = gpus_[rank].at(
+                        "remote_buffers")[list.at("remote_buffer_ids")[ref.at("buffer_id").get<std::size_t>()]
+                                              .get<std::size_t>()];
                     return part_in(remote.at("rank"), buffer_number(remote.at("type")), ref);
                 }
             throw std::runtime_error("no such remote buffer");
@@ -100,7 +102,9 @@ private:
     }
 
     // Racing plans are wrong and not undefined.
-    static number load(const number* from) { return std::atomic_ref(*const_cast<number*>(from)).load(std::memory_order_relaxed); }
+    static number load(const number* from) {
+        return std::atomic_ref(*const_cast<number*>(from)).load(std::memory_order_relaxed);
+    }
     static void store(number* to, number value) { std::atomic_ref(*to).store(value, std::memory_order_relaxed); }
 
     void run(std::size_t rank, const json& block, const json& op, dice& d) {
@@ -134,7 +138,9 @@ private:
                 }
     }
 
-    std::atomic<int>* barriers(std::size_t rank, const json& op) { return &barriers_[rank][op.at("barrier_id").get<std::size_t>()]; }
+    std::atomic<int>* barriers(std::size_t rank, const json& op) {
+        return &barriers_[rank][op.at("barrier_id").get<std::size_t>()];
+    }
 
     // The k-th channel to a peer is the peer's k-th back.
     void signal(std::size_t rank, const std::string& type, std::size_t channel) {

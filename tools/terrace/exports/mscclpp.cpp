@@ -1,6 +1,6 @@
-// Execution plans of MSCCL++ (src/core/executor there): for each GPU, thread blocks with lists of operations on chunks of
-// its buffers and of those of its peers. A GPU's operations run in their order here: a longer list goes on in the next
-// thread block, behind a barrier.
+// Execution plans of MSCCL++ (src/core/executor there): for each GPU, thread blocks with lists of operations on chunks
+// of its buffers and of those of its peers. A GPU's operations run in their order here: a longer list goes on in the
+// next thread block, behind a barrier.
 
 #include <algorithm>
 #include <array>
@@ -162,9 +162,10 @@ private:
             operation o{.name = "re", .dst = {{i.dst}}};
             for (const operand& source : s_.sources_of(i)) o.src.push_back({source});
             if (o.src.size() > most_sources)
-                throw usage_error(fmt::format("terrace export: --to mscclpp: a reduction of {} operands; its "
-                                              "operations take {}",
-                                              o.src.size(), most_sources));
+                throw usage_error(
+                    fmt::format("terrace export: --to mscclpp: a reduction of {} operands; its "
+                                "operations take {}",
+                                o.src.size(), most_sources));
             return add(std::move(o));
         }
         const way w{s_.rank, i.peer};
@@ -172,7 +173,11 @@ private:
         if (met_.insert(i.peer).second) wait(w);
         if (spot.asked) wait(w);
         const bool port = port_to(i.peer);
-        add({.name = port ? "pwsf" : "put", .src = {{i.src}}, .dst = {{spot.where, i.peer}}, .ways = {w}, .port = port});
+        add({.name = port ? "pwsf" : "put",
+             .src = {{i.src}},
+             .dst = {{spot.where, i.peer}},
+             .ways = {w},
+             .port = port});
         if (!port) signal(w);
     }
 
@@ -189,7 +194,8 @@ private:
     void synchronise(std::string_view name, const way& w) {
         const bool port = port_to(w.from == s_.rank ? w.to : w.from);
         if (!out_.empty() && out_.back().name == name && out_.back().port == port &&
-            out_.back().ways.size() < most_channels_at_once && std::ranges::find(out_.back().ways, w) == out_.back().ways.end())
+            out_.back().ways.size() < most_channels_at_once &&
+            std::ranges::find(out_.back().ways, w) == out_.back().ways.end())
             out_.back().ways.push_back(w);
         else add({.name = name, .ways = {w}, .port = port});
     }
@@ -218,9 +224,10 @@ public:
         json blocks = json::array();
         for (std::size_t next = 0; next < operations.size();) blocks.push_back(block(operations, next, blocks.size()));
         if (blocks.size() > most_barriers + 1)
-            throw usage_error(fmt::format("terrace export: --to mscclpp: rank {} needs {} thread blocks of {} "
-                                          "operations; MSCCL++ has barriers between {}",
-                                          rank_, blocks.size(), most_operations, most_barriers + 1));
+            throw usage_error(
+                fmt::format("terrace export: --to mscclpp: rank {} needs {} thread blocks of {} "
+                            "operations; MSCCL++ has barriers between {}",
+                            rank_, blocks.size(), most_operations, most_barriers + 1));
         json channels = json::array(), remote = json::array();
         for (const bool port : {false, true}) {
             json peers = json::array();
@@ -360,7 +367,8 @@ public:
     std::vector<value> items() const {
         if (!of_->is_array()) fail("no list");
         std::vector<value> all;
-        for (std::size_t n = 0; n < of_->size(); ++n) all.emplace_back(*file_, (*of_)[n], fmt::format("{}/{}", path_, n));
+        for (std::size_t n = 0; n < of_->size(); ++n)
+            all.emplace_back(*file_, (*of_)[n], fmt::format("{}/{}", path_, n));
         return all;
     }
     std::vector<value> items(const char* key) const { return has(key) ? at(key).items() : std::vector<value>{}; }
@@ -415,13 +423,13 @@ private:
     };
     struct gpu {
         std::vector<channel> channels;
-        std::array<std::vector<std::size_t>, 2> of_type;   // into channels
-        std::vector<std::tuple<int, buffer>> remote;       // rank and buffer
-        std::array<std::int64_t, 3> chunks{};              // of send, recv, scratch
-        std::int64_t vector = 0;                           // in scratch, of an in-place reduce-scatter
-        std::vector<std::deque<signal>> arrived;           // by channel: not waited for yet
+        std::array<std::vector<std::size_t>, 2> of_type;            // into channels
+        std::vector<std::tuple<int, buffer>> remote;                // rank and buffer
+        std::array<std::int64_t, 3> chunks{};                       // of send, recv, scratch
+        std::int64_t vector = 0;                                    // in scratch, of an in-place reduce-scatter
+        std::vector<std::deque<signal>> arrived;                    // by channel: not waited for yet
         std::map<std::int64_t, std::vector<std::size_t>> barriers;  // by id: blocks that are there
-        std::vector<int> first;                            // what comes before all blocks
+        std::vector<int> first;                                     // what comes before all blocks
     };
     struct block {
         std::size_t number = 0;  // in the file
@@ -429,12 +437,12 @@ private:
         std::vector<value> ops;
         std::size_t next = 0;
         bool at_barrier = false;
-        std::array<std::vector<std::size_t>, 2> channels;  // into gpu::channels, by port or not
-        std::array<std::vector<std::size_t>, 2> remote;    // into gpu::remote
-        std::vector<int> frontier;                         // what the next operation waits for
-        std::map<int, std::vector<int>> known;             // by peer: its instructions that are done
-        std::map<way, std::vector<int>> last;  // the peer's instructions for this block
-        std::map<std::size_t, std::vector<int>> unflushed;     // by port channel
+        std::array<std::vector<std::size_t>, 2> channels;   // into gpu::channels, by port or not
+        std::array<std::vector<std::size_t>, 2> remote;     // into gpu::remote
+        std::vector<int> frontier;                          // what the next operation waits for
+        std::map<int, std::vector<int>> known;              // by peer: its instructions that are done
+        std::map<way, std::vector<int>> last;               // the peer's instructions for this block
+        std::map<std::size_t, std::vector<int>> unflushed;  // by port channel
         // Uses of peers' memory, by block: its own, and those of others before a barrier.
         std::map<std::size_t, std::map<way, int>> made;
     };
@@ -457,10 +465,9 @@ private:
             g.chunks = {input, output, gpus[r].at("scratch_chunks").number(0, most_chunks)};
             if (what_ == collective::allreduce && in_place_ && output == 0) g.chunks[1] = input;
             if (r == 0) block = std::min(g.chunks[0], g.chunks[1]), whole = std::max(g.chunks[0], g.chunks[1]);
-            const bool fits = what_ == collective::allreduce ? g.chunks[0] == whole && g.chunks[1] == whole
-                              : what_ == collective::allgather
-                                  ? g.chunks[0] == block && g.chunks[1] == block * size
-                                  : g.chunks[1] == block && g.chunks[0] == block * size;
+            const bool fits = what_ == collective::allreduce   ? g.chunks[0] == whole && g.chunks[1] == whole
+                              : what_ == collective::allgather ? g.chunks[0] == block && g.chunks[1] == block * size
+                                                               : g.chunks[1] == block && g.chunks[0] == block * size;
             if (!fits || whole == 0)
                 gpus[r].fail(fmt::format("{} chunks of input and {} of output do not fit {} on {} GPUs", input, output,
                                          name, size));
@@ -484,7 +491,8 @@ private:
 
     operand operand_of(int rank, buffer where, std::int64_t index, std::int64_t size) const {
         if (in_place_ && where != buffer::scratch) {
-            if (where == (what_ == collective::allgather ? buffer::send : buffer::recv) && what_ != collective::allreduce)
+            if (where == (what_ == collective::allgather ? buffer::send : buffer::recv) &&
+                what_ != collective::allreduce)
                 index += rank * block_;
             if (what_ == collective::reduce_scatter) index += gpus_[at(rank)].vector;
             where = what_ == collective::reduce_scatter ? buffer::scratch : buffer::recv;
@@ -597,7 +605,8 @@ private:
 
     std::vector<std::size_t> channels(const block& b, const value& op, bool port) const {
         std::vector<std::size_t> all;
-        for (const value& id : op.items("channel_ids")) all.push_back(b.channels[port][index(id, b.channels[port].size())]);
+        for (const value& id : op.items("channel_ids"))
+            all.push_back(b.channels[port][index(id, b.channels[port].size())]);
         return all;
     }
 
@@ -620,8 +629,10 @@ private:
             for (const std::size_t c : through) flush(b, c);
             return true;
         }
-        if (collected_->size() > most_instructions) op.fail(fmt::format("more than {} instructions", most_instructions));
-        const std::vector<reference> src = references(b, op, "src_buff", port), dst = references(b, op, "dst_buff", port);
+        if (collected_->size() > most_instructions)
+            op.fail(fmt::format("more than {} instructions", most_instructions));
+        const std::vector<reference> src = references(b, op, "src_buff", port),
+                                     dst = references(b, op, "dst_buff", port);
         if (src.empty() || dst.empty()) op.fail("reads or writes nothing");
         if (name == "put" || name == "pws" || name == "pwsf") return run_put(b, op, name, src, dst, through, port);
         if (name == "copy" || name == "get") return run_copy(b, op, src, dst);
@@ -635,7 +646,8 @@ private:
 
     bool run_put(block& b, const value& op, const std::string& name, const std::vector<reference>& src,
                  const std::vector<reference>& dst, const std::vector<std::size_t>& through, bool port) {
-        expect(op, src.size() == dst.size() && (!port || through.size() == src.size()), "sources, places and channels differ in number");
+        expect(op, src.size() == dst.size() && (!port || through.size() == src.size()),
+               "sources, places and channels differ in number");
         std::vector<int> made;
         for (std::size_t n = 0; n < src.size(); ++n) {
             expect(op, src[n].peer < 0 && dst[n].peer >= 0, "puts from its own memory into a peer's");
@@ -666,7 +678,8 @@ private:
     }
 
     // The first place is its own, and what is there is put to the others.
-    bool run_reduction(block& b, const value& op, const std::vector<reference>& src, const std::vector<reference>& dst) {
+    bool run_reduction(block& b, const value& op, const std::vector<reference>& src,
+                       const std::vector<reference>& dst) {
         expect(op, src.size() > 1 && dst[0].peer < 0 && src[0].peer < 0, "adds at least one operand to its own memory");
         expect(op, !op.has("reduce_op") || op.at("reduce_op").text() == "sum", "only sums are read");
         std::vector<operand> terms;
@@ -769,7 +782,8 @@ private:
         std::vector<std::size_t>& there = g.barriers[op.at("barrier_id").number(0, most_barriers - 1)];
         const auto all = static_cast<std::size_t>(op.at("num_threadblocks").number(1, 1024));
         for (const std::size_t n : there)
-            if (blocks_[n].ops[blocks_[n].next].at("num_threadblocks").number(1, 1024) != static_cast<std::int64_t>(all))
+            if (blocks_[n].ops[blocks_[n].next].at("num_threadblocks").number(1, 1024) !=
+                static_cast<std::int64_t>(all))
                 op.fail("other blocks at this barrier expect another number");
         there.push_back(b.number);
         if (there.size() < all) {
@@ -820,7 +834,8 @@ private:
             std::vector<int> after = gpus_[at(r)].first;
             for (const block& b : blocks_)
                 if (b.rank == r) after.insert(after.end(), b.frontier.begin(), b.frontier.end());
-            collected_->add(r, action::copy, {buffer::recv, {0, block_}}, {operand_of(r, buffer::recv, 0, block_)}, after);
+            collected_->add(r, action::copy, {buffer::recv, {0, block_}}, {operand_of(r, buffer::recv, 0, block_)},
+                            after);
         }
     }
 
@@ -845,8 +860,8 @@ std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, st
     const bool blocks = has_blocks(what);
     // An element of the schedule is a chunk of the file, of any number of bytes; so it is cut nowhere.
     constexpr std::size_t uncut = 64;
-    collective_call call{.what = what, .count = blocks ? 1 : even_chunks(plan.machine.shape), .element = uncut,
-                         .rounds_on_wire = false};
+    collective_call call{
+        .what = what, .count = blocks ? 1 : even_chunks(plan.machine.shape), .element = uncut, .rounds_on_wire = false};
     if (blocks) call.blocks = equal_blocks(ranks, call.count);
     const call_layout layout(plan.machine, how.stages, call);
     std::vector<schedule> all;

@@ -1,7 +1,6 @@
 """Builds libterrace and the program `terrace`, and puts them into the wheel with the libraries that they need.
 
-The build directory is TERRACE_BUILD if that is set (one that is built already: tests), else one that Meson sets up
-here.
+The build directory is TERRACE_BUILD if that is set, else python/build. Meson sets it up if it is not.
 MPI, UCX, PMIx and NCCL are found when a program runs: their modules are in the wheel, they themselves are not.
 """
 from __future__ import annotations
@@ -24,8 +23,8 @@ except ImportError:  # asked for the version alone
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE / "source" if (HERE / "source").exists() else HERE.parent  # in a source distribution, in a checkout
-# What every Linux of this age has (PEP 600); libstdc++ 12 is in manylinux_2_36.
-PLATFORM = "manylinux_2_36"
+# The oldest glibc that a wheel is made for (2.N), and the first one whose systems have libstdc++ 12 (PEP 600).
+OLDEST_GLIBC, GLIBC_WITH_LIBSTDCXX = 28, 36
 # Files of the build that are in the wheel: library, program, modules.
 OWN = ("lib/api/libterrace.so.?.?.?", "tools/terrace", "lib/transport/*/terrace-*.so")
 # All files of a library or program are one unit, which halves the time of compiling. GCC's warning is wrong there.
@@ -52,9 +51,7 @@ def output_of(*command: str | os.PathLike[str]) -> str:
 
 def build() -> pathlib.Path:
     """Returns a directory in which what is in the wheel is built."""
-    if named := os.environ.get("TERRACE_BUILD"):
-        return pathlib.Path(named).resolve()
-    directory = HERE / "build"
+    directory = pathlib.Path(os.environ.get("TERRACE_BUILD", HERE / "build")).resolve()
     if not (directory / "build.ninja").exists():
         # assert() names source files: here without the place of the build, so that two builds are equal.
         arguments = f"-Dcpp_args=-Wno-subobject-linkage -ffile-prefix-map={directory}/="
@@ -96,6 +93,13 @@ def gather(directory: pathlib.Path, into: pathlib.Path) -> list[pathlib.Path]:
     return made
 
 
+def platform(files: list[pathlib.Path]) -> str:
+    """The name (PEP 600) of the oldest systems that have what these files need."""
+    said = output_of("readelf", "--wide", "--dynamic", "--version-info", *files)
+    newest = max(int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", said))
+    return f"manylinux_2_{max(newest, GLIBC_WITH_LIBSTDCXX if 'libstdc++' in said else OLDEST_GLIBC)}"
+
+
 class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]
     """What hatchling calls."""
 
@@ -106,4 +110,4 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]
         files = gather(build(), pathlib.Path(self._directory.name))
         build_data["force_include"] |= {str(f): f"terrace/lib/{f.name}" for f in files}
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-{PLATFORM}_{os.uname().machine}"
+        build_data["tag"] = f"py3-none-{platform(files)}_{os.uname().machine}"

@@ -122,7 +122,7 @@ void check_together(const settings& s) {
     const auto bad = [](const std::string& what) { throw CLI::ValidationError(what); };
     if (s.begin < element) bad(fmt::format("-b {}: less than one {} ({} bytes)", s.begin, to_string(s.type), element));
     if (s.end < s.begin) bad(fmt::format("-e {} is less than -b {}", s.end, s.begin));
-    if (!is_defined(s.op, s.type) && std::any_of(s.collectives.begin(), s.collectives.end(), goes_up))
+    if (!is_defined(s.op, s.type) && std::ranges::any_of(s.collectives, [](collective c) { return row_of(c).up; }))
         bad(fmt::format("-o {}: {}", to_string(s.op), undefined_text(s.op, s.type)));
     if (s.end / element > std::numeric_limits<int>::max())
         bad(fmt::format("-e {}: MPI counts at most {} elements in a call", s.end, std::numeric_limits<int>::max()));
@@ -150,7 +150,8 @@ void check_together(const settings& s) {
     if (s.staging && s.graph) bad("--graph: the host takes part in each call of --staging, which no graph can replay");
     if (s.graph && s.warmup == 0) bad("--graph needs -w: what a graph replays is captured while warming up");
     if (s.device && s.ucx) bad("--transport ucx: carries buffers of the host; leave it out, or --device");
-    if (s.own_lengths && !std::all_of(s.collectives.begin(), s.collectives.end(), exchanges))
+    if (s.own_lengths &&
+        !std::all_of(s.collectives.begin(), s.collectives.end(), [](collective c) { return row_of(c).exchange; }))
         bad("--lengths own: is for alltoall, gather and scatter: --collective alltoall");
     if (s.own_lengths && s.device) bad("--lengths own: takes buffers of the host; leave it out, or --device");
     if (s.own_lengths && s.async > 1) bad("--lengths own: makes one call at a time; leave it out, or --async");

@@ -50,7 +50,7 @@ plan load(const world& w, const settings& s) {
                 throw input_error(
                     s.plan_file.string(), 0, 0,
                     fmt::format("the plan has no rules for {0}; plan again, or leave {0} out", to_string(what)));
-            if (has_root(what) && s.root >= w.size())
+            if (row_of(what).has_root() && s.root >= w.size())
                 throw usage_error(fmt::format("--root {}: there are {} ranks, from 0 on", s.root, w.size()));
         }
         return p;
@@ -63,7 +63,7 @@ bool suits(std::string_view name, const hierarchy& machine, collective what) {
     const bool by_nics = name == "flat-rings" || name == "two-level-nics";
     if (by_nics && machine.nics.rail_count() <= 1) return false;
     const bool reduces = by_nics || name == "flat-ring" || name == "two-level" || name == "central";
-    return exchanges(what) ? !reduces : name != "direct";
+    return row_of(what).exchange ? !reduces : name != "direct";
 }
 
 // A plan beside the one that is measured.

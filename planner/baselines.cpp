@@ -30,11 +30,11 @@ struct baseline_row {
 
     // Returns false for collectives of blocks where one rank would need the blocks of all.
     bool runs(collective what) const noexcept {
-        if (of_exchanges || exchanges(what)) return of_exchanges && exchanges(what);
-        return has_root(what) ? root.has_value() : scatter || !has_blocks(what);
+        if (of_exchanges || row_of(what).exchange) return of_exchanges && row_of(what).exchange;
+        return row_of(what).has_root() ? root.has_value() : scatter || !row_of(what).blocks;
     }
     // What the stage inside the node is in.
-    mode inside(collective what) const noexcept { return by_nics || has_blocks(what) ? mode::scatter : mode::root; }
+    mode inside(collective what) const noexcept { return by_nics || row_of(what).blocks ? mode::scatter : mode::root; }
 };
 
 constexpr std::array<baseline_row, 6> rows{{
@@ -52,7 +52,7 @@ stage stage_over(const hierarchy& machine, int first, int last, mode how, std::s
 }
 
 stage last_stage(const hierarchy& machine, int first, const baseline_row& row, collective what) {
-    const bool scatters = row.scatter && (!has_root(what) || exchanges(what));
+    const bool scatters = row.scatter && (!row_of(what).has_root() || row_of(what).exchange);
     const mode how = scatters ? mode::scatter : mode::root;
     const algorithm* by = known_algorithms().find(scatters ? *row.scatter : *row.root, how);
     return stage_over(machine, first, machine.depth() - 1, how, by->name);
@@ -78,7 +78,7 @@ int levels_inside(const hierarchy& machine) {
 
 candidate made(pricer& prices, const baseline_row& row, collective what) {
     const hierarchy& machine = prices.machine();
-    candidate c{std::string(has_root(what) ? row.name_of_roots : row.name), {}};
+    candidate c{std::string(row_of(what).has_root() ? row.name_of_roots : row.name), {}};
     if (!row.by_nodes) {
         c.stages.push_back(last_stage(machine, 0, row, what));
         return c;

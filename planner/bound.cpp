@@ -18,7 +18,7 @@ struct demand {
 };
 
 // Directions in which a collective moves the vector: to combine it, and to hand it out.
-int directions(collective what) { return goes_up(what) + goes_down(what); }
+int directions(collective what) { return row_of(what).up + row_of(what).down; }
 
 // The part of all ranks' blocks that a child of a level sends or receives: its own, or all others.
 double exchanged_blocks(const tree& t, int l, int child) {
@@ -29,7 +29,7 @@ double exchanged_blocks(const tree& t, int l, int child) {
 // The vectors that pass the link of m of P ranks: of m (P - m) blocks where each rank has one for each other, of which
 // a vector has P; of their own m blocks on the way to or from a root, or of all others' where the root is among them.
 double exchanged_vectors(collective what, double m, double ranks, bool has_the_root) {
-    if (!has_root(what)) return m * (ranks - m) / ranks;
+    if (!row_of(what).has_root()) return m * (ranks - m) / ranks;
     return (has_the_root ? ranks - m : m) / ranks;
 }
 
@@ -60,9 +60,9 @@ double rail_rate(const nic_set& nics, int node) {
 demand of_one_child(const hierarchy& machine, int l, int child, double rate_in_use, collective what) {
     const tree& t = machine.shape;
     const int ranks = t.first_rank(l - 1, child + 1) - t.first_rank(l - 1, child);
-    const double vectors = exchanges(what)    ? exchanged_vectors(what, ranks, t.ranks(), child == 0)
-                           : has_blocks(what) ? exchanged_blocks(t, l, child)
-                                              : 1;
+    const double vectors = row_of(what).exchange ? exchanged_vectors(what, ranks, t.ranks(), child == 0)
+                           : row_of(what).blocks ? exchanged_blocks(t, l, child)
+                                                 : 1;
     const bool is_node = !machine.nics.empty() && l == machine.node_levels();
     const double most =
         is_node ? std::min(machine.rate(l, child), rail_rate(machine.nics, child)) : machine.rate(l, child);
@@ -80,15 +80,15 @@ double shortest(const hierarchy& machine, int l) {
 
 void add_level(const hierarchy& machine, int l, double rate, collective what, std::vector<demand>& demands) {
     const level& of = machine.levels[at(l)];
-    if (goes_up(what) && !has_root(what)) rate /= shortest(machine, l);
+    if (row_of(what).up && !row_of(what).has_root()) rate /= shortest(machine, l);
     const int children = machine.shape.members(l);
     if (children < 2) return;
     const double rate_in_use = rate / of.bandwidth;
     double sum = 0;
     for (const double each : of.rates) sum += each * rate_in_use;
     if (of.rates.empty()) sum = children * rate;
-    if (!has_root(what) && !exchanges(what)) demands.push_back(of_all_children(children, sum, what));
-    const bool alike = of.rates.empty() && !has_blocks(what) && machine.nics.spine == 0;
+    if (!row_of(what).has_root() && !row_of(what).exchange) demands.push_back(of_all_children(children, sum, what));
+    const bool alike = of.rates.empty() && !row_of(what).blocks && machine.nics.spine == 0;
     const int different = alike ? 1 : children;
     for (int child = 0; child < different; ++child)
         demands.push_back(of_one_child(machine, l, child, rate_in_use, what));
@@ -102,9 +102,9 @@ void add_torus(const hierarchy& machine, const std::function<double(int)>& rate,
     if (first == machine.depth()) return;
     const auto add = [&](double parts, double out) {
         const double ranks = machine.ranks();
-        demands.push_back({exchanges(what)  ? exchanged_vectors(what, ranks / parts, ranks, true)
-                           : has_root(what) ? 1
-                                            : directions(what) * (parts - 1) / parts,
+        demands.push_back({row_of(what).exchange     ? exchanged_vectors(what, ranks / parts, ranks, true)
+                           : row_of(what).has_root() ? 1
+                                                     : directions(what) * (parts - 1) / parts,
                            out});
     };
     const double nodes = machine.shape.members(first);

@@ -21,19 +21,19 @@ namespace {
 // for a root is what tree and chain do.
 std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
     std::vector<std::vector<mode>> result;
-    if (has_blocks(what)) {
+    if (row_of(what).blocks) {
         std::vector<mode> modes(s.size(), mode::scatter);
         result.push_back(modes);
         if (s.size() == 1) return result;
-        if (has_root(what)) return {modes, std::vector(s.size(), mode::root)};
+        if (row_of(what).has_root()) return {modes, std::vector(s.size(), mode::root)};
         for (std::size_t roots = 1; roots < s.size() && !s[roots - 1].split; ++roots) {
             modes[roots - 1] = mode::root;
             result.push_back(modes);
         }
         return result;
     }
-    if (has_root(what) && has_split(s)) return {};
-    if (has_root(what)) {
+    if (row_of(what).has_root() && has_split(s)) return {};
+    if (row_of(what).has_root()) {
         result.emplace_back(s.size(), mode::root);
         for (std::size_t first = 0; first < s.size(); ++first) {
             std::vector<mode> modes(s.size(), mode::root);
@@ -60,7 +60,7 @@ bool hinders_lanes_to_root(const algorithm& a) { return a.hinders_lanes && a.sup
 
 // Passing the vector on pays in more chunks than an allreduce may have in flight.
 bool may_pay(const algorithm& a, collective what) {
-    return has_root(what) || !(a.passes_on || hinders_lanes_to_root(a));
+    return row_of(what).has_root() || !(a.passes_on || hinders_lanes_to_root(a));
 }
 
 bool exchanges_with_too_many(const stage& s) { return crowds(*find_algorithm(s), s.group); }
@@ -93,7 +93,7 @@ public:
                     add(s, modes, {0, by_nics});
             }
         }
-        if (goes_up(what_) && !has_root(what_)) add_rounded();
+        if (row_of(what_).up && !row_of(what_).has_root()) add_rounded();
         return std::move(found_);
     }
 
@@ -105,7 +105,7 @@ private:
             if (!is_candidate(machine_, name)) continue;
             candidate c = named_baseline(prices_, name, what_);
             const bool crowded = std::any_of(c.stages.begin(), c.stages.end(), exchanges_with_too_many);
-            if (crowded && !exchanges(what_)) continue;  // blocks can always go straight to their ranks
+            if (crowded && !row_of(what_).exchange) continue;  // blocks can always go straight to their ranks
             seen_.insert(key_of(c.stages));
             price cost = prices_.price_stages(c.stages, what_);
             found_.push_back({std::move(c), std::move(cost)});
@@ -187,7 +187,7 @@ private:
         };
         at_all_sizes([&](const stage_price& p, std::size_t, double bytes) { return p.time(bytes, what_); });
         add_best([&](const stage_price& p, std::size_t) { return link(p); });
-        if (!has_root(what_)) return;
+        if (!row_of(what_).has_root()) return;
         at_all_sizes([&](const stage_price& p, std::size_t i, double bytes) {
             return i + 1 == s.size() ? link(p) : p.time(bytes, what_);
         });
@@ -223,7 +223,8 @@ private:
         const auto scatters = [](const stage& s) { return s.how == mode::scatter; };
         const bool only_scatters = std::all_of(stages.begin(), stages.end(), scatters);
         found_.push_back({{only_scatters ? "staged" : "mixed", stages}, prices_.price_together(what_, stages, costs)});
-        if (has_blocks(what_) && (exchanges(what_) || !only_scatters)) return;  // blocks take the stages in one order
+        if (row_of(what_).blocks && (row_of(what_).exchange || !only_scatters))
+            return;  // blocks take the stages in one order
         for (const bool in_one_piece : {false, true}) add_routes(stages, costs, in_one_piece);
     }
 
@@ -247,7 +248,7 @@ private:
 
 bool is_for(const priced_candidate& c, std::int64_t bytes) noexcept {
     const collective what = c.cost.what();
-    const bool through_one = has_blocks(what) && !exchanges(what) && c.what.stages.front().how == mode::root;
+    const bool through_one = row_of(what).blocks && !row_of(what).exchange && c.what.stages.front().how == mode::root;
     return !through_one || bytes <= policy.largest_through_one;
 }
 

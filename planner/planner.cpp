@@ -36,7 +36,9 @@ plan_data plan_with(const std::string& name, const hierarchy& machine, Rules&& r
         r.rules[what];
     }
     // Those that take the longest first, so that cores are through at about one time.
-    const auto key = [](collective what) { return std::tuple(has_root(what), !exchanges(what), !has_blocks(what)); };
+    const auto key = [](collective what) {
+        return std::tuple(row_of(what).has_root(), !row_of(what).exchange, !row_of(what).blocks);
+    };
     std::stable_sort(found.begin(), found.end(),
                      [&](const auto& a, const auto& b) { return key(a.first) < key(b.first); });
     for_each_on_all_cores(found.size(), [&](std::size_t i) {
@@ -97,7 +99,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
     for (level& l : exact.levels) l.wire = wire_type::exact;
     pricer prices(exact);
     std::vector<priced_candidate> list;
-    if (origin == "staged" && (exchanges(what) || !has_root(what))) {
+    if (origin == "staged" && (row_of(what).exchange || !row_of(what).has_root())) {
         list = search(prices, what);
         std::erase_if(list, [](const priced_candidate& c) { return !only_scatters(c.what); });
     } else {
@@ -110,7 +112,7 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
 
 plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, const rules_made& made) {
     return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective what) {
-        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && goes_up(what));
+        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && row_of(what).up);
         if (made) made(what, rules);
         return rules;
     });

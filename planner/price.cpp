@@ -139,7 +139,7 @@ pipeline price::in_chunks(double bytes, std::int64_t chunk) const {
     p.chunk_time = chunk_time(each, longest);
     if (longest > 0) p.chunk_time = std::max(p.chunk_time, p.busiest);
     p.lane_time = p.chunk_time;
-    if (!has_root(what_)) return p;
+    if (!row_of(what_).has_root()) return p;
     // On its way from or to a root a chunk is with one rank after the other, and leaves each one's lane free.
     p.lane_time = 0;
     for (const phase_load* phase : phases_) p.lane_time += held_time(*phase, each);

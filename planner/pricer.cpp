@@ -98,9 +98,9 @@ std::shared_ptr<const stage_price> pricer::price_stage(std::span<const stage> up
     const std::vector<int> blocks = scatters ? samples_.unequal_positions(l) : std::vector<int>{};
     const bool cut = scatters && std::any_of(l.places.begin(), l.places.end(), is_cut);
     const bool differs = !blocks.empty() || cut || (follows_buffers(a.provider) && scatters);
-    if (differs && (!only || has_blocks(*only)))
+    if (differs && (!only || row_of(*only).blocks))
         made.of_blocks = std::make_shared<const stage_price>(priced(blocks, true));
-    if (scatters && (!only || has_root(*only)))
+    if (scatters && (!only || row_of(*only).has_root()))
         made.at_root = std::make_shared<const root_price>(price_at_root(l, a, by, made));
     return std::make_shared<const stage_price>(std::move(made));
 }
@@ -206,8 +206,8 @@ std::vector<leg> pricer::legs_of(std::span<const stage> stages,
 // the root's.
 double pricer::exchange_accesses(collective what, std::span<const stage> stages) {
     double accesses = own_block_accesses(machine_.ranks());
-    if (!has_root(what) && stages.size() == 1) return accesses;
-    if (!has_root(what)) {
+    if (!row_of(what).has_root() && stages.size() == 1) return accesses;
+    if (!row_of(what).has_root()) {
         accesses = 0;
         for (std::size_t s = 0; s < stages.size(); ++s) accesses += 2 * vectors_of_one(stages.first(s));
         return accesses;
@@ -221,13 +221,13 @@ double pricer::exchange_accesses(collective what, std::span<const stage> stages)
 price pricer::price_together(collective what, std::span<const stage> stages,
                              std::vector<std::shared_ptr<const stage_price>> costs) {
     std::vector<leg> legs = legs_of(stages, costs);
-    if (exchanges(what)) {
+    if (row_of(what).exchange) {
         for (std::size_t s = 0; s < stages.size(); ++s)
-            if (stages[s].how == mode::root && !has_root(what))
+            if (stages[s].how == mode::root && !row_of(what).has_root())
                 legs.push_back({static_cast<int>(s), 0, costs[s]});  // down
         const double accesses = exchange_accesses(what, stages);
         legs.push_back({0, 0, copies(machine_, samples_, [&](int) { return accesses; })});
-    } else if (has_blocks(what)) {
+    } else if (row_of(what).blocks) {
         for (std::size_t s = 0; s < stages.size() && stages[s].how == mode::root; ++s)
             legs.push_back({static_cast<int>(s), 0, price_handing(stages.first(s + 1))});
         legs.push_back({0, 0, block_copies_});
@@ -241,8 +241,8 @@ price pricer::price_together(collective what, std::span<const stage> stages,
 
 std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stage> up_to_it, const algorithm& a,
                                                             provider by, collective what, bool alone) {
-    if (!exchanges(what)) return price_stage(up_to_it, a, by, alone ? std::optional(what) : std::nullopt);
-    if (!has_root(what)) return price_exchange(up_to_it, a, by);
+    if (!row_of(what).exchange) return price_stage(up_to_it, a, by, alone ? std::optional(what) : std::nullopt);
+    if (!row_of(what).has_root()) return price_exchange(up_to_it, a, by);
     return std::make_shared<const stage_price>(
         stage_price{load_of_rooted_exchange(up_to_it, a, by, true), {}, nullptr});
 }
@@ -250,7 +250,7 @@ std::shared_ptr<const stage_price> pricer::price_last_stage(std::span<const stag
 price pricer::price_stages(std::span<const stage> stages, collective what) {
     check_stages(machine_, stages);
     std::vector<std::shared_ptr<const stage_price>> prices;
-    if (exchanges(what)) check_exchange(stages, what);
+    if (row_of(what).exchange) check_exchange(stages, what);
     for (std::size_t s = 0; s < stages.size(); ++s)
         prices.push_back(
             price_last_stage(stages.first(s + 1), *find_algorithm(stages[s]), stages[s].provider, what, true));
@@ -266,7 +266,7 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
         able.push_back({&a, by, price_last_stage(up_to_it, a, by, what, false)});
     };
     const auto is_worth_it = [&](const algorithm& a) {
-        if (exchanges(what) && a.exchange == nullptr) return false;
+        if (row_of(what).exchange && a.exchange == nullptr) return false;
         return available(machine_, s, a) && patterns_->worth_a_look(a, s.how, size);
     };
     for (const algorithm& a : algorithms()) {
@@ -280,7 +280,9 @@ std::vector<stage_option> pricer::options_of(std::span<const stage> up_to_it, co
 }
 
 std::vector<std::span<const stage_option>> pricer::price_options(std::span<const stage> stages, collective what) {
-    auto& options = !exchanges(what) ? options_ : has_root(what) ? rooted_exchange_options_ : exchange_options_;
+    auto& options = !row_of(what).exchange    ? options_
+                    : row_of(what).has_root() ? rooted_exchange_options_
+                                              : exchange_options_;
     std::vector<std::span<const stage_option>> result;
     for (std::size_t s = 0; s < stages.size(); ++s) {
         const auto [known, is_new] = options.try_emplace(key_of_layout(stages.first(s + 1)));

@@ -51,7 +51,7 @@ std::vector<std::size_t> screen::fast_enough(std::int64_t low, std::int64_t high
 void screen::drop_hindered(std::vector<std::size_t>& among, double bytes) const {
     const auto hinders = [](const stage& s) { return s.how == mode::scatter || find_algorithm(s)->hinders_lanes; };
     const auto is_hindered = [&](std::size_t i) {
-        return has_root(list_[i].cost.what()) && std::ranges::any_of(list_[i].what.stages, hinders);
+        return row_of(list_[i].cost.what()).has_root() && std::ranges::any_of(list_[i].what.stages, hinders);
     };
     double best = std::numeric_limits<double>::infinity();
     for (const std::size_t i : among)

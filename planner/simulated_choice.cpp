@@ -62,7 +62,7 @@ std::pair<int, int> hindrances(const screen& s, std::size_t i) {
     return found;
 }
 
-bool is_rooted(const screen& s) { return has_root(s[0].cost.what()); }
+bool is_rooted(const screen& s) { return row_of(s[0].cost.what()).has_root(); }
 
 // Returns the candidate that hinders lanes the least, and of these the one with the least start-ups in a row: of those
 // that are predicted as fast as the chosen one, run in lanes, and occupy processors not much longer.
@@ -127,7 +127,7 @@ bool worth_simulating(const screen& s, const choice& c, std::int64_t bytes) {
         return in_messages && is_long && s.machine().nics.rail_count() > 1;
     }
     if (in_messages && c.how.lanes > 1) return true;
-    return (in_messages || has_blocks(cost.what())) && bytes > policy.largest_uncut && !s.floor().empty();
+    return (in_messages || row_of(cost.what()).blocks) && bytes > policy.largest_uncut && !s.floor().empty();
 }
 
 choice choose_by_simulation(trials& t, const screen& s, const choice& predicted,

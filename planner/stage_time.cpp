@@ -60,12 +60,12 @@ double processor_load::time(double bytes) const {
 }
 
 std::vector<const phase_load*> stage_price::phases(collective what) const {
-    if (of_blocks && has_blocks(what)) return of_blocks->phases(what);
+    if (of_blocks && row_of(what).blocks) return of_blocks->phases(what);
     std::vector<const phase_load*> result;
-    if (has_root(what) && at_root && goes_down(what)) return {&at_root->scatter, &at_root->allgather};
-    if (has_root(what) && at_root) return {&at_root->reduce_scatter, &at_root->gather};
-    if (goes_up(what) || exchanges(what)) result.push_back(&up);
-    if (goes_down(what)) result.push_back(&down);
+    if (row_of(what).has_root() && at_root && row_of(what).down) return {&at_root->scatter, &at_root->allgather};
+    if (row_of(what).has_root() && at_root) return {&at_root->reduce_scatter, &at_root->gather};
+    if (row_of(what).up || row_of(what).exchange) result.push_back(&up);
+    if (row_of(what).down) result.push_back(&down);
     return result;
 }
 

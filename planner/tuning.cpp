@@ -43,13 +43,13 @@ bool must_be_cut(const price& cost, std::int64_t bytes) {
 // another, only gain there, and no price knows.
 bool takes_turns(const priced_candidate& c) noexcept {
     const auto comes_first = [](const stage& s) { return s.route_share > 0; };
-    return !has_root(c.cost.what()) && std::ranges::any_of(c.what.stages, comes_first);
+    return !row_of(c.cost.what()).has_root() && std::ranges::any_of(c.what.stages, comes_first);
 }
 
 }  // namespace
 
 int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
-    if (has_root(c.cost.what()))
+    if (row_of(c.cost.what()).has_root())
         return through_memory(machine, 0) ? policy.lanes_of_root_in_memory : policy.lanes_of_root;
     return takes_turns(c) ? policy.lanes_of_turns : policy.lanes;
 }

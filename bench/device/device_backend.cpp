@@ -37,7 +37,7 @@ public:
           of_(s.of),
           stream_(s.device->stream()) {}
 
-    bool in_place() const noexcept override { return !exchanges(of_.what); }
+    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override { return bench::describe(plan_, of_.what, bytes); }
     void run(std::span<const call> calls) override {
         for (const call& c : calls) core_of(comm_).enqueue(shape_of(of_, c.count), input_of(of_, c), c.recv, stream_);
@@ -61,7 +61,7 @@ public:
           stream_(s.device->stream()),
           stager_(s.device->runtime(), comm_, s.device->number(), staging::usual_chunk) {}
 
-    bool in_place() const noexcept override { return !exchanges(of_.what); }
+    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t bytes) const override {
         auto how = bench::describe(plan_, of_.what, std::min(bytes, std::int64_t{staging::usual_chunk}));
         how.crosses_bus = true;
@@ -91,11 +91,11 @@ public:
     explicit nccl_library(const setting& s)
         : gpu_(*s.device), of_(s.of), rank_(s.ranks.rank()), ranks_(s.ranks.size()) {
         const gpu_runtime& r = gpu_.runtime();
-        if (goes_up(of_.what) && !nccl_has(of_.type))
+        if (row_of(of_.what).up && !nccl_has(of_.type))
             throw usage_error(fmt::format("NCCL has no type {}", to_string(of_.type)));
-        if (goes_up(of_.what) && !nccl_has(of_.op))
+        if (row_of(of_.what).up && !nccl_has(of_.op))
             throw usage_error(fmt::format("NCCL has no operation {}", to_string(of_.op)));
-        if (goes_up(of_.what) && of_.op == reduce_op::avg)
+        if (row_of(of_.what).up && of_.op == reduce_op::avg)
             throw usage_error("NCCL's operation avg is none of those that Terrace calls");
         nccl_id id{};
         if (s.ranks.first()) check(r.make_id(&id), "ncclGetUniqueId");
@@ -111,7 +111,7 @@ public:
     nccl_library& operator=(const nccl_library&) = delete;
     ~nccl_library() override { release(); }
 
-    bool in_place() const noexcept override { return !exchanges(of_.what); }
+    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
     bench::description describe(std::int64_t) const override { return {row_of(of_.what).nccl}; }
     void run(std::span<const call> calls) override {
         for (const call& c : calls) check(start(c), row_of(of_.what).nccl);

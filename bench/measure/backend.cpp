@@ -24,13 +24,14 @@ public:
           comm_(s.ucx ? ucx::create(plan_, s.how) : create_over_mpi(s, plan_)),
           of_(s.of),
           windows_(s.windows),
-          rounds_(s.how.rounds_on_wire && goes_up(of_.what) && !has_root(of_.what)) {}
+          rounds_(s.how.rounds_on_wire && row_of(of_.what).up && !row_of(of_.what).has_root()) {}
 
-    bool in_place() const noexcept override { return !exchanges(of_.what); }
+    bool in_place() const noexcept override { return !row_of(of_.what).exchange; }
 
     bench::description describe(std::int64_t bytes) const override {
         bench::description made = bench::describe(plan_, of_.what, bytes);
-        const bool goes_straight = has_root(of_.what) || data_of(plan_).choose(of_.what, bytes).stages.size() == 1;
+        const bool goes_straight =
+            row_of(of_.what).has_root() || data_of(plan_).choose(of_.what, bytes).stages.size() == 1;
         if (of_.own_lengths) made.shape = goes_straight ? "direct, with lengths" : "lengths in " + made.shape;
         return made;
     }

@@ -34,7 +34,7 @@ class mpi_library final : public backend {
 public:
     explicit mpi_library(const setting& s) : of_(s.of), type_(mpi_type(of_.type)), op_(mpi_op(of_.op)) {
         if (type_ == MPI_DATATYPE_NULL) throw usage_error(fmt::format("MPI has no type {}", to_string(of_.type)));
-        if (op_ == MPI_OP_NULL && goes_up(of_.what))
+        if (op_ == MPI_OP_NULL && row_of(of_.what).up)
             throw usage_error(fmt::format("MPI has no operation {}", to_string(of_.op)));
         check(MPI_Comm_dup(comm_of(s.ranks), &comm_), "MPI_Comm_dup");
         MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);

@@ -44,20 +44,21 @@ call runner::prepare(std::size_t which, int number, std::int64_t count, bool spo
     const auto begin = static_cast<std::ptrdiff_t>(number * settings_.end);
     std::byte* send = memory_[which].input.get() + begin;
     std::byte* recv = in_place ? send : memory_[which].output.get() + begin;
-    const std::int64_t all = has_blocks(what_) ? count * world_.size() : count;
+    const std::int64_t all = row_of(what_).blocks ? count * world_.size() : count;
     const auto size = static_cast<std::int64_t>(element_);
     if (spoiled) where_.put(recv, all * size, [&](std::byte* to) { data_.spoil(to, all); });
     const auto own = static_cast<std::ptrdiff_t>(world_.rank() * count * size);
     if (in_place && what_ == collective::allgather) send += own;
     if (in_place && what_ == collective::reduce_scatter) recv += own;
-    const std::int64_t given = gives_own_block(what_) ? count : all;
-    if (!gives_nothing(what_, is_root())) where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
+    const std::int64_t given = row_of(what_).gives_own_block() ? count : all;
+    if (!row_of(what_).gives_nothing(is_root()))
+        where_.put(send, given * size, [&](std::byte* to) { data_.fill(to, given); });
     return {send, recv, count};
 }
 
 std::int64_t runner::wrong_elements(const call& c, double rounding) {
-    if (gets_nothing(what_, is_root())) return 0;
-    const bool gets_all = has_blocks(what_) && !gets_own_block(what_);
+    if (row_of(what_).gets_nothing(is_root())) return 0;
+    const bool gets_all = row_of(what_).blocks && !row_of(what_).gets_own_block();
     const std::int64_t count = gets_all ? c.count * world_.size() : c.count;
     const std::byte* got =
         where_.get(static_cast<const std::byte*>(c.recv), count * static_cast<std::int64_t>(element_));

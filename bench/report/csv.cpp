@@ -38,7 +38,7 @@ std::string to_csv(const conditions& c, std::span<const row> rows) {
                                         std::to_string(r.bytes),
                                         std::to_string(r.count),
                                         std::string(to_string(c.asked.type)),
-                                        goes_up(r.what) ? std::string(to_string(c.asked.op)) : ""};
+                                        row_of(r.what).up ? std::string(to_string(c.asked.op)) : ""};
         for (const double part : {0.5, 0.25, 0.75, 0.95, 0.99})
             fields.push_back(fmt::format("{:.3f}", quantile(r.times, part) * 1e6));
         fields.push_back(fmt::format("{:.6g}", f.algbw));

@@ -14,19 +14,19 @@ constexpr std::int64_t block_quantum = 16;  // [bytes]
 
 std::int64_t count_of(collective what, std::int64_t bytes, std::size_t element, int ranks) noexcept {
     const auto size = static_cast<std::int64_t>(element);
-    if (!has_blocks(what)) return bytes / size;
+    if (!row_of(what).blocks) return bytes / size;
     const std::int64_t quantum = block_quantum / size;
     return bytes / size / ranks / quantum * quantum;
 }
 
 std::int64_t bytes_of(collective what, std::int64_t count, std::size_t element, int ranks) noexcept {
-    return count * static_cast<std::int64_t>(element) * (has_blocks(what) ? ranks : 1);
+    return count * static_cast<std::int64_t>(element) * (row_of(what).blocks ? ranks : 1);
 }
 
 double bus_factor(collective what, int ranks) noexcept {
-    if (has_root(what) && !has_blocks(what)) return 1;
+    if (row_of(what).has_root() && !row_of(what).blocks) return 1;
     const double each_way = (ranks - 1.0) / ranks;
-    return has_blocks(what) ? each_way : 2 * each_way;
+    return row_of(what).blocks ? each_way : 2 * each_way;
 }
 
 double quantile(std::span<const double> values, double part) {

@@ -135,7 +135,7 @@ std::string header_text(const conditions& c) {
 
 std::string heading_text(const conditions& c, collective what, std::span<const absence> absent) {
     std::string text = fmt::format("#\n# {}{}\n", c.asked.function_of(what),
-                                   has_root(what) ? fmt::format(", root {}", c.asked.root) : "");
+                                   row_of(what).has_root() ? fmt::format(", root {}", c.asked.root) : "");
     for (const absence& a : absent)
         if (a.what == what) text += fmt::format("# without {}: {}\n", a.algorithm, a.why);
     if (c.asked.wide)
@@ -151,7 +151,7 @@ namespace {
 std::string wide_row(const conditions& c, const row& r, const figures& f, std::string_view mark) {
     return fmt::format(
         fmt::runtime(wide_format), mark, r.bytes, r.count, to_string(c.asked.type),
-        goes_up(r.what) ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5), microseconds(r, 0.25),
+        row_of(r.what).up ? to_string(c.asked.op) : "-", r.algorithm, microseconds(r, 0.5), microseconds(r, 0.25),
         microseconds(r, 0.75), microseconds(r, 0.95), microseconds(r, 0.99), fmt::format("{:.4f}", f.algbw),
         fmt::format("{:.4f}", f.busbw), percent_text(f.percent_of_limit), percent_text(f.percent_of_goodput),
         bus_column(c, percent_text(f.percent_of_bus)), ratio_text(r),

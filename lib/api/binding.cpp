@@ -13,15 +13,15 @@ namespace terrace::detail {
 
 std::int64_t binding::elements_of(const call_shape& call) const {
     if (!call.counts.empty()) return std::reduce(call.counts.begin(), call.counts.end());
-    return has_blocks(call.what) ? call.count * static_cast<std::int64_t>(callers_rank.size()) : call.count;
+    return row_of(call.what).blocks ? call.count * static_cast<std::int64_t>(callers_rank.size()) : call.count;
 }
 
 bool binding::uses_tree(const call_shape& call) const {
-    return reproducible && goes_up(call.what) && rounds(call.type, call.op);
+    return reproducible && row_of(call.what).up && rounds(call.type, call.op);
 }
 
 bool binding::meets_wire_types(const call_shape& call) const {
-    if (!rounds_on_wire || call.exact || !goes_up(call.what) || has_root(call.what)) return false;
+    if (!rounds_on_wire || call.exact || !row_of(call.what).up || row_of(call.what).has_root()) return false;
     return std::ranges::any_of(rule_of(call).stages, [](const stage& s) { return s.wire != wire_type::exact; });
 }
 
@@ -57,12 +57,12 @@ rule binding::rule_to_run(const call_shape& call) const {
 collective_call binding::planned(const call_shape& call) const {
     collective_call made{
         .what = call.what, .count = call.count, .element = size_of(call.type), .counts_given = !call.counts.empty()};
-    if (has_root(call.what))
+    if (row_of(call.what).has_root())
         made.root =
             static_cast<int>(std::find(callers_rank.begin(), callers_rank.end(), call.root) - callers_rank.begin());
     if (uses_tree(call)) made.tree = callers_rank;
     made.rounds_on_wire = rounds_on_wire && !call.exact;
-    if (!has_blocks(call.what)) return made;
+    if (!row_of(call.what).blocks) return made;
     const int ranks = static_cast<int>(callers_rank.size());
     const std::vector<range> blocks = call.counts.empty() ? equal_blocks(ranks, call.count) : side_by_side(call.counts);
     for (const int r : callers_rank) made.blocks.push_back(blocks[at(r)]);

@@ -20,7 +20,7 @@ constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at
 
 // Bytes of the vector, or of all blocks together.
 std::int64_t bytes_of(const call_shape& call, int ranks) {
-    return call.count * (has_blocks(call.what) ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
+    return call.count * (row_of(call.what).blocks ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
 }
 
 bool are_of_one_kind(const call_shape& a, const call_shape& b) {
@@ -32,7 +32,7 @@ bool are_of_one_kind(const call_shape& a, const call_shape& b) {
 // The factors of premul_sum may differ between ranks, so that ranks would join different calls.
 bool may_join(const call_shape& call, int ranks) {
     const bool is_plain = !call.is_barrier && call.part_of.empty() && call.counts.empty() && call.count > 0;
-    const bool multiplies = goes_up(call.what) && call.op == reduce_op::premul_sum;
+    const bool multiplies = row_of(call.what).up && call.op == reduce_op::premul_sum;
     return is_plain && !multiplies && bytes_of(call, ranks) <= most_bytes_to_join;
 }
 
@@ -53,15 +53,17 @@ std::uint64_t joined_calls::begin_copied(call_runner& by, const call_shape& call
     call_runner::programs::entry& found = by.program_for(call);
     if (found.run.takes_pieces())
         return by.issue(call, signature_of(call), {.layout = vector_pieces{parts_}}, 1, &found);
-    const bool is_root = call.root == by.rank(), blocks = has_blocks(call.what);
+    const bool is_root = call.root == by.rank(), blocks = row_of(call.what).blocks;
     const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, by.size()), 64));
     found.memory.resize(blocks ? 2 * whole : whole);
     std::byte* send = found.memory.data();
     std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
     shape_ = call;
-    blocks_got_ = gets_nothing(call.what, is_root) ? 0 : blocks && !gets_own_block(call.what) ? by.size() : 1;
-    if (!gives_nothing(call.what, is_root))
-        for_each_block(blocks && !gives_own_block(call.what) ? by.size() : 1,
+    blocks_got_ = row_of(call.what).gets_nothing(is_root)         ? 0
+                  : blocks && !row_of(call.what).gets_own_block() ? by.size()
+                                                                  : 1;
+    if (!row_of(call.what).gives_nothing(is_root))
+        for_each_block(blocks && !row_of(call.what).gives_own_block() ? by.size() : 1,
                        [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
                            std::memcpy(send + here, part.given + there, bytes);
                        });

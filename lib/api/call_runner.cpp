@@ -19,7 +19,7 @@ std::string call_runner::objection_to(const call_shape& call, const void* send, 
 
 uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
     using way = uneven_call::way;
-    if (has_root(b.what)) return way::lengths_first;
+    if (row_of(b.what).has_root()) return way::lengths_first;
     const std::int64_t slot = uneven_call::slot_of(b);
     const rule& r = with_.bound.plan.choose(collective::alltoall, slot * size());
     if (r.stages.size() > 1) return way::full_slots;
@@ -33,7 +33,7 @@ std::uint64_t call_runner::issue(const call_shape& call, std::uint64_t signature
                                  programs::entry* found) {
     if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
     if (found == nullptr) found = &program_for(call, signature, peers_reach(call, b.send, b.recv));
-    if (call.op == reduce_op::premul_sum && goes_up(call.what)) b.send = multiplied(*found, b.send, b.recv, factor);
+    if (call.op == reduce_op::premul_sum && row_of(call.what).up) b.send = multiplied(*found, b.send, b.recv, factor);
     if (!found->run.has_scratch()) lend_scratch(*found);
     if (call.is_barrier) {
         found->memory.resize(1);
@@ -56,13 +56,13 @@ std::uint64_t call_runner::issue(const call_shape& call, std::uint64_t signature
 bool call_runner::reachable(const call_shape& call, const void* send, const void* recv) const noexcept {
     constexpr std::size_t worth_no_copy = 1024;  // [bytes], as measured: docs/performance.md
     const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
-    return bytes >= worth_no_copy && !has_blocks(call.what) && with_.net.reachable(recv, bytes) &&
+    return bytes >= worth_no_copy && !row_of(call.what).blocks && with_.net.reachable(recv, bytes) &&
            (send == recv || with_.net.reachable(send, bytes));
 }
 
 // An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
 bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
-    const bool multiplies = call.op == reduce_op::premul_sum && goes_up(call.what);
+    const bool multiplies = call.op == reduce_op::premul_sum && row_of(call.what).up;
     return multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
 }
 

@@ -165,7 +165,7 @@ request communicator_core::start_checked(const call_shape& call, const call_buff
     if (!may_run) return start_later(call, b, factor);
     if (times_) times_->begin();
     const std::uint64_t number = runner_->issue(call, signature, b, factor, found);
-    if (times_ && !call.is_barrier && !has_root(call.what) && !call.has_own_lengths())
+    if (times_ && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
         times_->started(number, call.what, binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
     return number == 0 ? request{} : request_access::make(*this, number);
 }

@@ -35,7 +35,7 @@ device_calls::device_calls(const binding& b, const device_setting& on, connectio
 device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory
 
 bool device_calls::holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const {
-    const bool is_root = call.root == callers_rank, gets = !gets_nothing(call.what, is_root);
+    const bool is_root = call.root == callers_rank, gets = !row_of(call.what).gets_nothing(is_root);
     if (call.what == collective::scatter && !is_root) return recv != nullptr && net_->holds(recv);
     const bool first = send != nullptr && net_->holds(send);
     if (!gets || recv == send || recv == nullptr || send == nullptr)
@@ -95,7 +95,7 @@ void device_calls::check() const {
 // Makes the groups of a root when a call first has it: NCCL's own collectives of broadcast and reduce have other groups
 // for each root, and all ranks meet a root in the same call. During a capture messages do instead.
 void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
-    if (!has_root(call.what) || roots_.size() == most_roots) return;
+    if (!row_of(call.what).has_root() || roots_.size() == most_roots) return;
     const std::vector<int>& all = binding_.callers_rank;
     const auto root = static_cast<int>(std::find(all.begin(), all.end(), call.root) - all.begin());
     if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;

@@ -74,7 +74,7 @@ stager::traffic stager::traffic_of(const call_shape& call) const {
 
 void stager::run(const call_shape& call, const nccl::stream_call& c) {
     const std::size_t element = size_of(call.type);
-    const int blocks = has_blocks(call.what) ? comm_.size() : 1;
+    const int blocks = row_of(call.what).blocks ? comm_.size() : 1;
     const std::size_t fits = bytes_ / element / static_cast<std::size_t>(blocks);
     const work w{call,
                  traffic_of(call),

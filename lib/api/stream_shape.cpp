@@ -32,7 +32,7 @@ call_shape shape_of(collective what, const nccl::stream_call& c, const communica
         throw usage_error(
             fmt::format("{}: send has {} elements and recv has {}, which contradict each other on {} ranks",
                         to_string(what), c.sent, c.received, comm.size()));
-    const std::size_t all = gets_own_block(what) ? c.received : c.sent;
+    const std::size_t all = row_of(what).gets_own_block() ? c.received : c.sent;
     const std::size_t count = what == collective::alltoall ? all / static_cast<std::size_t>(comm.size()) : all;
     return {
         .what = what, .count = static_cast<std::int64_t>(count), .counts = {}, .type = c.type, .op = op, .root = root};

@@ -47,7 +47,7 @@ std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
 
 uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
     : blocks_(b), is_root_(rank == b.root), ranks_(ranks), way_(w), has_more_(w == way::lengths_first) {
-    if (!gives_nothing(b.what, is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
+    if (!row_of(b.what).gives_nothing(is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
 }
 
 // What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
@@ -113,7 +113,7 @@ call_part uneven_call::second() {
     has_more_ = false;
     const lengths known = take_lengths();
     std::vector<std::int64_t> received;
-    if (!gets_nothing(b.what, is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
+    if (!row_of(b.what).gets_nothing(is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
     came_ = sum_of(received);
     if (came_ > b.capacity)
         in_ =
@@ -135,7 +135,7 @@ call_part uneven_call::second() {
 // In an alltoall all ranks learn how long all blocks are together, and come to one answer.
 lengths uneven_call::take_lengths() {
     if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
-    if (has_root(blocks_.what)) return lengths::own;
+    if (row_of(blocks_.what).has_root()) return lengths::own;
     double all = 0;
     for (int r = 0; r < ranks_; ++r) {
         blocks_.recv_counts[at(r)] = heard_[2 * at(r)];

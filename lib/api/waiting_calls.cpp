@@ -24,7 +24,7 @@ request communicator_core::start(const uneven_blocks& b) {
     expect_unbroken(name_of(b));
     // What ranks that make it see, where one refuses it.
     call_shape named = uneven_call::lengths_of(b);
-    if (!has_root(b.what)) {
+    if (!row_of(b.what).has_root()) {
         named.count = b.most;
         named.type = b.type;
     }

@@ -28,7 +28,9 @@ enum class mode {
 std::string_view to_string(mode m) noexcept;
 std::optional<mode> parse_mode(std::string_view text) noexcept;
 /// Returns true if a collective may have stages of a mode: those of blocks or with a root cannot replicate.
-constexpr bool can(mode m, collective c) noexcept { return m != mode::replicate || (!has_blocks(c) && !has_root(c)); }
+constexpr bool can(mode m, collective c) noexcept {
+    return m != mode::replicate || (!row_of(c).blocks && !row_of(c).has_root());
+}
 
 /// Runs a stage. A stage that names an algorithm runs as point-to-point messages of that algorithm, which the
 /// provider carries; a stage without an algorithm runs as the provider's own collective.

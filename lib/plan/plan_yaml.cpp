@@ -164,7 +164,7 @@ std::vector<stage> read_stages(const document& list, const hierarchy& machine, c
     }
     if (stages.empty()) list.fail("a rule needs at least one stage");
     for (std::size_t s = 0; s < stages.size(); ++s)
-        if (stages[s].wire != wire_type::exact && (!goes_up(what) || has_root(what)))
+        if (stages[s].wire != wire_type::exact && (!row_of(what).up || row_of(what).has_root()))
             list.items()[s].at("wire").fail("wire types belong to stages of allreduce and reduce_scatter");
     for (std::size_t s = 0; s < stages.size(); ++s)
         if (!stages[s].shares.empty() && what != collective::allreduce)

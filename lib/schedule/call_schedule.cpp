@@ -21,13 +21,13 @@ block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, co
             if (is_dropped(s)) s.wire = wire_type::exact;
         stages = as_they_are;
     }
-    if (exchanges(chunk.what)) return compose_exchange(machine, stages, chunk.what);
-    if (has_blocks(chunk.what)) {
+    if (row_of(chunk.what).exchange) return compose_exchange(machine, stages, chunk.what);
+    if (row_of(chunk.what).blocks) {
         std::vector<std::int64_t> counts;
         for (const range block : chunk.blocks) counts.push_back(block.count());
         return compose_blocks(machine, stages, counts, chunk.tree);
     }
-    const int root = has_root(chunk.what) ? chunk.root : -1;
+    const int root = row_of(chunk.what).has_root() ? chunk.root : -1;
     const std::int64_t quantum = quantum_of(chunk.element);
     return {rank == call_layout::all_ranks ? compose(machine, stages, chunk.count, quantum, root, chunk.tree)
                                            : compose_for(rank, machine, stages, chunk.count, quantum, root, chunk.tree),
@@ -39,20 +39,20 @@ block_layout lay_out(const hierarchy& machine, std::span<const stage> stages, co
 call_layout::call_layout(const hierarchy& machine, std::span<const stage> stages, collective_call chunk, int rank)
     : call_(std::move(chunk)), layout_(lay_out(machine, stages, call_, rank)) {
     for (const range block : call_.blocks) begins_.push_back(block.begin);
-    if (exchanges(call_.what)) shape_ = stage_tree(machine, stages);
+    if (row_of(call_.what).exchange) shape_ = stage_tree(machine, stages);
 }
 
 schedule call_layout::generated_for(int rank) const {
-    if (exchanges(call_.what)) return generate_exchange(layout_, shape_, call_, rank);
-    return has_blocks(call_.what) ? generate(layout_, call_.what, rank, begins_)
-                                  : generate(layout_.c, call_.what, rank);
+    if (row_of(call_.what).exchange) return generate_exchange(layout_, shape_, call_, rank);
+    return row_of(call_.what).blocks ? generate(layout_, call_.what, rank, begins_)
+                                     : generate(layout_.c, call_.what, rank);
 }
 
 // Where stages of the transport are in it, the vector is at home where peers reach it: each rank has its own reasons.
 schedule call_layout::schedule_of(int rank, const capabilities& can, buffer home) const {
     const auto bytes = static_cast<std::size_t>(call_.elements()) * call_.element;
     const bool fits = can.slot_bytes == 0 || bytes <= can.slot_bytes;
-    if (fits && has_blocks(call_.what)) return lower(generated_for(rank), can);
+    if (fits && row_of(call_.what).blocks) return lower(generated_for(rank), can);
     if (fits && runs_stages(layout_.c, rank, can)) return lower(generate(layout_.c, call_.what, rank, can, home), can);
     return lower(generated_for(rank), can.without_memory());
 }

@@ -3,7 +3,7 @@
 namespace terrace::detail {
 
 std::int64_t collective_call::elements() const noexcept {
-    if (!has_blocks(what)) return count;
+    if (!row_of(what).blocks) return count;
     std::int64_t all = 0;
     for (const range block : blocks) all += block.count();
     return all;

@@ -267,8 +267,8 @@ void check_runnable(const plan_data& r) {
         for (std::size_t i = 0; i < rules.size(); ++i) {
             try {
                 compose_for(0, r.machine, rules[i].stages, r.machine.ranks(), 1);
-                if (exchanges(what)) check_exchange(rules[i].stages, what);
-                else if (has_blocks(what)) check_blocks(rules[i].stages);
+                if (row_of(what).exchange) check_exchange(rules[i].stages, what);
+                else if (row_of(what).blocks) check_blocks(rules[i].stages);
             } catch (const stage_error& e) {
                 const std::string message = fmt::format("{}.rules[{}].{}", to_string(what), i, e.what());
                 if (r.file.empty()) throw plan_error(message);

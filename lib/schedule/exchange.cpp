@@ -35,7 +35,7 @@ public:
           shape_(shape),
           call_(call),
           rank_(rank),
-          down_(has_root(call.what) && (call.what == collective::scatter) == b.through_one),
+          down_(row_of(call.what).has_root() && (call.what == collective::scatter) == b.through_one),
           order_(at(b.c.ranks)),
           out_(rank, b.c.ranks, call.what, call.elements(), {buffer::recv, false}) {
         for (int r = 0; r < b.c.ranks; ++r) order_[at(static_cast<int>(b.blocks[at(r)].begin))] = r;
@@ -207,7 +207,7 @@ private:
 std::optional<std::pair<int, std::string>> fault_of_exchange(std::span<const stage> stages, collective what) {
     for (int n = 0; n < static_cast<int>(stages.size()); ++n) {
         const stage& s = stages[at(n)];
-        if (has_root(what) && s.how != stages.front().how)
+        if (row_of(what).has_root() && s.how != stages.front().how)
             return std::pair(n, fmt::format("mode {} after mode {}; stages of {} have one mode", to_string(s.how),
                                             to_string(stages.front().how), to_string(what)));
         const algorithm* by = find_algorithm(s);
@@ -232,7 +232,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
     check_exchange(stages, what);
     // On the way to or from a root the same ranks meet in either mode.
     std::vector<stage> meeting(stages.begin(), stages.end());
-    if (has_root(what))
+    if (row_of(what).has_root())
         for (stage& s : meeting) s.how = mode::scatter;
     composition fine = compose(machine, meeting, fine_count(machine), 1);
     hand_down(fine);
@@ -246,7 +246,7 @@ block_layout compose_exchange(const hierarchy& machine, std::span<const stage> s
             if (!g.whole().empty()) s.steps_up = std::max(s.steps_up, steps_of(*s.by, g));
         }
     }
-    made.through_one = has_root(what) && stages.front().how == mode::root;
+    made.through_one = row_of(what).has_root() && stages.front().how == mode::root;
     return made;
 }
 

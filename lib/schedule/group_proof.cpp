@@ -75,10 +75,11 @@ std::optional<std::string> prove_alone(const composition& c) {
         for (const range& shard : g.shards()) begins.push_back(shard.begin);
         std::vector<schedule> programs;
         for (int r = 0; r < c.ranks; ++r)
-            programs.push_back(lower(has_blocks(what) ? generate(block_layout{c, g.shards()}, what, r, begins)
-                                                      : generate(c, what, r, can, home),
+            programs.push_back(lower(row_of(what).blocks ? generate(block_layout{c, g.shards()}, what, r, begins)
+                                                         : generate(c, what, r, can, home),
                                      can));
-        return find_fault(programs, {.root = g.root(), .blocks = has_blocks(what) ? g.shards() : std::vector<range>{}});
+        return find_fault(programs,
+                          {.root = g.root(), .blocks = row_of(what).blocks ? g.shards() : std::vector<range>{}});
     };
     std::vector<collective> parts{collective::allreduce};
     if (s.how == mode::scatter) parts = {collective::reduce_scatter, collective::allgather};

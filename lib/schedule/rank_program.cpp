@@ -19,7 +19,7 @@ public:
         for (int s = 0; s < depth(); ++s)
             if (stage_at(s).largest > 0) outermost_[at(stage_at(s).route)] = s;
         while (common_ < depth() && stage_at(common_).route == 0) ++common_;
-        if (!c.tree.empty() && goes_up(what)) by_tree_.emplace(out, c, rank, can);
+        if (!c.tree.empty() && row_of(what).up) by_tree_.emplace(out, c, rank, can);
     }
 
     // True if roots of groups do without their shards in some stage of a reduce, and so complete sums on the way down.
@@ -91,7 +91,7 @@ private:
             out_.begin_role({.outermost = is_outermost(number),
                              .by_shards = stage.how == mode::scatter,
                              .delivers = delivers(number, g, down),
-                             .wire = goes_up(what_) && !has_root(what_) ? stage.wire : wire_type::exact,
+                             .wire = row_of(what_).up && !row_of(what_).has_root() ? stage.wire : wire_type::exact,
                              .complete = complete_rank(what_, g),
                              .adds = addition_at_root(number, g, down)});
             if (by_tree_ && !down && !by_tree_->may_hand_over(stage, g)) {
@@ -108,11 +108,12 @@ private:
 
     // True of the way on which data moves in the domains that have the root, and in mode scatter alone: up in a
     // broadcast, down in a reduce.
-    bool is_at_root(bool down) const { return has_root(what_) && down == goes_up(what_); }
+    bool is_at_root(bool down) const { return row_of(what_).has_root() && down == row_of(what_).up; }
 
     // True if a member stands in for the root in its groups. A reproducible reduction adds up in another order.
     bool relieves(const composed_stage& stage) const {
-        return has_root(what_) && stage.meets_root && stage.how == mode::scatter && stage.by->sends() && !by_tree_;
+        return row_of(what_).has_root() && stage.meets_root && stage.how == mode::scatter && stage.by->sends() &&
+               !by_tree_;
     }
     bool is_relieved(const composed_stage& stage, const group& g) const {
         return g.root() != group::no_root && relieves(stage);
@@ -155,9 +156,10 @@ private:
 
     // A vector that consists of blocks stands in another order than the caller's.
     bool delivers(int number, const group& g, bool down) {
-        if (has_blocks(what_) || number > 0) return false;
+        if (row_of(what_).blocks || number > 0) return false;
         const mode how = c_.stages[at(number)].how;
-        const bool comes_down = goes_down(what_) ? how != mode::replicate : has_root(what_) && how == mode::scatter;
+        const bool comes_down =
+            row_of(what_).down ? how != mode::replicate : row_of(what_).has_root() && how == mode::scatter;
         return down || is_fused(number, g) || (depth() == 1 && !comes_down);
     }
 
@@ -192,8 +194,8 @@ schedule generate(const composition& c, collective what, int rank, const capabil
     writer program(out, c, rank, what, can);
     for (const owned& o : c.owners)
         if (is_own(o) && !program.completes_on_way_down()) out.owns(o.part);
-    if (goes_up(what) || has_root(what)) program.up();
-    if (goes_down(what) || has_root(what)) program.down();
+    if (row_of(what).up || row_of(what).has_root()) program.up();
+    if (row_of(what).down || row_of(what).has_root()) program.down();
     out.next_step();
     if (keeps) out.deliver();
     return out.finish();

@@ -69,9 +69,9 @@ slicing slice_call(const collective_call& call, const rule& chosen, int ranks, c
     const bool by_provider = any_follows_buffers(chosen);
     const std::size_t bound = by_provider ? limits.slot_bytes : 0;
     if (call.counts_given) return slice_own_counts(call, most_bytes_of(chosen, bound));
-    const slicing plain = slice(call.count, call.element, chosen, has_blocks(call.what) ? ranks : 1, bound);
+    const slicing plain = slice(call.count, call.element, chosen, row_of(call.what).blocks ? ranks : 1, bound);
     const std::int64_t even = quantum_of(call.element) * ranks;
-    if (!limits.divides_evenly || !by_provider || has_blocks(call.what) || call.count < even) return plain;
+    if (!limits.divides_evenly || !by_provider || row_of(call.what).blocks || call.count < even) return plain;
     return evenly(call.count, plain.chunk, even);
 }
 

@@ -35,7 +35,8 @@ std::vector<disjoint_groups> nccl_groups(const plan_data& r, collective what, in
     const auto rules = r.rules.find(what);
     if (rules == r.rules.end()) return all;
     for (const rule& each : rules->second)
-        for (const composed_stage& s : compose(r.machine, each.stages, count, 1, has_root(what) ? root : -1).stages)
+        for (const composed_stage& s :
+             compose(r.machine, each.stages, count, 1, row_of(what).has_root() ? root : -1).stages)
             if (follows_buffers(s.by->provider)) add(all, groups_of(s).value_or(disjoint_groups{}));
     return all;
 }

@@ -22,8 +22,8 @@ namespace {
 // With root 0.
 collective_call call_of(const hierarchy& machine, collective what, std::int64_t count, bool reproducible = false) {
     collective_call call{.what = what, .count = count, .element = element};
-    if (has_blocks(what)) call.blocks = equal_blocks(machine.ranks(), count);
-    if (reproducible && goes_up(what)) {
+    if (row_of(what).blocks) call.blocks = equal_blocks(machine.ranks(), count);
+    if (reproducible && row_of(what).up) {
         call.tree.resize(at(machine.ranks()));
         std::iota(call.tree.begin(), call.tree.end(), 0);
     }
@@ -34,7 +34,7 @@ collective_call call_of(const hierarchy& machine, collective what, std::int64_t 
 
 slicing slices_of(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                   std::int64_t slot_bytes) {
-    const std::int64_t count = div_ceil(bytes, element * (has_blocks(what) ? machine.ranks() : 1));
+    const std::int64_t count = div_ceil(bytes, element * (row_of(what).blocks ? machine.ranks() : 1));
     const bool in_slots = !memory_domains(machine).empty();
     return slice_call(call_of(machine, what, count), how, machine.ranks(),
                       {.slot_bytes = in_slots ? static_cast<std::size_t>(slot_bytes) : 0});

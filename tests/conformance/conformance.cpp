@@ -156,7 +156,7 @@ std::vector<std::int64_t> hard_counts(int ranks) {
 // Equal blocks, then blocks of which some are empty, then one block that is everything.
 std::vector<call> with_blocks(call c, int ranks) {
     std::vector<call> result{c};
-    if (!has_blocks(c.what) || c.what == collective::alltoall) return result;
+    if (!row_of(c.what).blocks || c.what == collective::alltoall) return result;
     for (int r = 0; r < ranks; ++r) c.counts.push_back(r % 3 * c.count / 2);
     result.push_back(c);
     std::fill(c.counts.begin(), c.counts.end(), 0);
@@ -245,10 +245,10 @@ TEST_P(conformance, types_and_operations) {
                 if (!can(s, what)) continue;
                 std::set<element_type> moved;  // what reduces nothing does each type once
                 for (const auto& [type, op] : part) {
-                    if (!moved.insert(type).second && !goes_up(what)) continue;
+                    if (!moved.insert(type).second && !row_of(what).up) continue;
                     call c{.what = what,
                            .type = type,
-                           .op = goes_up(what) ? op : reduce_op::sum,
+                           .op = row_of(what).up ? op : reduce_op::sum,
                            .count = 2 * ranks + 3,
                            .counts = {},
                            .root = ranks - 1,
@@ -289,7 +289,7 @@ TEST_P(conformance, long_messages) {
                            .in_place = in_place(what, d),
                            .offset = 3,
                            .in_window = d.coin()};
-                    if (has_blocks(what)) c.count /= ranks;
+                    if (row_of(what).blocks) c.count /= ranks;
                     calls.insert(calls.end(), {c, c});
                 }
                 expect_right(s, calls);
@@ -418,7 +418,7 @@ TEST_P(conformance, random_cases) {
             c.op = d.pick(ops_of(c.type));
             const auto some_count = [&] { return static_cast<std::int64_t>(d.below(1u << d.below(13))); };
             c.count = some_count();
-            if (has_blocks(c.what) && c.what != collective::alltoall && d.coin())
+            if (row_of(c.what).blocks && c.what != collective::alltoall && d.coin())
                 for (int r = 0; r < ranks; ++r) c.counts.push_back(d.below(4) == 0 ? 0 : some_count() / 4);
             c.root = static_cast<int>(d.below(static_cast<std::size_t>(ranks)));
             c.in_place = in_place(c.what, d);

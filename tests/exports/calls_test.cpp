@@ -57,7 +57,7 @@ TEST(chakra, has_the_messages_of_the_plan) {
         for (const schedule& s : read.ranks) {
             add_messages(s, exported);
             collective_call whole{.what = call.what, .count = read.elements, .rounds_on_wire = false};
-            if (has_blocks(call.what)) {
+            if (row_of(call.what).blocks) {
                 whole.count /= static_cast<std::int64_t>(read.ranks.size());
                 whole.blocks = equal_blocks(static_cast<int>(read.ranks.size()), whole.count);
             }

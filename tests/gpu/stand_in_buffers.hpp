@@ -134,7 +134,7 @@ inline void run_others(gpu_stand_in& gpus, communicator& comm, std::size_t n) {
 inline plan with_roots(const plan& scattering, const plan& rooted) {
     plan_data both = data_of(scattering);
     for (const auto& [what, rules] : data_of(rooted).rules)
-        if (has_root(what)) both.rules[what] = rules;
+        if (row_of(what).has_root()) both.rules[what] = rules;
     return to_plan(both);
 }
 

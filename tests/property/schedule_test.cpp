@@ -55,11 +55,11 @@ public:
         for (collective what : all_collectives) {
             if (!test::able(stages, what)) continue;
             // With a root there are eleven ways to run a stage, and each is to be proved for several roots.
-            if (has_root(what) && !test::everything() && stages.size() > 1 && turn_++ % 8 != 0) continue;
+            if (row_of(what).has_root() && !test::everything() && stages.size() > 1 && turn_++ % 8 != 0) continue;
             const bool in_memory = std::ranges::any_of(stages, follows_buffers, &stage::provider);
-            if (has_blocks(what)) {
+            if (row_of(what).blocks) {
                 for (const std::vector<range>& blocks : test::hard_blocks(machine.ranks(), what))
-                    for (const int root : has_root(what) ? std::set{0, machine.ranks() - 1} : std::set{0})
+                    for (const int root : row_of(what).has_root() ? std::set{0, machine.ranks() - 1} : std::set{0})
                         prove(test::block_program(machine, stages, what, blocks, root));
                 const collective_call uneven{.what = what, .blocks = test::hard_blocks(machine.ranks(), what).back()};
                 if (what != collective::alltoall)
@@ -67,11 +67,11 @@ public:
                         prove(test::block_program(machine, stages, what, uneven.chunk_of(2, last).blocks));
                 if (in_memory) prove_stages(machine, stages, uneven);
             } else {
-                for (int root : has_root(what) ? roots_for(machine.ranks()) : std::set{0}) {
+                for (int root : row_of(what).has_root() ? roots_for(machine.ranks()) : std::set{0}) {
                     for (std::int64_t count : test::hard_counts(machine.ranks()))
                         prove(test::vector_program(machine, stages, what, count, 1, root));
                     prove(test::vector_program(machine, stages, what, 40 * machine.ranks() + 3, 16, root));
-                    if (root != (has_root(what) ? machine.ranks() / 2 : 0)) continue;
+                    if (root != (row_of(what).has_root() ? machine.ranks() / 2 : 0)) continue;
                     compose_one_by_one(machine, stages, what, 40 * machine.ranks() + 3, 16, root);
                     if (in_memory)
                         prove_stages(machine, stages,
@@ -91,7 +91,7 @@ private:
             const test::program_of_all p = test::staged_program(machine, stages, call, each);
             const auto found = find_fault(p.schedules, p.of);
             ASSERT_FALSE(found) << p.name << ": " << *found;
-            if (has_blocks(call.what)) return;  // these have no choice
+            if (row_of(call.what).blocks) return;  // these have no choice
         }
     }
 
@@ -113,7 +113,8 @@ private:
                             std::int64_t count, std::int64_t quantum, int root) {
         const test::program_of_all all = test::vector_program(machine, stages, what, count, quantum, root);
         for (int rank = 0; rank < machine.ranks(); ++rank) {
-            const composition own = compose_for(rank, machine, stages, count, quantum, has_root(what) ? root : -1);
+            const composition own =
+                compose_for(rank, machine, stages, count, quantum, row_of(what).has_root() ? root : -1);
             ASSERT_EQ(generate(own, what, rank), all.schedules[static_cast<std::size_t>(rank)])
                 << all.name << ", rank " << rank;
         }

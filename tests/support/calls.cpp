@@ -94,7 +94,7 @@ public:
     T input(std::int64_t i, int rank) const {
         const std::uint64_t dice = mixed(salt_ + static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u +
                                          static_cast<std::uint64_t>(rank) * 0xd1342543de82ef95u);
-        if (!goes_up(c_.what)) return from_bits<T>(dice);  // moved as it is, NaN and all
+        if (!row_of(c_.what).up) return from_bits<T>(dice);  // moved as it is, NaN and all
         if constexpr (is_complex<T>) return {number<part_t<T>>(i, rank, dice), number<part_t<T>>(i, rank, mixed(dice))};
         else if constexpr (is_float_element<T>) return number<T>(i, rank, dice);
         else if constexpr (std::is_same_v<T, bool>) return is_true(dice);
@@ -297,14 +297,14 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     std::vector<std::int64_t> begins(counts.size());
     std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
     const std::int64_t own = counts[static_cast<std::size_t>(me)], begin = begins[static_cast<std::size_t>(me)];
-    const std::int64_t all = has_blocks(c.what) ? begins.back() + counts.back() : c.count;
+    const std::int64_t all = row_of(c.what).blocks ? begins.back() + counts.back() : c.count;
 
     // Which elements of the whole each buffer holds.
     const bool is_root = me == c.root;
     const range mine{begin, begin + own}, whole{0, all}, nothing{0, 0};
-    const range given = gives_own_block(c.what) ? mine : whole;
-    const range due = gets_nothing(c.what, is_root) ? nothing : gets_own_block(c.what) ? mine : whole;
-    const bool gives = !gives_nothing(c.what, is_root);
+    const range given = row_of(c.what).gives_own_block() ? mine : whole;
+    const range due = row_of(c.what).gets_nothing(is_root) ? nothing : row_of(c.what).gets_own_block() ? mine : whole;
+    const bool gives = !row_of(c.what).gives_nothing(is_root);
     const bool shared = c.in_place || c.what == collective::broadcast;
 
     // Ranks need not agree about windows: now and then one has its buffers elsewhere.
@@ -323,13 +323,13 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
     issue(comm, c, send, recv);
 
     const auto expected = [&](std::int64_t i) {
-        if (goes_up(c.what)) return truth.sum_of_all(i);
+        if (row_of(c.what).up) return truth.sum_of_all(i);
         if (c.what == collective::alltoall) return truth.input(begin + i % c.count, static_cast<int>(i / c.count));
         const auto after = std::upper_bound(begins.begin(), begins.end(), i) - 1;
-        return truth.input(i, gives_nothing(c.what, false) ? c.root : static_cast<int>(after - begins.begin()));
+        return truth.input(i, row_of(c.what).gives_nothing(false) ? c.root : static_cast<int>(after - begins.begin()));
     };
     outcome result{first.overwritten() + second.overwritten(), 0};
-    const bool part = c.digests_are_compared && goes_down(c.what);  // the other ranks check the rest
+    const bool part = c.digests_are_compared && row_of(c.what).down;  // the other ranks check the rest
     if (c.data == contents::exact)
         for (std::int64_t i = due.begin + (part ? me : 0); i < due.end; i += part ? ranks : 1)
             result.wrong += !same(recv[i - due.begin], expected(i));
@@ -337,7 +337,7 @@ outcome make_typed(communicator& comm, const call& c, std::uint64_t salt) {
         const bool kept = !shared || i < due.begin || i >= due.end;
         result.wrong += kept && !same(send[i - given.begin], truth.input(i, me));
     }
-    if (goes_down(c.what)) result.digest = XXH3_64bits(recv, static_cast<std::size_t>(all) * sizeof(T));
+    if (row_of(c.what).down) result.digest = XXH3_64bits(recv, static_cast<std::size_t>(all) * sizeof(T));
     return result;
 }
 
@@ -351,12 +351,12 @@ std::vector<reduce_op> ops_of(element_type type) {
 }
 
 std::string describe(const call& c) {
-    const std::string count = c.counts.empty() ? fmt::format("{}{}", has_blocks(c.what) ? "blocks of " : "", c.count)
+    const std::string count = c.counts.empty() ? fmt::format("{}{}", row_of(c.what).blocks ? "blocks of " : "", c.count)
                                                : fmt::format("blocks [{}]", fmt::join(c.counts, ","));
     return fmt::format("{} of {}, {}{}{}, {}, offset {}{}{}{}", to_string(c.what), count, to_string(c.type),
-                       goes_up(c.what) ? " " : "", goes_up(c.what) ? to_string(c.op) : "",
+                       row_of(c.what).up ? " " : "", row_of(c.what).up ? to_string(c.op) : "",
                        c.in_place ? "in place" : "out of place", c.offset, c.in_window ? ", in windows" : "",
-                       has_root(c.what) ? fmt::format(", root {}", c.root) : "",
+                       row_of(c.what).has_root() ? fmt::format(", root {}", c.root) : "",
                        c.nan_from < 0 ? "" : fmt::format(", NaN from rank {}", c.nan_from));
 }
 

@@ -63,14 +63,14 @@ terms terms_of(const schedule& s, const expectation& of) {
     holding all{0, 0, of.blocks};
     for (range b : of.blocks) all.elements = std::max(all.elements, b.end);
     if (s.what == collective::alltoall) return {all, all, of.blocks};
-    if (!has_blocks(s.what)) all = {0, s.count, {{0, s.count}}};
+    if (!row_of(s.what).blocks) all = {0, s.count, {{0, s.count}}};
     terms made{all, all};
-    if (has_blocks(s.what)) {
+    if (row_of(s.what).blocks) {
         const range mine = of.blocks[static_cast<std::size_t>(s.rank)];
-        (gives_own_block(s.what) ? made.given : made.due) = {mine.begin, mine.count(), {mine}};
+        (row_of(s.what).gives_own_block() ? made.given : made.due) = {mine.begin, mine.count(), {mine}};
     }
-    if (gives_nothing(s.what, s.rank == of.root)) made.given = {};
-    if (gets_nothing(s.what, s.rank == of.root)) made.due = {};
+    if (row_of(s.what).gives_nothing(s.rank == of.root)) made.given = {};
+    if (row_of(s.what).gets_nothing(s.rank == of.root)) made.due = {};
     return made;
 }
 
@@ -359,7 +359,7 @@ private:
 
     // The sum of what was passed in at a place, scaled once if at all; or what the one rank did that is to be copied.
     bool right(std::int64_t place, const test_element& actual) {
-        const bool adds = goes_up(schedules_[0].what);
+        const bool adds = row_of(schedules_[0].what).up;
         std::uint64_t sum = 0;
         for (std::size_t r = 0; r < before_.size(); ++r) {
             const holding& given = terms_[r].given;

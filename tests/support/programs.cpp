@@ -89,7 +89,7 @@ program_of_all random_program(const std::vector<hierarchy>& machines, dice& d) {
     const collective what = d.pick(all_collectives);
     const std::vector<stage> stages = random_stages(machine, what, d);
     const int root = static_cast<int>(d.below(static_cast<std::size_t>(machine.ranks())));
-    program_of_all result = has_blocks(what)
+    program_of_all result = row_of(what).blocks
                                 ? block_program(machine, stages, what, d.pick(hard_blocks(machine.ranks(), what)), root)
                                 : vector_program(machine, stages, what, d.pick(hard_counts(machine.ranks())), 1, root);
     for (schedule& s : result.schedules) s = lower(s, {});

@@ -228,8 +228,8 @@ std::vector<stage> with_choice(std::vector<stage> stages, std::size_t choice) {
 }
 
 bool able(const std::vector<stage>& stages, collective what) {
-    if (exchanges(what)) return !fault_of_exchange(stages, what);
-    if (has_blocks(what)) return !fault_of_blocks(stages);
+    if (row_of(what).exchange) return !fault_of_exchange(stages, what);
+    if (row_of(what).blocks) return !fault_of_blocks(stages);
     return std::all_of(stages.begin(), stages.end(), [&](const stage& s) { return can(s.how, what); });
 }
 
@@ -241,7 +241,7 @@ std::vector<stage> random_stages(const hierarchy& machine, collective what, dice
         for (stage& s : stages)
             while (!able(std::vector{s}, what)) s = with_choice({s}, d.below(stage_choices().size())).front();
         if (!fits(machine, stages) || !able(stages, what)) continue;
-        if (exchanges(what)) return stages;
+        if (row_of(what).exchange) return stages;
         const auto turns = turns_of(machine, stages, 2);
         return turns.empty() ? stages : d.pick(turns);
     }

@@ -70,7 +70,7 @@ TEST(baseline, of_plans_is_flat_ring_and_two_level) {
     for (const collective what : all_collectives) {
         const std::vector<priced_candidate> list = search(prices, what);
         const std::vector<std::size_t> direct{0}, ring_and_two_level{0, 1};
-        EXPECT_EQ(floor_of(list), exchanges(what) ? direct : ring_and_two_level) << to_string(what);
+        EXPECT_EQ(floor_of(list), row_of(what).exchange ? direct : ring_and_two_level) << to_string(what);
     }
     EXPECT_EQ(baseline_names(collective::allgather),
               (std::vector<std::string_view>{"flat-ring", "flat-rings", "two-level", "two-level-nics"}));

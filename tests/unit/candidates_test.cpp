@@ -76,7 +76,7 @@ TEST(candidates, use_shared_memory_inside_nodes_of_processors_only) {
         {link("numa", fabric::shm, 10e9, 0.5e-6, 0.3e-6), link("node", fabric::bus, 16e9, 1e-6, 0.3e-6)},
         tree::uniform(std::vector{4, 2})};
     for (const auto& [what, rules] : make_plan("x", sockets).rules) {
-        if (exchanges(what)) continue;             // shared memory has no collective of its own for these
+        if (row_of(what).exchange) continue;       // shared memory has no collective of its own for these
         if (what == collective::reduce) continue;  // one rank that reads all others is slower than a pipeline
         for (const rule& r : rules)
             for (const stage& s : r.stages)
@@ -218,7 +218,7 @@ private:
     void extend(int first) {
         if (first == machine_.depth()) {
             if (able(current_, what_)) found_.push_back(current_);
-            if (exchanges(what_)) return;
+            if (row_of(what_).exchange) return;
             for (std::vector<stage>& turns : turns_of(machine_, current_, 2))
                 if (able(turns, what_)) found_.push_back(std::move(turns));
             return;
@@ -233,7 +233,8 @@ private:
                         stage s = run_by({levels, group_of(levels), how}, a.name);
                         // The planner offers no collective of MPI: a scatter of messages spares the root, MPI's does
                         // not.
-                        if (!available(machine_, s, a) || (has_root(what_) && a.provider == provider::mpi)) continue;
+                        if (!available(machine_, s, a) || (row_of(what_).has_root() && a.provider == provider::mpi))
+                            continue;
                         current_.push_back(std::move(s));
                         extend(last + 1);
                         current_.pop_back();
@@ -268,7 +269,7 @@ TEST(candidates, contain_the_best_of_everything) {
             const everything all(h, what);
             for (const std::int64_t bytes : {std::int64_t{8}, std::int64_t{4096}, std::int64_t{65536}, mib, 64 * mib}) {
                 // With a root there are many times as many: three sizes for them.
-                if (has_root(what) && (bytes == 8 || bytes == mib)) continue;
+                if (row_of(what).has_root() && (bytes == 8 || bytes == mib)) continue;
                 const ranked found = rank_candidates(h, bytes, what).front();
                 for (const std::vector<stage>& stages : all.stages())
                     EXPECT_LE(found.how.predicted, tuned(h, {"", stages}, bytes, what).predicted * 1.01)

@@ -55,7 +55,7 @@ TEST(make_plan, gives_each_stage_between_gpus_to_what_is_faster_there) {
 
 // The baselines that no plan may be slower than.
 std::vector<const char*> floor_of(collective what) {
-    if (exchanges(what)) return {"direct"};
+    if (row_of(what).exchange) return {"direct"};
     return {"flat-ring", "two-level"};
 }
 
@@ -189,7 +189,7 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
                 if (r.simulated > 0) continue;
                 const std::int64_t bytes = r.at;
                 // With a root, lanes of scatter stages must be better by more than that.
-                const double near = has_root(what) ? policy.hindered_with_root : 1.02;
+                const double near = row_of(what).has_root() ? policy.hindered_with_root : 1.02;
                 const ranked best = rank_candidates(h, bytes, what).front();
                 EXPECT_LE(time_of(h, r, bytes, what), best.how.predicted * near * 1.01)
                     << to_string(what) << " of " << bytes << ": " << describe(h, r.stages) << ", not "
@@ -204,7 +204,7 @@ TEST(make_plan, covers_all_sizes_in_few_rules) {
             EXPECT_LE(rules.size(), 15U) << to_string(what);
             EXPECT_EQ(rules.back().up_to, rule::no_bound);
             EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
-            for (const rule& each : rules) EXPECT_LE(each.lanes, has_root(what) ? 16 : 4);
+            for (const rule& each : rules) EXPECT_LE(each.lanes, row_of(what).has_root() ? 16 : 4);
             for (std::size_t i = 1; i < rules.size(); ++i) {
                 EXPECT_LT(rules[i - 1].up_to, rules[i].up_to);
                 EXPECT_FALSE(run_alike(rules[i - 1], rules[i]));
@@ -221,7 +221,7 @@ TEST(make_plan, takes_machines_of_many_ranks) {
     hierarchy h = machine(tree({nodes, racks, {8 * 4}}));
     const plan_data r = make_plan("x", h);
     for (const auto& [what, rules] : r.rules)
-        EXPECT_TRUE(has_root(what) || rules.back().predicted < 1.2 * rules.back().limit) << to_string(what);
+        EXPECT_TRUE(row_of(what).has_root() || rules.back().predicted < 1.2 * rules.back().limit) << to_string(what);
     EXPECT_EQ(parse_plan(r.text, "x").text, r.text);
 }
 

@@ -43,10 +43,11 @@ TEST(group_proof, accepts_all_candidates) {
                 for (const int count : {0, 1, h.ranks() - 1, 5 * h.ranks() + 3}) {
                     group_proof proof;
                     const std::vector<std::int64_t> blocks(static_cast<std::size_t>(h.ranks()), count);
-                    const auto fault = exchanges(what) ? proof.find_exchange_fault(compose_exchange(h, c.stages, what))
-                                       : has_blocks(what)
-                                           ? proof.find_fault(compose_blocks(h, c.stages, blocks))
-                                           : proof.find_fault(compose(h, c.stages, count, 1, has_root(what) ? 0 : -1));
+                    const auto fault =
+                        row_of(what).exchange ? proof.find_exchange_fault(compose_exchange(h, c.stages, what))
+                        : row_of(what).blocks
+                            ? proof.find_fault(compose_blocks(h, c.stages, blocks))
+                            : proof.find_fault(compose(h, c.stages, count, 1, row_of(what).has_root() ? 0 : -1));
                     EXPECT_FALSE(fault) << describe(h, c.stages) << ": " << *fault;
                 }
 }

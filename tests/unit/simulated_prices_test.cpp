@@ -53,7 +53,7 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                 if (what == collective::allreduce && std::ranges::any_of(r.stages, takes_turns)) continue;
                 // Rings through nodes are a baseline, in mode root where there is a root.
                 const auto in_rings = [&](const stage& s) {
-                    return has_root(what) && s.how == mode::scatter &&
+                    return row_of(what).has_root() && s.how == mode::scatter &&
                            find_algorithm(s)->graph == message_graph::node_rings;
                 };
                 if (std::any_of(r.stages.begin(), r.stages.end(), in_rings)) continue;
@@ -67,7 +67,7 @@ TEST(simulate, moves_the_bytes_that_are_predicted) {
                     for (const link_load& l : s.links)
                         if (l.row == predicted.row) most = std::max(most, l.bytes);
                     // Of all domains, the price of an exchange at their roots takes the most that any could carry.
-                    if (exchanges(what) && std::ranges::any_of(r.stages, at_roots))
+                    if (row_of(what).exchange && std::ranges::any_of(r.stages, at_roots))
                         most = std::max(most, predicted.bytes);
                     EXPECT_NEAR(most, predicted.bytes, 0.02 * predicted.bytes + 1)
                         << text(h.shape) << ": " << to_string(what) << ", " << describe(h, r.stages) << ", level "

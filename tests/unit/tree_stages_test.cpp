@@ -48,7 +48,7 @@ program_of_all sent_program(const hierarchy& machine, const std::vector<stage>& 
 collective_call call_of(collective what, int ranks, std::vector<int> tree, int scale = 1) {
     collective_call made{
         .what = what, .count = scale * (2 * ranks + 3), .root = ranks / 2, .element = 64, .tree = std::move(tree)};
-    if (has_blocks(what)) made.blocks = equal_blocks(ranks, 3 * scale);
+    if (row_of(what).blocks) made.blocks = equal_blocks(ranks, 3 * scale);
     return made;
 }
 
@@ -129,7 +129,7 @@ TEST(tree_stages, two_members_balance_their_links) {
             for (const instr& i : p.schedules[at(r)].instrs)
                 if (i.what == action::send && (r < 5) != (i.peer < 5) && !p.schedules[at(r)].phases[i.phase].down)
                     sent[r < 5 ? 0 : 1] += static_cast<double>(i.src.part.count());
-        const auto all = static_cast<double>(has_blocks(what) ? call.blocks.back().end : call.count);
+        const auto all = static_cast<double>(row_of(what).blocks ? call.blocks.back().end : call.count);
         EXPECT_NEAR(sent[0] / all, expected, 0.02) << to_string(what);
         EXPECT_NEAR(sent[1] / all, expected, 0.02) << to_string(what);
     };

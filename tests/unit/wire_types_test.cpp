@@ -63,7 +63,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 // Over messages, each rank's schedule before and after a fault is put in.
 program_of_all rounded_program(const hierarchy& machine, const std::vector<stage>& stages, collective what) {
     collective_call call{.what = what, .count = 600 * machine.ranks() + 3, .element = 4, .rounds_on_wire = true};
-    if (has_blocks(what)) call.blocks = equal_blocks(machine.ranks(), 300);
+    if (row_of(what).blocks) call.blocks = equal_blocks(machine.ranks(), 300);
     const call_layout layout(machine, stages, call);
     program_of_all made{text(machine.shape) + ": " + describe(machine, stages), {}, {.blocks = call.blocks}};
     for (int r = 0; r < machine.ranks(); ++r) made.schedules.push_back(layout.schedule_of(r));

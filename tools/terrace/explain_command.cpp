@@ -132,7 +132,7 @@ void print_program(const plan_data& plan, collective what, const rule& chosen, s
     const std::int64_t count = chunks.chunks > 1 ? chunks.chunk : chunks.tail;
     say("{} of {} by {}\nrank {}, the first of {} chunk{}: {} float32{}\n{}", to_string(what), format_bytes(bytes),
         describe(machine, chosen.stages), rank, chunks.chunks, chunks.chunks == 1 ? "" : "s", count,
-        has_blocks(what) ? " of each block" : "",
+        row_of(what).blocks ? " of each block" : "",
         program_listing(sim::rank_schedules(machine, chosen, what, count, slot).of(rank)));
 }
 

@@ -28,7 +28,7 @@ const rule& rule_of(const plan_data& plan, const claim& c) { return plan.rules.a
 
 collective_call call_of(const plan_data& plan, collective what, std::int64_t count, int root) {
     collective_call call{.what = what, .count = count, .root = root, .element = element};
-    if (has_blocks(what)) call.blocks = equal_blocks(plan.machine.ranks(), count);
+    if (row_of(what).blocks) call.blocks = equal_blocks(plan.machine.ranks(), count);
     return call;
 }
 
@@ -47,7 +47,7 @@ std::vector<std::int64_t> bounds(const std::vector<rule>& rules, std::size_t r, 
 
 void add_claims(const plan_data& plan, collective what, int root, std::optional<std::int64_t> count,
                 std::vector<claim>& claims) {
-    const int ranks = plan.machine.ranks(), blocks = has_blocks(what) ? ranks : 1;
+    const int ranks = plan.machine.ranks(), blocks = row_of(what).blocks ? ranks : 1;
     const std::vector<rule>& rules = plan.rules.at(what);
     for (std::size_t r = 0; r < rules.size(); ++r) {
         std::set<std::int64_t> known;
@@ -57,7 +57,7 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
                 if (known.insert(chunk).second)
                     claims.push_back(
                         {what, r, chunk, root,
-                         fmt::format("{} of {} elements", has_blocks(what) ? "blocks" : "a message", message)});
+                         fmt::format("{} of {} elements", row_of(what).blocks ? "blocks" : "a message", message)});
         };
         if (count) {
             add(*count);
@@ -89,7 +89,7 @@ std::vector<claim> claims_of(const plan_data& plan, std::optional<std::int64_t> 
     const int last = plan.machine.ranks() - 1;
     std::vector<claim> claims;
     for (const auto& [what, rules] : plan.rules)
-        for (const int root : has_root(what) ? std::set{0, last / 2, last} : std::set{0})
+        for (const int root : row_of(what).has_root() ? std::set{0, last / 2, last} : std::set{0})
             add_claims(plan, what, root, count, claims);
     return claims;
 }
@@ -99,17 +99,17 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
     const std::vector<stage>& stages = rule_of(plan, c).stages;
     const tree shape = stage_tree(plan.machine, stages);
     const routes ways = routes_of(plan.machine, stages);
-    std::int64_t work = 8 * ranks;                  // what a rank costs by itself
-    if (has_blocks(c.what)) work += ranks * ranks;  // blocks are copied one by one
-    if (exchanges(c.what)) return work + 2 * ranks * ranks * static_cast<std::int64_t>(stages.size());
+    std::int64_t work = 8 * ranks;                     // what a rank costs by itself
+    if (row_of(c.what).blocks) work += ranks * ranks;  // blocks are copied one by one
+    if (row_of(c.what).exchange) return work + 2 * ranks * ranks * static_cast<std::int64_t>(stages.size());
     std::int64_t holders = ranks;
     for (int l = 0; l < shape.depth(); ++l) {
         const algorithm& by = *find_algorithm(stages[at(l)]);
         const mode how = stages[at(l)].how;
         const int size = *std::max_element(shape.children()[at(l)].begin(), shape.children()[at(l)].end());
         const std::int64_t groups = holders * (l < ways.common ? 1 : ways.count());
-        if (goes_up(c.what)) work += groups * instructions_of(by, by.up(how), size);
-        if (goes_down(c.what)) work += groups * instructions_of(by, by.down(how), size);
+        if (row_of(c.what).up) work += groups * instructions_of(by, by.up(how), size);
+        if (row_of(c.what).down) work += groups * instructions_of(by, by.down(how), size);
         if (how == mode::root) holders = std::max<std::int64_t>(shape.domains(l), holders / size);
     }
     return work;
@@ -117,8 +117,8 @@ std::int64_t work_of(const plan_data& plan, const claim& c) {
 
 std::optional<std::string> prove_by_groups(const plan_data& plan, const claim& c, group_proof& known) {
     const call_layout layout = lay_out(plan, c);
-    if (exchanges(c.what)) return known.find_exchange_fault(layout.block_groups());
-    return has_blocks(c.what) ? known.find_fault(layout.block_groups()) : known.find_fault(layout.groups());
+    if (row_of(c.what).exchange) return known.find_exchange_fault(layout.block_groups());
+    return row_of(c.what).blocks ? known.find_fault(layout.block_groups()) : known.find_fault(layout.groups());
 }
 
 std::optional<std::string> prove(const plan_data& plan, const claim& c) {
@@ -135,7 +135,7 @@ std::optional<std::string> prove(const plan_data& plan, const claim& c) {
     if (can.domain.empty()) return {};
     can.stages = ~0u;
     std::vector<std::function<buffer(int rank)>> homes{everywhere(buffer::scratch)};
-    if (!has_blocks(c.what)) {
+    if (!row_of(c.what).blocks) {
         homes.emplace_back(everywhere(buffer::recv));
         homes.emplace_back([](int rank) { return rank % 2 == 0 ? buffer::scratch : buffer::recv; });
     }
@@ -148,7 +148,7 @@ std::string describe(const plan_data& plan, const claim& c) {
     const rule& r = rule_of(plan, c);
     return fmt::format("{} rule {} (up to {}), {} elements, from {}{}", to_string(c.what), c.rule + 1,
                        r.up_to == rule::no_bound ? "max" : format_bytes(r.up_to), c.count, c.reason,
-                       has_root(c.what) ? fmt::format(", root {}", c.root) : "");
+                       row_of(c.what).has_root() ? fmt::format(", root {}", c.root) : "");
 }
 
 }  // namespace terrace::detail

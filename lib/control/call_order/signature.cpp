@@ -34,8 +34,8 @@ std::string clash(const extent& send, const extent& recv, const std::string& all
 
 std::string overlap(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
     const auto element = static_cast<std::int64_t>(size_of(call.type));
-    if (!has_blocks(call.what)) {
-        if (send == recv || gets_nothing(call.what, call.root == rank)) return {};
+    if (!row_of(call.what).blocks) {
+        if (send == recv || row_of(call.what).gets_nothing(call.root == rank)) return {};
         const extent from = extent::of(send, call.count * element), to = extent::of(recv, call.count * element);
         return from.overlaps(to) ? clash(from, to, "pass the same buffer to work in place, or two that do not overlap")
                                  : "";
@@ -58,8 +58,8 @@ std::string overlap(const call_shape& call, int rank, int ranks, const void* sen
         own = call.counts[static_cast<std::size_t>(rank)];
         all = std::reduce(call.counts.begin(), call.counts.end());
     }
-    if (has_root(call.what) && call.root != rank) return {};  // one buffer alone
-    const bool gathers = gives_own_block(call.what);
+    if (row_of(call.what).has_root() && call.root != rank) return {};  // one buffer alone
+    const bool gathers = row_of(call.what).gives_own_block();
     const extent from = extent::of(send, (gathers ? own : all) * element);
     const extent to = extent::of(recv, (gathers ? all : own) * element);
     const extent& whole = gathers ? to : from;
@@ -110,11 +110,11 @@ std::string describe(const call_shape& call) {
             counts += fmt::format(" ... ({} counts, sum {}, hash {:016x})", call.counts.size(),
                                   std::reduce(call.counts.begin(), call.counts.end()), signature_of(call));
     }
-    std::string text = fmt::format("{} of {}{} {}", name_of(call), has_blocks(call.what) ? "blocks of " : "", counts,
+    std::string text = fmt::format("{} of {}{} {}", name_of(call), row_of(call.what).blocks ? "blocks of " : "", counts,
                                    to_string(call.type));
-    if (goes_up(call.what)) text += fmt::format(", {}{}", call.exact ? "exact " : "", to_string(call.op));
-    if (has_root(call.what))
-        text += fmt::format(", {} rank {}", gets_nothing(call.what, false) ? "to" : "from", call.root);
+    if (row_of(call.what).up) text += fmt::format(", {}{}", call.exact ? "exact " : "", to_string(call.op));
+    if (row_of(call.what).has_root())
+        text += fmt::format(", {} rank {}", row_of(call.what).gets_nothing(false) ? "to" : "from", call.root);
     if (!call.joined.empty()) text += fmt::format(", for {} calls of a group", call.joined.size());
     return text;
 }
@@ -129,11 +129,11 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
         if (call.counts[r] < 0) return fmt::format("count {} is {}; none may be negative", r, call.counts[r]);
     if (call.root < 0 || call.root >= ranks)
         return fmt::format("root is {}, but ranks are 0 to {}", call.root, ranks - 1);
-    if (goes_up(call.what) && !is_defined(call.op, call.type)) return undefined_text(call.op, call.type);
+    if (row_of(call.what).up && !is_defined(call.op, call.type)) return undefined_text(call.op, call.type);
     if (call.count == 0 && call.counts.empty()) return {};
     const bool is_root = call.root == rank;
-    const bool receives = !gets_nothing(call.what, is_root),
-               sends = !gives_nothing(call.what, is_root) || call.what == collective::broadcast;
+    const bool receives = !row_of(call.what).gets_nothing(is_root),
+               sends = !row_of(call.what).gives_nothing(is_root) || call.what == collective::broadcast;
     if (call.counts.empty() && ((sends && send == nullptr) || (receives && recv == nullptr)))
         return fmt::format("a buffer is null, but count is {}", call.count);
     return overlap(call, rank, ranks, send, recv);
@@ -142,18 +142,18 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
 // The root is checked with the call that tells ranks the lengths.
 std::string objection_to(const uneven_blocks& b, int rank, int ranks) {
     const bool is_root = rank == b.root;
-    if (has_root(b.what) && (b.root < 0 || b.root >= ranks)) return {};
+    if (row_of(b.what).has_root() && (b.root < 0 || b.root >= ranks)) return {};
     if (b.most < 0) return fmt::format("the longest block has {} elements; it must not be negative", b.most);
     const std::size_t all = static_cast<std::size_t>(ranks);
-    const bool gives = !gives_nothing(b.what, is_root), gets = !gets_nothing(b.what, is_root);
-    if (gives && !gives_own_block(b.what) && b.send_counts.size() != all)
+    const bool gives = !row_of(b.what).gives_nothing(is_root), gets = !row_of(b.what).gets_nothing(is_root);
+    if (gives && !row_of(b.what).gives_own_block() && b.send_counts.size() != all)
         return fmt::format("there are {} counts for {} ranks", b.send_counts.size(), ranks);
-    if (gets && !gets_own_block(b.what) && b.recv_counts.size() != all)
+    if (gets && !row_of(b.what).gets_own_block() && b.recv_counts.size() != all)
         return fmt::format("there are {} counts for {} ranks", b.recv_counts.size(), ranks);
     std::int64_t sent = 0;
     for (std::size_t r = 0; gives && r < b.send_counts.size(); ++r) {
         const std::int64_t count = b.send_counts[r];
-        if (!has_root(b.what) && (count < 0 || count > b.most))
+        if (!row_of(b.what).has_root() && (count < 0 || count > b.most))
             return fmt::format("count {} is {}; each is 0 to {}, which is the longest block", r, count, b.most);
         if (count < 0) return fmt::format("count {} is {}; none may be negative", r, count);
         sent += count;

@@ -58,7 +58,7 @@ std::string objection_to(const call_shape& call, int rank, int ranks, const void
 
 /// True if buffers of a vector are right whatever else the call is. False says nothing.
 inline bool are_right_buffers(const call_shape& call, const void* send, const void* recv) noexcept {
-    if (has_blocks(call.what) || call.count < 0 || send == nullptr || recv == nullptr) return false;
+    if (row_of(call.what).blocks || call.count < 0 || send == nullptr || recv == nullptr) return false;
     if (send == recv) return true;
     const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
     const auto from = reinterpret_cast<std::uintptr_t>(send), to = reinterpret_cast<std::uintptr_t>(recv);

@@ -69,13 +69,13 @@ bool stake::holds(const operand& o) const {
 contract::contract(std::span<const schedule> all, const expectation& of) : marks_completion_(of.marks_completion) {
     check_heads(all);
     const collective what = all[0].what;
-    adds_ = goes_up(what);
-    if (has_blocks(what)) check_blocks(all[0], of.blocks);
+    adds_ = row_of(what).up;
+    if (row_of(what).blocks) check_blocks(all[0], of.blocks);
     if (what == collective::alltoall) check_equal(exchanged_ = of.blocks);
-    if (has_root(what) && (of.root < 0 || of.root >= all[0].ranks))
+    if (row_of(what).has_root() && (of.root < 0 || of.root >= all[0].ranks))
         throw fault{fmt::format("no such root as {}", of.root)};
 
-    const std::vector<range> whole = joined(has_blocks(what) ? of.blocks : std::vector{range{0, all[0].count}});
+    const std::vector<range> whole = joined(row_of(what).blocks ? of.blocks : std::vector{range{0, all[0].count}});
     for (int rank = 0; rank < all[0].ranks; ++rank) {
         stake& mine = stakes_.emplace_back(stake{.given = whole, .due = whole});
         if (what == collective::alltoall) {
@@ -83,13 +83,13 @@ contract::contract(std::span<const schedule> all, const expectation& of) : marks
             for (range& part : mine.given) part = {part.begin + mine.send_at, part.end + mine.send_at};
             continue;
         }
-        if (has_blocks(what)) {
+        if (row_of(what).blocks) {
             const range own = of.blocks[at(rank)];
-            (gives_own_block(what) ? mine.send_at : mine.recv_at) = own.begin;
-            (gives_own_block(what) ? mine.given : mine.due) = joined({own});
+            (row_of(what).gives_own_block() ? mine.send_at : mine.recv_at) = own.begin;
+            (row_of(what).gives_own_block() ? mine.given : mine.due) = joined({own});
         }
-        if (gives_nothing(what, rank == of.root)) mine.given.clear();
-        if (gets_nothing(what, rank == of.root)) mine.due.clear();
+        if (row_of(what).gives_nothing(rank == of.root)) mine.given.clear();
+        if (row_of(what).gets_nothing(rank == of.root)) mine.due.clear();
     }
 }
 

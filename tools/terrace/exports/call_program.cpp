@@ -19,7 +19,7 @@ namespace terrace::detail {
 expectation call_program::terms() const {
     const int size = static_cast<int>(ranks.size());
     expectation of{.root = root, .blocks = {}, .marks_completion = false};
-    if (has_blocks(what)) of.blocks = equal_blocks(size, elements / size);  // the verifier refuses what is left over
+    if (row_of(what).blocks) of.blocks = equal_blocks(size, elements / size);  // the verifier refuses what is left over
     return of;
 }
 
@@ -218,10 +218,10 @@ call_program program_of(const plan_data& plan, collective what, std::int64_t byt
     const int ranks = plan.machine.ranks();
     const rule& how = plan.choose(what, bytes);
     collective_call call{.what = what,
-                         .count = div_ceil(bytes, element * (has_blocks(what) ? ranks : 1)),
+                         .count = div_ceil(bytes, element * (row_of(what).blocks ? ranks : 1)),
                          .element = at(element),
                          .rounds_on_wire = false};
-    if (has_blocks(what)) call.blocks = equal_blocks(ranks, call.count);
+    if (row_of(what).blocks) call.blocks = equal_blocks(ranks, call.count);
     const slicing cut = slice_call(call, how, ranks, {});
     const auto schedules_of = [&](std::int64_t count) {
         const call_layout layout(plan.machine, how.stages, call.chunk(count));

@@ -857,7 +857,7 @@ std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, st
     const rule& how = plan.choose(what, bytes);
     const auto number = static_cast<std::size_t>(&how - rules.data());
     const int ranks = plan.machine.ranks();
-    const bool blocks = has_blocks(what);
+    const bool blocks = row_of(what).blocks;
     // An element of the schedule is a chunk of the file, of any number of bytes; so it is cut nowhere.
     constexpr std::size_t uncut = 64;
     collective_call call{

@@ -95,7 +95,7 @@ std::vector<std::int64_t> plotted(const hierarchy& machine) {
 }
 
 std::vector<std::string> baselines_of(const hierarchy& machine, collective what) {
-    if (exchanges(what)) return {"direct"};
+    if (row_of(what).exchange) return {"direct"};
     std::vector<std::string> names{"flat-ring"};
     if (machine.depth() > 1) names.emplace_back("two-level");
     if (machine.nics.rail_count() > 1) names.emplace_back("flat-rings");

@@ -12,8 +12,8 @@
 
 namespace terrace::detail {
 
-std::uint64_t one_call::begin(call_runner& by, const call_shape& call) {
-    return by.issue(call, signature_of(call), buffers_, factor_);
+std::uint64_t one_call::begin(call_runner& runner, const call_shape& call) {
+    return runner.issue(call, signature_of(call), buffers_, factor_);
 }
 
 void call::carry(std::int64_t count) {
@@ -22,26 +22,26 @@ void call::carry(std::int64_t count) {
     shape_.count += count;
 }
 
-bool call::step(call_runner& by, call_check& order, failure_state& failure) {
+bool call::step(call_runner& runner, call_check& check, failure_state& failure) {
     switch (state_) {
         case call_state::queued:
         case call_state::comparing: {
             bool may_run = false;
             const bool begins = std::exchange(state_, call_state::comparing) == call_state::queued;
-            failure.latch([&] { may_run = begins ? order.start(shape_, signature_of(shape_)) : order.advance(); });
+            failure.latch([&] { may_run = begins ? check.start(shape_, signature_of(shape_)) : check.advance(); });
             if (!may_run) return false;
             error_ = error_in([&] { number_ = work_->begin(by, shape_); });
             state_ = error_ ? call_state::failed : call_state::running;
             break;
         }
         case call_state::running: {
-            if (left() == call_work::rest::nothing || !by.done(number_)) return false;
+            if (left() == call_work::rest::nothing || !runner.done(number_)) return false;
             std::optional<call_part> next;
             error_ = error_in([&] { next = work_->go_on(); });
             if (next) {
                 shape_ = std::move(next->call);
-                if (const std::string wrong = by.objection_to(shape_, next->send, next->recv); !wrong.empty()) {
-                    failure.latch([&] { order.meet(describe(shape_) + ", refused", ": " + wrong); });
+                if (const std::string wrong = runner.objection_to(shape_, next->send, next->recv); !wrong.empty()) {
+                    failure.latch([&] { check.meet(describe(shape_) + ", refused", ": " + wrong); });
                     error_ = std::make_exception_ptr(usage_error(fmt::format("{}: {}", name_of(shape_), wrong)));
                 }
             }
@@ -64,8 +64,8 @@ bool call::needs_no_step() const noexcept {
            (state_ == call_state::running && left() == call_work::rest::nothing);
 }
 
-bool call::is_complete(const call_runner& by) const noexcept {
-    return needs_no_step() && (state_ != call_state::running || by.done(number_));
+bool call::is_complete(const call_runner& runner) const noexcept {
+    return needs_no_step() && (state_ != call_state::running || runner.done(number_));
 }
 
 }  // namespace terrace::detail

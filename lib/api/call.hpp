@@ -24,9 +24,9 @@ class failure_state;
 enum class call_state : std::uint8_t {
     queued,     ///< others begin before it, or its group is open
     comparing,  ///< ranks compare it
-    running,    ///< it has begun. Nothing changes this state where nothing is left to do when the engine has ended it.
+    running,    ///< it has begun. It stays so where nothing is left to do when the engine has ended it: is_complete()
     done,       ///< it is complete
-    failed,     ///< this rank cannot begin or end it; the communicator is not broken
+    failed,     ///< this rank alone cannot begin or end it. What breaks the communicator is in failure_state.
 };
 
 /// A call of its own, as ranks compare it, that another one consists of; with the caller's buffers.
@@ -48,7 +48,7 @@ public:
     virtual ~call_work() = default;
 
     /// Begins the call. Returns its number in the engine, 0 if it has nothing to run.
-    virtual std::uint64_t begin(call_runner& by, const call_shape& call) = 0;
+    virtual std::uint64_t begin(call_runner& runner, const call_shape& call) = 0;
     virtual rest left() const noexcept { return rest::nothing; }
     /// Does what is left. Returns the part that comes next, if there is one. @throws usage_error
     virtual std::optional<call_part> go_on() { return {}; }
@@ -59,7 +59,7 @@ class one_call final : public call_work {
 public:
     /// @param factor of this rank's elements, of premul_sum
     one_call(const call_buffers& b, double factor) noexcept : buffers_(b), factor_(factor) {}
-    std::uint64_t begin(call_runner& by, const call_shape& call) override;
+    std::uint64_t begin(call_runner& runner, const call_shape& call) override;
 
 private:
     call_buffers buffers_;
@@ -69,7 +69,7 @@ private:
 /// A call that does not begin when it is made.
 class call {
 public:
-    /// @param s comparing: ranks have begun to
+    /// @param s `comparing` if call_check::start has begun to compare it
     call(call_shape shape, std::unique_ptr<call_work> work, call_state s = call_state::queued)
         : shape_(std::move(shape)), work_(std::move(work)), state_(s) {}
 
@@ -80,13 +80,13 @@ public:
 
     /// Moves it on to its next state, if it can. Returns true if so. Nothing else changes its state.
     /// @throws what breaks the communicator
-    bool step(call_runner& by, call_check& order, failure_state& failure);
+    bool step(call_runner& runner, call_check& check, failure_state& failure);
     /// Returns true if the calls behind it may begin.
     bool lets_next_begin() const noexcept;
     /// Returns true if nothing is left to do for it but what the engine does.
     bool needs_no_step() const noexcept;
     /// Returns true if it is over.
-    bool is_complete(const call_runner& by) const noexcept;
+    bool is_complete(const call_runner& runner) const noexcept;
     /// Returns why it has failed; null if it has not.
     const std::exception_ptr& error() const noexcept { return error_; }
 

@@ -43,31 +43,31 @@ void joined_calls::add(const call_piece& part) {
     parts_.push_back(part);
 }
 
-std::uint64_t joined_calls::begin(call_runner& by, const call_shape& call) {
-    if (parts_.size() > 1) return begin_copied(by, call);
-    return by.issue(call, signature_of(call), {parts_.front().given, parts_.front().result});
+std::uint64_t joined_calls::begin(call_runner& runner, const call_shape& call) {
+    if (parts_.size() > 1) return begin_copied(runner, call);
+    return runner.issue(call, signature_of(call), {parts_.front().given, parts_.front().result});
 }
 
 // A call that carries others works on memory of its program, unless that takes pieces.
-std::uint64_t joined_calls::begin_copied(call_runner& by, const call_shape& call) {
-    call_runner::programs::entry& found = by.program_for(call);
+std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& call) {
+    call_runner::programs::entry& found = runner.program_for(call);
     if (found.run.takes_pieces())
-        return by.issue(call, signature_of(call), {.layout = vector_pieces{parts_}}, 1, &found);
-    const bool is_root = call.root == by.rank(), blocks = row_of(call.what).blocks;
-    const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, by.size()), 64));
+        return runner.issue(call, signature_of(call), {.layout = vector_pieces{parts_}}, 1, &found);
+    const bool is_root = call.root == runner.rank(), blocks = row_of(call.what).blocks;
+    const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, runner.size()), 64));
     found.memory.resize(blocks ? 2 * whole : whole);
     std::byte* send = found.memory.data();
     std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
     shape_ = call;
     blocks_got_ = row_of(call.what).gets_nothing(is_root)         ? 0
-                  : blocks && !row_of(call.what).gets_own_block() ? by.size()
+                  : blocks && !row_of(call.what).gets_own_block() ? runner.size()
                                                                   : 1;
     if (!row_of(call.what).gives_nothing(is_root))
-        for_each_block(blocks && !row_of(call.what).gives_own_block() ? by.size() : 1,
+        for_each_block(blocks && !row_of(call.what).gives_own_block() ? runner.size() : 1,
                        [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
                            std::memcpy(send + here, part.given + there, bytes);
                        });
-    const std::uint64_t number = by.issue(call, signature_of(call), {send, recv}, 1, &found);
+    const std::uint64_t number = runner.issue(call, signature_of(call), {send, recv}, 1, &found);
     recv_ = recv;
     return number;
 }

@@ -26,14 +26,14 @@ public:
     explicit joined_calls(const call_piece& first) : parts_{first} {}
     void add(const call_piece& part);
 
-    std::uint64_t begin(call_runner& by, const call_shape& call) override;
+    std::uint64_t begin(call_runner& runner, const call_shape& call) override;
     rest left() const noexcept override { return recv_ != nullptr ? rest::an_end : rest::nothing; }
     std::optional<call_part> go_on() override;
 
 private:
     template <class Copy>
     void for_each_block(int blocks, Copy copy) const;
-    std::uint64_t begin_copied(call_runner& by, const call_shape& call);
+    std::uint64_t begin_copied(call_runner& runner, const call_shape& call);
 
     std::vector<call_piece> parts_;
     // Where the vectors are copied, once that has begun.

@@ -15,7 +15,7 @@ void call_queue::begin_waiting() {
     while (!waiting_.empty()) {
         call& next = of(waiting_.front()).what;
         while (!next.lets_next_begin())
-            if (!next.step(by_, order_, failure_)) return;
+            if (!next.step(runner_, check_, failure_)) return;
         if (!next.needs_no_step()) ending_.push_back(waiting_.front());
         waiting_.pop_front();
         forget();
@@ -26,7 +26,7 @@ void call_queue::end_complete() {
     if (ending_.empty()) return;
     std::erase_if(ending_, [&](std::uint64_t ticket) {
         call& each = of(ticket).what;
-        each.step(by_, order_, failure_);
+        each.step(runner_, check_, failure_);
         return each.needs_no_step();
     });
     forget();

@@ -14,10 +14,11 @@ namespace terrace::detail {
 /// All ranks begin them in one order, each once ranks have compared it.
 class call_queue {
 public:
-    call_queue(call_runner& by, call_check& order, failure_state& failure)
-        : by_(by), order_(order), failure_(failure) {}
+    /// All must outlive this.
+    call_queue(call_runner& runner, call_check& check, failure_state& failure)
+        : runner_(runner), check_(check), failure_(failure) {}
 
-    /// Adds a call, which is not in the order yet. Returns its ticket, from 1.
+    /// Adds a call, which begins once enqueue() has been called. Returns its ticket, from 1.
     std::uint64_t add(call_shape shape, std::unique_ptr<call_work> work, call_state s = call_state::queued);
     /// Lets one more request ask for the call: close() is called as often.
     void share(std::uint64_t ticket) noexcept { ++of(ticket).holders; }
@@ -26,15 +27,16 @@ public:
     void enqueue(std::uint64_t ticket) { waiting_.push_back(ticket); }
 
     /// Returns true if no call waits to begin.
-    bool empty() const noexcept { return waiting_.empty(); }
-    /// Begins calls in their order, as far as they may. @throws what breaks the communicator
+    bool none_waits() const noexcept { return waiting_.empty(); }
+    /// Begins calls in their order, as far as they may. Whoever makes progress calls it, and end_complete().
+    /// @throws what breaks the communicator
     void begin_waiting();
     /// Ends calls that the engine has ended, where something is left to do.
     void end_complete();
 
     /// Returns true if the call is over.
     bool done(std::uint64_t ticket) const noexcept {
-        return ticket < first_ || entries_[ticket - first_].what.is_complete(by_);
+        return ticket < first_ || entries_[ticket - first_].what.is_complete(runner_);
     }
     /// Says that a request asks no more. Returns why the call has failed, or null.
     std::exception_ptr close(std::uint64_t ticket);
@@ -49,8 +51,8 @@ private:
     entry& of(std::uint64_t ticket) noexcept { return entries_[ticket - first_]; }
     void forget();
 
-    call_runner& by_;
-    call_check& order_;
+    call_runner& runner_;
+    call_check& check_;
     failure_state& failure_;
     std::uint64_t first_ = 1;
     std::deque<entry> entries_;          // from ticket first_ on

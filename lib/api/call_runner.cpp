@@ -40,7 +40,7 @@ std::uint64_t call_runner::issue(const call_shape& call, std::uint64_t signature
         b.send = b.recv = found->memory.data();
     }
     if (call.has_own_lengths()) b.layout = own_lengths{call.count, call.counts, call.received};
-    found->last_call = with_.by.issue(found->run, b, with_.order.stamp());
+    found->last_call = with_.calls.issue(found->run, b, with_.check.stamp());
     if (with_.events.keeps_everything())
         with_.events.describe({found->last_call, call.what, call.type,
                                with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
@@ -78,7 +78,7 @@ call_runner::programs::entry& call_runner::program_for(const call_shape& call, s
     const call_shape made = call.of_program();
     programs::entry& added =
         programs_.add({made, signature, near, bind(made, near)}, [&](std::uint64_t number) { return done(number); });
-    with_.by.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
+    with_.calls.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
     return added;
 }
 
@@ -134,7 +134,7 @@ bool call_runner::streams(const call_shape& call) const {
 // Other ranks begin the call in any case.
 void call_runner::lend_scratch(programs::entry& to, std::size_t more) {
     with_.failure.latch([&] {
-        if (!to.run.borrow(with_.by.scratch(), more))
+        if (!to.run.borrow(with_.calls.scratch(), more))
             throw memory_error(to.run.scratch_bytes() + more, "scratch memory of " + describe(to.shape));
     });
 }

@@ -25,9 +25,9 @@ public:
     struct parts {
         const binding& bound;
         endpoint& net;
-        engine& by;
+        engine& calls;
         recorder& events;
-        const call_check& order;  ///< whose stamp the messages of a call carry
+        const call_check& check;  ///< whose stamp the messages of a call carry
         failure_state& failure;
         const options& o;
     };
@@ -39,7 +39,7 @@ public:
 
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return with_.net.size(); }
-    bool done(std::uint64_t number) const noexcept { return with_.by.done(number); }
+    bool done(std::uint64_t number) const noexcept { return with_.calls.done(number); }
 
     /// Why the call is wrong in itself on this rank; empty if it is not.
     std::string objection_to(const call_shape& call, const void* send, const void* recv) const;
@@ -65,7 +65,9 @@ public:
     void keep_for_ever() { programs_.keep_for_ever(); }
 
 private:
+    // True if peers on the node reach these buffers, and gain by it.
     bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
+    // The same of the buffers that the call's program works on. Such a program is `near`.
     bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
     programs::entry& program_for(const call_shape& call, std::uint64_t signature, bool near);

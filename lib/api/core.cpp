@@ -161,7 +161,7 @@ request communicator_core::start_checked(const call_shape& call, const call_buff
     call_runner::programs::entry* found = runner_->find_idle(call, b.send, b.recv);
     const std::uint64_t signature = found != nullptr ? found->signature : signature_of(call);
     bool may_run = false;
-    failure_.latch([&] { may_run = calls_->empty() && check_->start(call, signature); });
+    failure_.latch([&] { may_run = calls_->none_waits() && check_->start(call, signature); });
     if (!may_run) return start_later(call, b, factor);
     if (times_) times_->begin();
     const std::uint64_t number = runner_->issue(call, signature, b, factor, found);
@@ -173,7 +173,7 @@ request communicator_core::start_checked(const call_shape& call, const call_buff
 // @param call ranks compare it already, unless others wait before it
 request communicator_core::start_later(const call_shape& call, const call_buffers& b, double factor) {
     const std::uint64_t ticket = calls_->add(call, std::make_unique<one_call>(b, factor),
-                                             calls_->empty() ? call_state::comparing : call_state::queued);
+                                             calls_->none_waits() ? call_state::comparing : call_state::queued);
     calls_->enqueue(ticket);
     if (driver_) driver_->wake();
     return request_access::make(*this, ticket | ticket_bit);
@@ -228,7 +228,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
 void communicator_core::check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                                    std::string objection) {
     if (objection.empty()) objection = runner_->objection_to(call, send, recv);
-    drive_until([&] { return calls_->empty(); });
+    drive_until([&] { return calls_->none_waits(); });
     failure_.latch([&] {
         if (objection.empty()) check_->begin(call, signature);
         else check_->meet(describe(call) + ", refused", ": " + objection);

@@ -1,15 +1,11 @@
 #pragma once
 
-#include <atomic>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -87,8 +83,9 @@ public:
     /// not, and this communicator is as before. Collective. @param make gets what it must call while it waits, which
     /// may throw   @throws rank_failed_error on all ranks if ranks of this communicator have failed meanwhile
     bool all_make(const std::function<void(const std::function<void()>& look)>& make);
-    /// Breaks it, so that destroying it waits for nobody.
-    void give_up() noexcept { failure_.give_up("another rank has failed while this one was created"); }
+    /// Breaks it, so that destroying it waits for nobody. Any thread, without the lock.
+    void give_up_creation() noexcept { failure_.give_up("another rank has failed while this one was created"); }
+    /// Ends its calls on this rank: communicator::abort. Any thread, without the lock.
     void abort() noexcept;
     std::string shape(std::int64_t bytes) const;
     double predicted(collective what, std::int64_t bytes) const;
@@ -106,6 +103,8 @@ private:
 
     void gather_callers_ranks();
     std::unique_ptr<driver> make_driver();
+    // Takes the one lock, which guards all members and services. Empty where only one thread makes calls and none
+    // drives them: options::threads and options::progress_thread.
     driver::lock hold() { return driver_ ? driver_->hold() : driver::lock{}; }
 
     request start_checked(const call_shape& call, const call_buffers& b, double factor);
@@ -176,7 +175,7 @@ private:
     bool survivors_agree_ = false;  // in all_make()
 };
 
-// Holds the lock all the time, so that no other thread begins a call meanwhile.
+// The caller holds the lock throughout, so that no other thread begins a call meanwhile.
 template <class Done>
 void communicator_core::drive_until(Done done) {
     for (waiter w; !done();) {

@@ -190,6 +190,6 @@ void communicator_core::deliver_copies() noexcept {
     }
 }
 
-bool communicator_core::quiet() const noexcept { return engine_->idle() && messages_->idle() && calls_->empty(); }
+bool communicator_core::quiet() const noexcept { return engine_->idle() && messages_->idle() && calls_->none_waits(); }
 
 }  // namespace terrace::detail

@@ -105,7 +105,7 @@ void elastic_core::change() {
     const bool stays_here = !due.leave.contains(in_.rank);
     std::optional<communicator> made;
     const at_end give_up([&] {
-        if (made) core_of(*made).give_up();
+        if (made) core_of(*made).give_up_creation();
     });
     const bool all = core_of(*comm_).all_make([&](const auto& look) {
         if (stays_here) made.emplace(create(next, look));

@@ -106,7 +106,7 @@ std::optional<elastic_core::invitation> elastic_core::await_invitation(std::uint
 bool elastic_core::accept(const invitation& i) {
     std::optional<communicator> made;
     const at_end give_up([&] {
-        if (made) core_of(*made).give_up();
+        if (made) core_of(*made).give_up_creation();
     });
     std::optional<std::string> outcome;
     const auto look = [&] { return (outcome = in_.get(outcome_of(i.name))).has_value(); };

@@ -36,6 +36,7 @@ public:
         }
     }
 
+    /// What else ends when the communicator breaks; set once, by its core.
     std::function<void()> at_failure = [] {};
 
 private:

@@ -15,7 +15,7 @@ namespace terrace::detail {
 // Completes all calls before a collective operation that does not move calls along: other ranks may wait for them.
 void communicator_core::end_calls_for(const std::string& what) {
     expect_unbroken(what);
-    drive_until([&] { return calls_->empty(); });
+    drive_until([&] { return calls_->none_waits(); });
     failure_.latch([&] { check_->meet(what); });
     drive_until([&] { return engine_->idle(); });
 }

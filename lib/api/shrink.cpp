@@ -47,7 +47,7 @@ std::unique_ptr<communicator_core> communicator_core::shrink() {
         agree_on_survivors();
         if (failures_->verdict() == without && trouble) std::rethrow_exception(trouble);
         if (failures_->verdict() == without && made) return made;
-        if (made) made->give_up();
+        if (made) made->give_up_creation();
     }
 }
 

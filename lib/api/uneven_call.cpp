@@ -84,11 +84,11 @@ call_part uneven_call::lengths_part() {
 }
 
 // Blocks behind their lengths, of which no more is sent than there is.
-std::uint64_t uneven_call::begin(call_runner& by, const call_shape& call) {
+std::uint64_t uneven_call::begin(call_runner& runner, const call_shape& call) {
     call_buffers b{now_.send, now_.recv};
-    if (filled_.empty()) return by.issue(call, signature_of(call), b);
+    if (filled_.empty()) return runner.issue(call, signature_of(call), b);
     b.layout = filled_blocks{call.count, filled_};
-    return by.issue(call, signature_of(call), b, 1, &by.program_for(call));
+    return runner.issue(call, signature_of(call), b, 1, &runner.program_for(call));
 }
 
 std::optional<call_part> uneven_call::go_on() {

@@ -47,7 +47,7 @@ public:
 
     /// Returns the part to make first. Before begin().
     const call_part& first();
-    std::uint64_t begin(call_runner& by, const call_shape& call) override;
+    std::uint64_t begin(call_runner& runner, const call_shape& call) override;
     rest left() const noexcept override { return has_more_ ? rest::another_part : rest::an_end; }
     /// Returns the second part; at the end what came is where it belongs. @throws usage_error where recv has no room
     std::optional<call_part> go_on() override;

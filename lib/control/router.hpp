@@ -28,7 +28,7 @@ private:
 
     endpoint& net_;
     std::span<const service_row> table_;
-    std::vector<control_service*> services_;  // by row; null: nobody runs it
+    std::vector<control_service*> services_;  // by row; null: nobody runs it, and its messages fail the endpoint
 };
 
 /// Base of the classes that run a service: a rank's end of a protocol.
@@ -55,7 +55,7 @@ protected:
 private:
     friend control_router;
 
-    /// Takes a message of a kind that its row has. It may run out of memory.
+    /// Takes a message of a kind that its row has. What it throws fails the endpoint.
     virtual void take(int from, const control_frame& f) = 0;
 
     const std::uint8_t row_;

@@ -12,8 +12,8 @@
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
 
+#include "api/creation/over_mpi.hpp"
 #include "api/environment.hpp"
-#include "api/over_mpi.hpp"
 #include "base/index.hpp"
 #include "base/units.hpp"
 #include "bench/measure/flow.hpp"

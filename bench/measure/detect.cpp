@@ -2,8 +2,8 @@
 
 #include <terrace/mpi.hpp>
 
-#include "api/auto_plan.hpp"
-#include "api/over_mpi.hpp"
+#include "api/creation/auto_plan.hpp"
+#include "api/creation/over_mpi.hpp"
 #include "base/document.hpp"
 #include "bench/measure/mpi_world.hpp"
 #include "machine/hierarchy_yaml.hpp"

@@ -7,7 +7,7 @@
 #include <terrace/error.hpp>
 #include <terrace/mpi.hpp>
 
-#include "api/over_mpi.hpp"
+#include "api/creation/over_mpi.hpp"
 
 namespace terrace::detail::bench {
 

@@ -28,8 +28,8 @@
 #include <terrace/export.hpp>
 #include <terrace/plan.hpp>
 
-#include "api/connect.hpp"
 #include "api/core.hpp"
+#include "api/creation/connect.hpp"
 #include "base/units.hpp"
 #include "bench/measure/plans.hpp"
 #include "bench/smpi/smpi_network.hpp"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "api/call_shapes.hpp"
 #include "api/core.hpp"
+#include "calls/call_shapes.hpp"
 
 namespace terrace {
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "api/creation/transport_setup.hpp"
 #include "api/log_line.hpp"
-#include "api/transport_setup.hpp"
 #include "base/index.hpp"
 #include "base/keep_for_ever.hpp"
 #include "plan/plan_access.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "api/auto_plan.hpp"
 #include "api/core.hpp"
+#include "api/creation/auto_plan.hpp"
 #include "plan/plan_access.hpp"
 
 namespace terrace::detail {

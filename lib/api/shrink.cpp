@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "api/auto_plan.hpp"
-#include "api/connect.hpp"
 #include "api/core.hpp"
+#include "api/creation/auto_plan.hpp"
+#include "api/creation/connect.hpp"
 #include "base/index.hpp"
 #include "plan/plan_access.hpp"
 #include "transport/agreement.hpp"

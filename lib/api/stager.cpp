@@ -8,8 +8,8 @@
 #include <terrace/error.hpp>
 
 #include "api/core.hpp"
-#include "api/stream_shape.hpp"
 #include "base/partition.hpp"
+#include "calls/device/stream_shape.hpp"
 #include "transport/nccl/module.hpp"
 
 namespace terrace::detail {

@@ -6,7 +6,7 @@
 
 #include <terrace/options.hpp>
 
-#include "api/call_groups.hpp"
+#include "calls/call_groups.hpp"
 #include "control/call_order/call_check.hpp"
 #include "control/membership/failure_watch.hpp"
 #include "control/messages/point_to_point.hpp"

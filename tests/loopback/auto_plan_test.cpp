@@ -5,8 +5,8 @@
 
 #include <gtest/gtest.h>
 
-#include "api/auto_plan.hpp"
-#include "api/placement.hpp"
+#include "api/creation/auto_plan.hpp"
+#include "api/creation/placement.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::detail::test::auto_plan_test {

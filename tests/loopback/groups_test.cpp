@@ -12,7 +12,7 @@
 
 #include <terrace/loopback.hpp>
 
-#include "api/call_groups.hpp"
+#include "calls/call_groups.hpp"
 #include "support/bad_calls.hpp"
 #include "support/refusal.hpp"
 

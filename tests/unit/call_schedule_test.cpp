@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/binding.hpp"
+#include "calls/binding.hpp"
 #include "schedule/call_schedule.hpp"
 #include "support/shapes.hpp"
 

@@ -8,7 +8,7 @@
 #include <terrace/error.hpp>
 #include <terrace/mpi_world.hpp>
 
-#include "api/failure_state.hpp"
+#include "calls/failure_state.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 
 namespace terrace::detail::test::failure_state_test {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/nic_interface.hpp"
+#include "api/creation/nic_interface.hpp"
 
 namespace terrace::detail::test::nic_interface_test {
 

@@ -7,7 +7,7 @@
 
 #include <terrace/error.hpp>
 
-#include "api/placement.hpp"
+#include "api/creation/placement.hpp"
 #include "support/refusal.hpp"
 #include "transport/loopback/loopback_transport.hpp"
 

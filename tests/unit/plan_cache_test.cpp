@@ -1,6 +1,6 @@
 // Plans that jobs keep for the next job on such a machine.
 
-#include "api/plan_cache.hpp"
+#include "api/creation/plan_cache.hpp"
 
 #include <chrono>
 #include <filesystem>

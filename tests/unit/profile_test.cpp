@@ -14,7 +14,7 @@
 
 #include <terrace/error.hpp>
 
-#include "api/call_times.hpp"
+#include "calls/call_times.hpp"
 #include "planner/corrections.hpp"
 #include "planner/kept_rules.hpp"
 #include "planner/planner.hpp"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/program_cache.hpp"
+#include "calls/program_cache.hpp"
 
 namespace terrace::detail::test::program_cache_test {
 

@@ -1,0 +1,96 @@
+#include "api/creation/connect.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/version.hpp>
+
+#include "api/creation/auto_plan.hpp"
+#include "api/creation/placement.hpp"
+#include "api/environment.hpp"
+#include "plan/plan_access.hpp"
+#include "plan/plan_data.hpp"
+#include "transport/agreement.hpp"
+#include "transport/liveness/job_watch.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+void expect_threads(const options& o, const network_traits& traits) {
+    const bool any = o.threads == options::threading::any;
+    if ((o.progress_thread || any) && !traits.one_thread.empty())
+        throw usage_error(fmt::format("options::{}: {}, or leave the option out", any ? "threads" : "progress_thread",
+                                      traits.one_thread));
+}
+
+void agree(connection& all, const std::string& plan_id, const options& o, std::string_view also) {
+    or_tell_others(all.ranks, "one thread", [&] { expect_threads(o, all.net->traits()); });
+    const bool by_node = o.place == options::placement::by_node;
+    require_same(
+        all.ranks,
+        fmt::format("terrace {}, plan {}, placed {}, check {}, failure timeout {:g}{}{}{}{}{}", version(), plan_id,
+                    by_node ? "by node" : "anywhere", to_string(o.check), o.failure_timeout.count(),
+                    o.shared_memory ? "" : ", no shared memory", o.progress_thread ? ", progress thread" : "",
+                    o.reproducible ? ", reproducible" : "", o.rounds_on_wire ? ", rounds on the wire" : "", also));
+    const std::vector<std::string> environment = process_environment();
+    const char* chosen = value_in(environment, "UCX_NET_DEVICES");
+    all.interfaces = interfaces_between(all.ranks, chosen != nullptr ? chosen : "");
+    all.watch = watch_ranks(all, o);
+}
+
+planned connect_without_plan(connection all, const options& o, std::string_view also, kept_plans* kept = nullptr) {
+    agree(all, "of its own", o, also);
+    const job found = describe_job(all.ranks, o);
+    all.ranks = in_order(std::move(all.ranks), found.place);
+    plan made = plan_job(found, all.ranks, o, kept);
+    return {std::move(made), std::move(all)};
+}
+
+}  // namespace
+
+std::shared_ptr<liveness> watch_ranks(connection& all, const options& o) {
+    if (o.failure_timeout.count() <= 0 || all.ranks.size() == 1) return nullptr;
+    std::shared_ptr<liveness> made = watch_job(all, o.failure_timeout, o.ports);
+    if (const std::vector<int> out = made->unreached(); o.log && !out.empty())
+        o.log(log_level::warn,
+              fmt::format("no lifeline to rank {} on {} can be made, {}. Without one a cut link is found at "
+                          "options::timeout",
+                          out.front(), made->host(out.front()), made->way(out.front())));
+    return made;
+}
+
+std::shared_ptr<region_source> memory_of_processes(const options& o) {
+    if (!o.log) return std::make_shared<posix_regions>();
+    return std::make_shared<posix_regions>([log = o.log](std::string_view why) { log(log_level::warn, why); });
+}
+
+void tell_others(team& all, const std::string& why) noexcept {
+    try {
+        require_same(all, why);
+    } catch (const std::exception&) {}
+}
+
+planned connect(connection all, const plan& p, const options& o, std::string_view also) {
+    agree(all, p.id(), o, also);
+    try {
+        all.ranks = in_places(std::move(all.ranks), data_of(p).machine, o.place);
+        return {p, std::move(all)};
+    } catch (const plan_error& e) {
+        if (data_of(p).file.empty()) throw;
+        throw plan_error(fmt::format("{}: {}", data_of(p).file, e.what()));
+    }
+}
+
+planned connect(connection all, kept_plans& kept, const options& o) {
+    return connect_without_plan(std::move(all), o, {}, &kept);
+}
+
+planned connect(connection all, const options& o, std::string_view also) {
+    if (o.plan_file.empty()) return connect_without_plan(std::move(all), o, also);
+    const plan p = or_tell_others(all.ranks, "no plan", [&] { return load_plan(o); });
+    return connect(std::move(all), p, o, also);
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <terrace/error.hpp>
+#include <terrace/options.hpp>
+#include <terrace/plan.hpp>
+
+#include "api/creation/plan_cache.hpp"
+#include "transport/network.hpp"
+
+namespace terrace::detail {
+
+/// The ranks of a plan, in its order, and what connects them.
+struct planned {
+    plan by;
+    connection net;
+};
+
+/// Makes sure that all ranks have the same plan, options and version, and puts them in the plan's order. Collective.
+/// @param also what all ranks must have in common besides, in words, with a comma before it
+/// @throws as mpi::create
+planned connect(connection all, const plan& p, const options& o, std::string_view also = {});
+/// The same by a plan that is made for the job, or kept of one like it.
+planned connect(connection all, kept_plans& kept, const options& o);
+/// The same by the plan in `o.plan_file`, or by one made for the job.
+planned connect(connection all, const options& o, std::string_view also = {});
+
+/// Returns who looks at the processes of these ranks; null where options say that nobody does. Collective.
+/// @throws transport_error
+std::shared_ptr<liveness> watch_ranks(connection& all, const options& o);
+
+/// Returns memory for ranks that are processes. Where they cannot share it, the log of `o` says why.
+std::shared_ptr<region_source> memory_of_processes(const options& o);
+
+/// Makes connect() fail on the other ranks, since this one will not get there. @param why in words
+void tell_others(team& all, const std::string& why) noexcept;
+
+/// Does something that may fail on this rank alone, before connect(). @param what is missing if it fails
+template <class Action>
+decltype(auto) or_tell_others(team& all, std::string_view what, Action action) {
+    try {
+        return action();
+    } catch (const std::exception& e) {
+        tell_others(all, std::string(what) + " (" + e.what() + ")");
+        throw;
+    }
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,96 @@
+#include "api/creation/over_mpi.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "api/creation/connect.hpp"
+#include "transport/mpi/mpi_module.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::string_view openmpi = "openmpi";
+
+// MPI's handles differ between MPIs: nothing that takes one may be called before this has passed.
+void expect_one_mpi(const mpi_world& world, std::string_view running) {
+    const std::string_view other = world.library == openmpi ? "MPICH" : "Open MPI";
+    if (running.find(other) == running.npos) return;
+    throw usage_error(
+        fmt::format("mpi::create: the program was compiled with the mpi.h of {}, but runs with {}; compile "
+                    "and link it with one mpicxx",
+                    name_of_mpi(world.library), running));
+}
+
+void warn_of_lone_processes(const mpi_world& world, int processes, std::string_view running, const options& o) {
+    if (o.log && o.launched_processes > processes)
+        o.log(log_level::warn, lone_processes(o.launched_processes, processes, world.library, running));
+}
+
+// On this rank alone.
+const mpi_module& load(const mpi_world& world, const options& o) {
+    const loaded_module m = load_module(module_for_mpi(world.library), o.mpi_module, sizeof(mpi_module));
+    if (m.table == nullptr) throw transport_error("mpi", "dlopen", 1, m.trouble);
+    const auto& module = *reinterpret_cast<const mpi_module*>(m.table);
+    if (module.function != world.function)
+        throw transport_error("mpi", "dlopen", 2,
+                              fmt::format("{} is linked to another {} than the program; build Terrace with the "
+                                          "program's",
+                                          m.path, name_of_mpi(world.library)));
+    return module;
+}
+
+// No rank may wait for one that has no module.
+const mpi_module& load_on_all(const mpi_world& world, const options& o) {
+    const mpi_module* module = nullptr;
+    try {
+        module = &load(world, o);
+    } catch (const transport_error&) {
+        world.on_all(world.comm, false);
+        throw;
+    }
+    if (!world.on_all(world.comm, true))
+        throw transport_error(
+            "mpi", "dlopen", 1,
+            fmt::format("another rank cannot load the module for {}; its error says why", name_of_mpi(world.library)));
+    return *module;
+}
+
+}  // namespace
+
+// Open MPI goes on after a comma, MPICH on further lines and with a tab after "Version:".
+std::string name_in(std::string version) {
+    version.resize(std::min(version.find_first_of(",\n"), version.size()));
+    std::replace(version.begin(), version.end(), '\t', ' ');
+    return version;
+}
+
+std::string lone_processes(int launched, int processes, std::string_view library, std::string_view running) {
+    const bool open = library == openmpi;
+    return fmt::format(
+        "the launcher started {} processes, but {} finds {}: each runs alone. Start them with the program's own MPI: "
+        "{}, or under Slurm srun --mpi={}",
+        launched, running, processes, open ? "mpirun.openmpi" : "mpirun.mpich", open ? "pmix" : "pmi2");
+}
+
+connection over_mpi(const mpi_world& world, const options& o) {
+    const std::string running = name_in(world.version());
+    expect_one_mpi(world, running);
+    const int processes = world.processes();
+    if (processes == 0) throw usage_error("mpi::create: MPI does not run; call it between MPI_Init and MPI_Finalize");
+    warn_of_lone_processes(world, processes, running, o);
+    constexpr int failures = 8;  // that ranks go on after without a call of MPI's that has no timeout
+    mpi_ranks all = load_on_all(world, o).join(world.comm, o.outlives_deaths ? failures : 0);
+    return {.net = std::move(all.net),
+            .memory = memory_of_processes(o),
+            .ranks = team(std::move(all.boot), all.rank, all.size)};
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,168 @@
+#include "api/elastic/elastic_core.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/core.hpp"
+#include "api/elastic/ucx_generation.hpp"
+#include "base/at_end.hpp"
+#include "base/index.hpp"
+#include "transport/store_bootstrap.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+// The store of one generation.
+store part_of(const store& all, const std::string& generation, int rank, int size) {
+    const std::string prefix = fmt::format("members/{}/", generation);
+    store part{.rank = rank,
+               .size = size,
+               .put = [all, prefix](const std::string& key, const std::string& value) { all.put(prefix + key, value); },
+               .get = [all, prefix](const std::string& key) { return all.get(prefix + key); }};
+    if (all.remove) part.remove = [all, prefix](const std::string& key) { all.remove(prefix + key); };
+    return part;
+}
+
+}  // namespace
+
+elastic_core::elastic_core(store in, int founders, options o) : in_(std::move(in)), options_(std::move(o)) {
+    expect_usable();
+    if (founders < 1 || founders > in_.size || in_.rank >= founders)
+        throw usage_error(fmt::format(
+            "elastic::begin: {} of at most {} members begin, and this one has number {}: the numbers of those are 0 "
+            "... {}; others call elastic::join",
+            founders, in_.size, in_.rank, founders - 1));
+    for (int n = 0; n < founders; ++n) members_.push_back(n);
+    store all = in_;
+    all.size = founders;
+    comm_.emplace(create_generation({std::move(all), options_.timeout, nullptr}, options_, plans_));
+}
+
+elastic_core::~elastic_core() = default;
+
+void elastic_core::expect_usable() const {
+    if (options_.failure_timeout.count() <= 0)
+        throw usage_error("an elastic job looks for failures: set options::failure_timeout above 0");
+    if (!options_.plan_file.empty())
+        throw usage_error(
+            "an elastic job is planned as its members change: leave out options::plan_file (TERRACE_PLAN)");
+    if (in_.rank < 0 || in_.rank >= in_.size)
+        throw usage_error(
+            fmt::format("number {} of {}: numbers are 0 ... size - 1 (store::rank, TERRACE_RANK)", in_.rank, in_.size));
+}
+
+communicator& elastic_core::comm() {
+    if (comm_) return *comm_;
+    throw usage_error("this process has left the elastic job");
+}
+
+communicator elastic_core::create(const invitation& next, std::function<void()> look) {
+    const auto own = std::find(next.members.begin(), next.members.end(), in_.rank) - next.members.begin();
+    return create_generation({part_of(in_, next.name, static_cast<int>(own), static_cast<int>(next.members.size())),
+                              patience(), std::move(look)},
+                             options_, plans_);
+}
+
+// All members have the results of an iteration once one of them has ended it, since each has made its last call.
+bool elastic_core::iterate(const std::function<void(communicator&)>& work) {
+    comm();
+    const std::uint64_t before = iterations_;
+    try {
+        if (!due_.empty()) change();
+        if (!comm_) return false;
+        if (changed_ && synchronise_) synchronise_(*comm_);
+        changed_ = false;
+        work(*comm_);
+        end_iteration();
+    } catch (const rank_failed_error& e) {
+        if (options_.log) options_.log(log_level::warn, fmt::format("iteration {}: {}", before, e.what()));
+        recover();
+    }
+    return iterations_ > before;
+}
+
+void elastic_core::end_iteration() {
+    std::vector<std::uint64_t> says(at(in_.size), stays);
+    if (leaving_) says[at(in_.rank)] = leaves;
+    if (comm_->rank() == 0) look_for_requests(says);
+    comm_->allreduce(says, reduce_op::max);
+    ++iterations_;
+    for (int n = 0; n < in_.size; ++n) {
+        const std::uint64_t said = says[at(n)];
+        if (said == leaves) due_.leave.insert(n);
+        if (said > leaves && !refused_.contains(said)) due_.join.emplace(n, said);
+    }
+}
+
+// Members that have failed meanwhile end it on all: requests come again, and so do those to leave.
+void elastic_core::change() {
+    const change_of_members due = std::exchange(due_, {});
+    const invitation next = agree_on_next(due);
+    const bool stays_here = !due.leave.contains(in_.rank);
+    std::optional<communicator> made;
+    const at_end give_up([&] {
+        if (made) core_of(*made).give_up_creation();
+    });
+    const bool all = core_of(*comm_).all_make([&](const auto& look) {
+        if (stays_here) made.emplace(create(next, look));
+    });
+    if (!due.join.empty()) in_.put(outcome_of(next.name), all ? "made" : given_up_text);
+    if (!all) {
+        for (const auto& [number, token] : due.join) refused_.insert(token);
+        return;
+    }
+    comm_.reset();
+    if (stays_here) comm_.emplace(std::move(*made));
+    made.reset();
+    members_ = next.members;
+    generation_ = next.generation;
+    changed_ = true;
+}
+
+elastic_core::invitation elastic_core::agree_on_next(const change_of_members& due) {
+    std::uint64_t name = comm_->rank() == 0 ? random_number() : 0;
+    comm_->allreduce(std::span(&name, 1), reduce_op::max);
+    invitation next{
+        .name = fmt::format("{:016x}", name), .generation = generation_ + 1, .iterations = iterations_, .members = {}};
+    for (const int n : members_)
+        if (!due.leave.contains(n)) next.members.push_back(n);
+    for (const auto& [number, token] : due.join) next.members.push_back(number);
+    if (comm_->rank() != 0) return next;
+    for (const auto& [number, token] : due.join) in_.put(fmt::format("invite/{:x}", token), text_of(next));
+    return next;
+}
+
+// Again if more fail meanwhile.
+void elastic_core::recover() {
+    due_ = {};
+    changed_ = true;
+    for (bool done = false; !done;) {
+        try {
+            *comm_ = comm_->shrink();
+            compare_counts();
+            done = true;
+        } catch (const rank_failed_error&) {
+            // shrink() again
+        }
+    }
+}
+
+// An iteration that any member has ended counts.
+void elastic_core::compare_counts() {
+    const std::array<std::uint64_t, 3> mine{static_cast<std::uint64_t>(in_.rank), iterations_, generation_};
+    std::vector<std::uint64_t> all(3 * at(comm_->size()));
+    comm_->allgather(mine, all);
+    members_.clear();
+    for (std::size_t i = 0; i < all.size(); i += 3) {
+        members_.push_back(static_cast<int>(all[i]));
+        iterations_ = std::max(iterations_, all[i + 1]);
+        generation_ = std::max(generation_, all[i + 2]);
+    }
+    ++generation_;
+}
+
+}  // namespace terrace::detail

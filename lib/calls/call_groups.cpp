@@ -1,0 +1,171 @@
+#include "calls/call_groups.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/element_types.hpp"
+#include "base/partition.hpp"
+#include "calls/call_runner.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::size_t usual_calls = 64;  // of a joined one: room for so many at once
+
+// Bytes of the vector, or of all blocks together.
+std::int64_t bytes_of(const call_shape& call, int ranks) {
+    return call.count * (row_of(call.what).blocks ? ranks : 1) * static_cast<std::int64_t>(size_of(call.type));
+}
+
+bool are_of_one_kind(const call_shape& a, const call_shape& b) {
+    return a.what == b.what && a.type == b.type && a.op == b.op && a.root == b.root && a.exact == b.exact;
+}
+
+}  // namespace
+
+// The factors of premul_sum may differ between ranks, so that ranks would join different calls.
+bool may_join(const call_shape& call, int ranks) {
+    const bool is_plain = !call.is_barrier && call.part_of.empty() && call.counts.empty() && call.count > 0;
+    const bool multiplies = row_of(call.what).up && call.op == reduce_op::premul_sum;
+    return is_plain && !multiplies && bytes_of(call, ranks) <= most_bytes_to_join;
+}
+
+// ---- joined calls
+
+void joined_calls::add(const call_piece& part) {
+    if (parts_.size() == 1) parts_.reserve(usual_calls);
+    parts_.push_back(part);
+}
+
+std::uint64_t joined_calls::begin(call_runner& runner, const call_shape& call) {
+    if (parts_.size() > 1) return begin_copied(runner, call);
+    return runner.issue(call, signature_of(call), {parts_.front().given, parts_.front().result});
+}
+
+// A call that carries others works on memory of its program, unless that takes pieces.
+std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& call) {
+    call_runner::programs::entry& found = runner.program_for(call);
+    if (found.run.takes_pieces())
+        return runner.issue(call, signature_of(call), {.layout = vector_pieces{parts_}}, 1, &found);
+    const bool is_root = call.root == runner.rank(), blocks = row_of(call.what).blocks;
+    const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, runner.size()), 64));
+    found.memory.resize(blocks ? 2 * whole : whole);
+    std::byte* send = found.memory.data();
+    std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
+    shape_ = call;
+    blocks_got_ = row_of(call.what).gets_nothing(is_root)         ? 0
+                  : blocks && !row_of(call.what).gets_own_block() ? runner.size()
+                                                                  : 1;
+    if (!row_of(call.what).gives_nothing(is_root))
+        for_each_block(blocks && !row_of(call.what).gives_own_block() ? runner.size() : 1,
+                       [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
+                           std::memcpy(send + here, part.given + there, bytes);
+                       });
+    const std::uint64_t number = runner.issue(call, signature_of(call), {send, recv}, 1, &found);
+    recv_ = recv;
+    return number;
+}
+
+std::optional<call_part> joined_calls::go_on() {
+    for_each_block(blocks_got_, [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
+        std::memcpy(part.result + there, recv_ + here, bytes);
+    });
+    return {};
+}
+
+template <class Copy>
+void joined_calls::for_each_block(int blocks, Copy copy) const {
+    std::size_t at = 0;  // in the joined call [bytes]
+    for (int b = 0; b < blocks; ++b)
+        for (const call_piece& part : parts_) {
+            const std::size_t bytes = static_cast<std::size_t>(part.count) * size_of(shape_.type);
+            copy(part, static_cast<std::size_t>(b) * bytes, at, bytes);
+            at += bytes;
+        }
+}
+
+// ---- the calls of a group
+
+std::uint64_t group_calls::join(const call_shape& call, const call_piece& part, int ranks) {
+    const auto same =
+        std::ranges::find_if(open_, [&](const open_start& o) { return are_of_one_kind(o.made->shape(), call); });
+    if (same == open_.end() || !may_join(call, ranks)) return 0;
+    const std::int64_t bytes = bytes_of(call, ranks);
+    if (same->bytes + bytes > most_joined_bytes) {
+        open_.erase(same);
+        return 0;
+    }
+    same->work->add(part);
+    same->made->carry(call.count);
+    same->bytes += bytes;
+    return same->ticket;
+}
+
+void group_calls::add(std::uint64_t ticket, call& made, joined_calls* work, int ranks) {
+    if (work != nullptr) open_.push_back({ticket, &made, work, bytes_of(made.shape(), ranks)});
+    list_.push_back(ticket);
+}
+
+// ---- groups
+
+open_group* call_groups::find_own() noexcept {
+    const auto found = open_.find(caller());
+    return found == open_.end() ? nullptr : &found->second;
+}
+
+void call_groups::start(std::optional<std::uint64_t> number) {
+    if (number) {
+        if (own() != nullptr)
+            throw usage_error("group_start: a group is open already; the outermost one alone has a number");
+        if (*number < next_ || !numbered_.try_emplace(*number).second)
+            throw usage_error(
+                fmt::format("group_start: there has been a group {} already; each number is for one group, and the "
+                            "next to begin is {}",
+                            *number, next_));
+    }
+    open_group& mine = open_[caller()];
+    if (mine.depth++ == 0) mine.number = number;
+}
+
+std::vector<std::uint64_t> call_groups::end() {
+    open_group* mine = own();
+    if (mine == nullptr) throw usage_error("group_end: there is no group; call group_start first");
+    if (--mine->depth > 0) return {};
+    const std::optional<std::uint64_t> number = mine->number;
+    std::vector<std::uint64_t> calls = mine->calls.list();
+    open_.erase(caller());
+    if (!number) return calls;
+    numbered_.at(*number) = std::move(calls);
+    calls.clear();
+    for (auto first = numbered_.begin(); first != numbered_.end() && first->first == next_ && first->second;
+         first = numbered_.erase(first)) {
+        calls.insert(calls.end(), first->second->begin(), first->second->end());
+        ++next_;
+        since_.reset();
+    }
+    return calls;
+}
+
+bool call_groups::waits() const noexcept {
+    return std::ranges::any_of(numbered_, [](const auto& each) { return each.second.has_value(); });
+}
+
+std::chrono::duration<double> call_groups::age() noexcept {
+    if (!waits()) return {};
+    const auto now = std::chrono::steady_clock::now();
+    if (!since_) since_ = now;
+    return now - *since_;
+}
+
+void call_groups::add_waits(waiting& all) const {
+    for (const auto& [number, calls] : numbered_)
+        if (calls) all.lines.push_back(fmt::format("group {}: this rank has not ended group {}", number, next_));
+}
+
+}  // namespace terrace::detail

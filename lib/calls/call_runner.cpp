@@ -1,0 +1,153 @@
+#include "calls/call_runner.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/element_types.hpp"
+#include "schedule/compose.hpp"
+#include "schedule/slice.hpp"
+
+namespace terrace::detail {
+
+std::string call_runner::objection_to(const call_shape& call, const void* send, const void* recv) const {
+    std::string wrong = detail::objection_to(call, rank_, size(), send, recv);
+    return wrong.empty() ? with_.bound.objection_to_wire(call) : wrong;
+}
+
+uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
+    using way = uneven_call::way;
+    if (row_of(b.what).has_root()) return way::lengths_first;
+    const std::int64_t slot = uneven_call::slot_of(b);
+    const rule& r = with_.bound.plan.choose(collective::alltoall, slot * size());
+    if (r.stages.size() > 1) return way::full_slots;
+    const bool in_whole_blocks = is_straight(r) && r.stages.front().sends() && r.chunk == 0;
+    return in_whole_blocks && with_.net.wire().traits().takes_shorter && slot <= uneven_call::most_filled_slot
+               ? way::filled_slots
+               : way::lengths_first;
+}
+
+std::uint64_t call_runner::issue(const call_shape& call, std::uint64_t signature, call_buffers b, double factor,
+                                 programs::entry* found) {
+    if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
+    if (found == nullptr) found = &program_for(call, signature, peers_reach(call, b.send, b.recv));
+    if (call.op == reduce_op::premul_sum && row_of(call.what).up) b.send = multiplied(*found, b.send, b.recv, factor);
+    if (!found->run.has_scratch()) lend_scratch(*found);
+    if (call.is_barrier) {
+        found->memory.resize(1);
+        b.send = b.recv = found->memory.data();
+    }
+    if (call.has_own_lengths()) b.layout = own_lengths{call.count, call.counts, call.received};
+    found->last_call = with_.calls.issue(found->run, b, with_.check.stamp());
+    if (with_.events.keeps_everything())
+        with_.events.describe({found->last_call, call.what, call.type,
+                               with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type))});
+    const std::uint64_t number = found->last_call;
+    begun_();
+    return number;
+}
+
+// ---- programs
+
+// A shorter vector is copied into a slot sooner than peers have read it in the caller's memory, and the call would wait
+// for them.
+bool call_runner::reachable(const call_shape& call, const void* send, const void* recv) const noexcept {
+    constexpr std::size_t worth_no_copy = 1024;  // [bytes], as measured: docs/performance.md
+    const std::size_t bytes = static_cast<std::size_t>(call.count) * size_of(call.type);
+    return bytes >= worth_no_copy && !row_of(call.what).blocks && with_.net.reachable(recv, bytes) &&
+           (send == recv || with_.net.reachable(send, bytes));
+}
+
+// An allreduce multiplies its elements on the way to recv, and works in place there; else they are in plain memory.
+bool call_runner::peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept {
+    const bool multiplies = call.op == reduce_op::premul_sum && row_of(call.what).up;
+    return multiplies ? call.what == collective::allreduce && reachable(call, recv, recv) : reachable(call, send, recv);
+}
+
+call_runner::programs::entry* call_runner::find_idle(const call_shape& call, bool near) noexcept {
+    if (call.has_own_lengths() && (!call.counts.empty() || !call.received.empty()))
+        return find_idle(call.of_program(), near);
+    return programs_.use(call, [&](const programs::entry& e) { return e.peers_reach_it == near && done(e.last_call); });
+}
+
+// While a call of the same shape is in flight, this one gets a program of its own.
+call_runner::programs::entry& call_runner::program_for(const call_shape& call, std::uint64_t signature, bool near) {
+    if (programs::entry* idle = find_idle(call, near); idle != nullptr) return *idle;
+    const call_shape made = call.of_program();
+    programs::entry& added =
+        programs_.add({made, signature, near, bind(made, near)}, [&](std::uint64_t number) { return done(number); });
+    with_.calls.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
+    return added;
+}
+
+program call_runner::bind(const call_shape& call, bool near) {
+    const binding& bound = with_.bound;
+    const capabilities& can = with_.net.can();
+    const rule chosen = bound.rule_to_run(call);
+    auto [chunks, lanes, full, tail, steps] =
+        bound.schedules_of(call, chosen, can, near ? buffer::recv : buffer::scratch, {.slot_bytes = can.slot_bytes});
+    const bool placed = can.slots > 0 && uses_lane_slots(chosen);
+    if (with_.o.log)
+        with_.o.log(log_level::debug,
+                    fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call), bound.elements_of(call),
+                                to_string(call.type), describe(bound.plan.machine, chosen.stages), lanes, chunks.chunks,
+                                std::max(full.count, tail.count)));
+    program made(std::move(full), std::move(tail),
+                 {.element = size_of(call.type),
+                  .reduce = find_reduce(call.type, call.op, widest_vectors(),
+                                        bound.uses_tree(call) ? grouping::by_tree : grouping::in_order),
+                  .divisor = call.op == reduce_op::avg ? size() : 1,
+                  .type = call.type,
+                  .chunks = chunks,
+                  .steps = std::move(steps),
+                  .lanes = lanes,
+                  .placed = placed,
+                  .slot_bytes = placed ? can.slot_bytes : 0,
+                  .streams = streams(call),
+                  .owners = bound.meets_wire_types(call) ? owners_of(chosen, call) : 1,
+                  .own_lengths = call.has_own_lengths()},
+                 with_.net);
+    with_.failure.latch([&] { made.take_slots(); });  // the other ranks begin the call
+    return made;
+}
+
+// Several where an outermost stage replicates.
+int call_runner::owners_of(const rule& r, const call_shape& call) const {
+    const int me = with_.net.rank();
+    const composition c = compose_for(me, with_.bound.plan.machine, r.stages, with_.bound.elements_of(call),
+                                      quantum_of(size_of(call.type)));
+    for (const owned& o : c.owners)
+        if (std::ranges::count(o.owners, me) > 0) return static_cast<int>(o.owners.size());
+    return 1;
+}
+
+// True for buffers so long that what is written has left the cache before anybody reads it.
+bool call_runner::streams(const call_shape& call) const {
+    static const std::int64_t cache = std::max(sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE));
+    return cache > 0 && 2 * with_.bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)) > cache;
+}
+
+// ---- memory
+
+// Other ranks begin the call in any case.
+void call_runner::lend_scratch(programs::entry& to, std::size_t more) {
+    with_.failure.latch([&] {
+        if (!to.run.borrow(with_.calls.scratch(), more))
+            throw memory_error(to.run.scratch_bytes() + more, "scratch memory of " + describe(to.shape));
+    });
+}
+
+// Returns this rank's elements, multiplied: in recv where there is room for all of them, else in what it lends.
+const void* call_runner::multiplied(programs::entry& by, const void* send, void* recv, double factor) {
+    const std::int64_t count = with_.bound.elements_of(by.shape);
+    if (by.shape.what != collective::allreduce) {
+        lend_scratch(by, static_cast<std::size_t>(count) * size_of(by.shape.type));
+        recv = by.run.more_memory();
+    }
+    multiply(recv, send, count, by.shape.type, factor);
+    return recv;
+}
+
+}  // namespace terrace::detail

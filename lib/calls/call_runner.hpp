@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <terrace/options.hpp>
+
+#include "calls/binding.hpp"
+#include "calls/failure_state.hpp"
+#include "calls/program_cache.hpp"
+#include "calls/uneven_call.hpp"
+#include "control/call_order/call_check.hpp"
+#include "executor/engine.hpp"
+
+namespace terrace::detail {
+
+/// Runs calls of host buffers by the programs of their shapes: one for each shape, and more while several calls of it
+/// are in flight.
+class call_runner {
+public:
+    using programs = program_cache<program>;
+
+    /// What it works with, all of which must outlive its last call.
+    struct parts {
+        const binding& bound;
+        endpoint& net;
+        engine& calls;
+        recorder& events;
+        const call_check& check;  ///< whose stamp the messages of a call carry
+        failure_state& failure;
+        const options& o;
+    };
+
+    /// @param rank of this process, in the caller's numbering
+    /// @param begun is called whenever a call has been issued
+    call_runner(const parts& with, int rank, std::function<void()> begun)
+        : with_(with), rank_(rank), begun_(std::move(begun)), programs_(with.o.memory) {}
+
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return with_.net.size(); }
+    bool done(std::uint64_t number) const noexcept { return with_.calls.done(number); }
+
+    /// Why the call is wrong in itself on this rank; empty if it is not.
+    std::string objection_to(const call_shape& call, const void* send, const void* recv) const;
+    /// Returns how blocks go, by what all ranks know alike.
+    uneven_call::way way_of(const uneven_blocks& b) const;
+
+    /// Returns an idle program for such calls, if there is one.
+    programs::entry* find_idle(const call_shape& call, const void* send, const void* recv) noexcept {
+        return find_idle(call, peers_reach(call, send, recv));
+    }
+    /// Returns an idle program for calls whose buffers peers do not reach.
+    programs::entry& program_for(const call_shape& call) { return program_for(call, signature_of(call), false); }
+
+    /// Issues a call that all ranks make alike.
+    /// @param signature signature_of(call)   @param factor of this rank's elements, of premul_sum
+    /// @param found an idle program for it; null: one is found or made
+    /// @returns its number in the engine; 0: there is nothing to do
+    std::uint64_t issue(const call_shape& call, std::uint64_t signature, call_buffers b, double factor = 1,
+                        programs::entry* found = nullptr);
+
+    void keep_programs(std::size_t shapes) noexcept { programs_.keep(shapes); }
+    /// Keeps all programs for the rest of the process: the network may still work on their memory.
+    void keep_for_ever() { programs_.keep_for_ever(); }
+
+private:
+    // True if peers on the node reach these buffers, and gain by it.
+    bool reachable(const call_shape& call, const void* send, const void* recv) const noexcept;
+    // The same of the buffers that the call's program works on. Such a program is `near`.
+    bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
+    programs::entry* find_idle(const call_shape& call, bool near) noexcept;
+    programs::entry& program_for(const call_shape& call, std::uint64_t signature, bool near);
+    program bind(const call_shape& call, bool near);
+    int owners_of(const rule& r, const call_shape& call) const;
+    bool streams(const call_shape& call) const;
+    void lend_scratch(programs::entry& to, std::size_t more = 0);
+    const void* multiplied(programs::entry& by, const void* send, void* recv, double factor);
+
+    parts with_;
+    int rank_;
+    std::function<void()> begun_;
+    programs programs_;
+};
+
+}  // namespace terrace::detail

@@ -1,0 +1,153 @@
+#include "calls/device/device_calls.hpp"
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "schedule/stage_groups.hpp"
+#include "transport/nccl/nccl_transport.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::size_t most_roots = 16;  // of collectives, other than rank 0: groups take the device's memory for good
+
+}  // namespace
+
+device_calls::device_calls(const binding& b, const device_setting& on, connection& host, const options& o, int lanes)
+    : binding_(b),
+      net_(make_nccl_transport(*on.gpu, host,
+                               {.device = on.number,
+                                .rounds = nccl_groups(b.plan),
+                                .ways = most_stages(b.plan),
+                                .queues = lanes,
+                                .timeout = o.timeout,
+                                .mpi = any_over_mpi(b.plan),
+                                .callers_rank = b.callers_rank,
+                                .host = on.nccl_host})),
+      programs_(o.memory) {}
+
+device_calls::~device_calls() { net_.reset(); }  // first: queues may still use the programs' memory
+
+bool device_calls::holds(const call_shape& call, int callers_rank, const void* send, const void* recv) const {
+    const bool is_root = call.root == callers_rank, gets = !row_of(call.what).gets_nothing(is_root);
+    if (call.what == collective::scatter && !is_root) return recv != nullptr && net_->holds(recv);
+    const bool first = send != nullptr && net_->holds(send);
+    if (!gets || recv == send || recv == nullptr || send == nullptr)
+        return first || (recv != nullptr && gets && net_->holds(recv));
+    const bool second = net_->holds(recv);
+    if (first != second)
+        throw usage_error(fmt::format("{}: {} is memory of the device and {} is not; both must be, or neither",
+                                      to_string(call.what), first ? "send" : "recv", first ? "recv" : "send"));
+    return first;
+}
+
+std::optional<std::uint64_t> device_calls::signature_of_known(const call_shape& call) const noexcept {
+    const programs::entry* known = programs_.find(call);
+    if (known == nullptr) return {};
+    return known->signature;
+}
+
+std::uint64_t device_calls::enqueue(const call_shape& call, std::uint64_t signature, const void* send, void* recv,
+                                    CUstream_st* stream) {
+    check();
+    prepare_root(call, stream);
+    programs::entry& found = find(call, signature);
+    found.in_graph |= net_->begin(stream, found.run.lanes());
+    found.run.enqueue(send, recv);
+    found.last_call = last_ = net_->end();
+    check();
+    return last_;
+}
+
+bool device_calls::test(std::uint64_t call) {
+    const bool done = net_->done(call);
+    check();  // what was aborted ends, too
+    return done;
+}
+
+void device_calls::wait(std::uint64_t call) {
+    constexpr int soon = 200;
+    for (int n = 0; !test(call); ++n) {
+        if (n < soon) std::this_thread::yield();
+        else std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+void device_calls::then(std::uint64_t, callback) {
+    throw usage_error(
+        "request: a call of device buffers has no callback; put the function behind it in its stream "
+        "(cudaLaunchHostFunc), or wait for the request");
+}
+
+void device_calls::check() const {
+    const std::optional<transport_fault> f = net_->fault();
+    if (!f) return;
+    if (net_->timed_out()) throw timeout_error(fmt::format("{}: {}", f->call, f->message));
+    throw transport_error(f->library, f->call, f->code, f->message);
+}
+
+// Makes the groups of a root when a call first has it: NCCL's own collectives of broadcast and reduce have other groups
+// for each root, and all ranks meet a root in the same call. During a capture messages do instead.
+void device_calls::prepare_root(const call_shape& call, CUstream_st* stream) {
+    if (!row_of(call.what).has_root() || roots_.size() == most_roots) return;
+    const std::vector<int>& all = binding_.callers_rank;
+    const auto root = static_cast<int>(std::find(all.begin(), all.end(), call.root) - all.begin());
+    if (root == 0 || roots_.contains({call.what, root}) || net_->captures(stream)) return;
+    roots_.insert({call.what, root});
+    const std::vector<disjoint_groups> rounds = nccl_groups(binding_.plan, call.what, root);
+    if (rounds.empty()) return;
+    wait_for_all();
+    net_->prepare(rounds);
+    check();
+}
+
+// One program serves all calls of a shape in flight: queues run them one after the other.
+device_calls::programs::entry& device_calls::find(const call_shape& call, std::uint64_t signature) {
+    if (programs::entry* known = programs_.use(call)) return *known;
+    return programs_.add({.shape = call, .signature = signature, .run = bind(call)},
+                         [&](std::uint64_t number) { return net_->done(number); });
+}
+
+stream_program device_calls::bind(const call_shape& call) const {
+    const rule& chosen = binding_.rule_of(call);
+    // NCCL divides evenly or not at all.
+    call_schedules made =
+        binding_.schedules_of(call, chosen, net_->can(call.type, call.op), buffer::recv, {.divides_evenly = true});
+    return stream_program(std::move(made.full), std::move(made.tail),
+                          {.type = call.type,
+                           .op = call.op,
+                           .divisor = call.op == reduce_op::avg ? binding_.plan.machine.ranks() : 1,
+                           .chunks = made.chunks,
+                           .steps = std::move(made.steps),
+                           .lanes = made.lanes,
+                           .over_mpi = over_mpi(chosen)},
+                          *net_);
+}
+
+// In words, those that do.
+std::vector<std::string> device_calls::over_mpi(const rule& chosen) const {
+    std::vector<std::string> all;
+    for (const stage& s : chosen.stages)
+        all.push_back(s.provider == provider::mpi
+                          ? fmt::format("{} of {}", all.size() + 1, describe(binding_.plan.machine, chosen.stages))
+                          : "");
+    return all;
+}
+
+std::string device_calls::objection_to(const call_shape& call, CUstream_st* stream) const {
+    if (binding_.elements_of(call) == 0) return {};
+    const std::vector<stage>& stages = binding_.rule_of(call).stages;
+    const auto found = std::ranges::find(stages, provider::mpi, &stage::provider);
+    if (found == stages.end() || !net_->captures(stream)) return {};
+    return fmt::format(
+        "the stream is being captured into a CUDA graph, but stage {} of its plan ({}) goes over MPI, which "
+        "a graph cannot hold; make the call outside of the capture, or plan without provider mpi",
+        found - stages.begin() + 1, describe(binding_.plan.machine, stages));
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,184 @@
+#include "calls/uneven_call.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "base/element_types.hpp"
+#include "base/index.hpp"
+#include "base/partition.hpp"
+#include "calls/call_runner.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::int64_t length_bytes = sizeof(std::int64_t);
+// Blocks are skewed where the longest one is so many times the mean. Most chunks of most blocks would be empty.
+constexpr double most_skew = 4;
+
+std::int64_t sum_of(std::span<const std::int64_t> counts) { return std::reduce(counts.begin(), counts.end()); }
+
+std::string blocks_for(const uneven_blocks& b, std::string_view which) {
+    return fmt::format("blocks of {} {}", name_of(b), which);
+}
+
+void expect_room(std::string_view name, std::int64_t all, std::int64_t capacity) {
+    if (all > capacity)
+        throw usage_error(
+            fmt::format("{}: {} elements have come for recv, which holds {}; other ranks have what is theirs", name,
+                        all, capacity));
+}
+
+}  // namespace
+
+std::string_view name_of(const uneven_blocks& b) noexcept {
+    return b.what == collective::gather ? "gatherv" : b.what == collective::scatter ? "scatterv" : "alltoallv";
+}
+
+std::int64_t uneven_call::slot_of(const uneven_blocks& b) noexcept {
+    return round_up(length_bytes + b.most * static_cast<std::int64_t>(size_of(b.type)), length_bytes);
+}
+
+uneven_call::uneven_call(const uneven_blocks& b, int rank, int ranks, way w)
+    : blocks_(b), is_root_(rank == b.root), ranks_(ranks), way_(w), has_more_(w == way::lengths_first) {
+    if (!row_of(b.what).gives_nothing(is_root_)) send_counts_.assign(b.send_counts.begin(), b.send_counts.end());
+}
+
+// What ranks tell one another first: the length of a block; of an alltoall that of all blocks of the rank, too, of a
+// scatter what program there is for the longest one.
+call_shape uneven_call::lengths_of(const uneven_blocks& b) {
+    return {.what = b.what,
+            .count = b.what == collective::gather ? 1 : 2,
+            .counts = {},
+            .type = element_type::int64,
+            .root = b.root,
+            .part_of = name_of(b)};
+}
+
+const call_part& uneven_call::first() {
+    if (way_ == way::lengths_first) return now_ = lengths_part();
+    pack();
+    return now_ = {{.what = collective::alltoall,
+                    .count = slot_of(blocks_),
+                    .counts = {},
+                    .type = element_type::uint8,
+                    .part_of = name_of(blocks_)},
+                   out_.get(),
+                   in_.get()};
+}
+
+call_part uneven_call::lengths_part() {
+    const call_shape call = lengths_of(blocks_);
+    if (blocks_.what == collective::gather) return {call, send_counts_.data(), blocks_.recv_counts.data()};
+    const bool scatters = blocks_.what == collective::scatter;
+    const std::int64_t second = scatters ? block_of_program() : sum_of(send_counts_);
+    for (const std::int64_t count : send_counts_) told_.insert(told_.end(), {count, second});
+    heard_.resize(scatters ? 2 : told_.size());
+    return {call, told_.data(), heard_.data()};
+}
+
+// Blocks behind their lengths, of which no more is sent than there is.
+std::uint64_t uneven_call::begin(call_runner& runner, const call_shape& call) {
+    call_buffers b{now_.send, now_.recv};
+    if (filled_.empty()) return runner.issue(call, signature_of(call), b);
+    b.layout = filled_blocks{call.count, filled_};
+    return runner.issue(call, signature_of(call), b, 1, &runner.program_for(call));
+}
+
+std::optional<call_part> uneven_call::go_on() {
+    if (has_more_) return now_ = second();
+    if (way_ != way::lengths_first) unpack();
+    else expect_room(name_of(blocks_), came_, blocks_.capacity);
+    return {};
+}
+
+// Of a scatter's root. Programs are made for powers of two, so that there are few of them.
+std::int64_t uneven_call::block_of_program() const {
+    if (send_counts_.empty()) return 0;
+    const std::int64_t most = std::max(*std::ranges::max_element(send_counts_), std::int64_t{1});
+    if (static_cast<double>(most) * ranks_ > most_skew * static_cast<double>(sum_of(send_counts_))) return 1;
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(most)));
+}
+
+// A rank whose buffer is too small takes what comes all the same, so that nobody waits for it. To a root no longest
+// length is agreed on, and a program for blocks of one element moves them in one piece.
+call_part uneven_call::second() {
+    const uneven_blocks& b = blocks_;
+    has_more_ = false;
+    const lengths known = take_lengths();
+    std::vector<std::int64_t> received;
+    if (!row_of(b.what).gets_nothing(is_root_)) received.assign(b.recv_counts.begin(), b.recv_counts.end());
+    came_ = sum_of(received);
+    if (came_ > b.capacity)
+        in_ =
+            take_memory(static_cast<std::size_t>(came_) * size_of(b.type), blocks_for(b, "that have no room in recv"));
+    return {{.what = b.what,
+             .count = b.what == collective::gather    ? 1
+                      : b.what == collective::scatter ? heard_[1]
+                                                      : b.most,
+             .counts = send_counts_,
+             .type = b.type,
+             .root = b.root,
+             .part_of = name_of(b),
+             .known = known,
+             .received = received},
+            b.send,
+            in_ ? in_.get() : b.recv};
+}
+
+// In an alltoall all ranks learn how long all blocks are together, and come to one answer.
+lengths uneven_call::take_lengths() {
+    if (blocks_.what == collective::scatter) blocks_.recv_counts[0] = heard_[0];
+    if (row_of(blocks_.what).has_root()) return lengths::own;
+    double all = 0;
+    for (int r = 0; r < ranks_; ++r) {
+        blocks_.recv_counts[at(r)] = heard_[2 * at(r)];
+        all += static_cast<double>(heard_[2 * at(r) + 1]);
+    }
+    const double mean = all / ranks_ / ranks_;
+    return static_cast<double>(blocks_.most) > most_skew * mean ? lengths::skewed : lengths::own;
+}
+
+void uneven_call::pack() {
+    const auto slot = static_cast<std::size_t>(slot_of(blocks_));
+    for (heap_memory* each : {&out_, &in_})
+        *each = take_memory(at(ranks_) * slot, blocks_for(blocks_, "behind lengths"));
+    const auto* from = static_cast<const std::byte*>(blocks_.send);
+    std::byte* to = out_.get();
+    for (const std::int64_t count : send_counts_) {
+        const std::size_t bytes = static_cast<std::size_t>(count) * size_of(blocks_.type);
+        std::memcpy(to, &count, length_bytes);
+        if (bytes > 0) std::memcpy(to + length_bytes, from, bytes);
+        if (way_ == way::filled_slots) filled_.push_back(length_bytes + static_cast<std::int64_t>(bytes));
+        else std::memset(to + length_bytes + bytes, 0, slot - length_bytes - bytes);
+        from += bytes;
+        to += slot;
+    }
+}
+
+void uneven_call::unpack() {
+    const uneven_blocks& b = blocks_;
+    const std::int64_t slot = slot_of(b);
+    for (int r = 0; r < ranks_; ++r) std::memcpy(&b.recv_counts[at(r)], in_.get() + r * slot, length_bytes);
+    for (const std::int64_t count : b.recv_counts)
+        if (count < 0 || count > b.most)
+            throw usage_error(
+                fmt::format("alltoallv: a block of {} elements has come where {} was said to be the most; "
+                            "pass the same on every rank",
+                            count, b.most));
+    expect_room(name_of(b), sum_of(b.recv_counts), b.capacity);
+    auto* room = static_cast<std::byte*>(b.recv);
+    for (int r = 0; r < ranks_; ++r) {
+        const std::size_t bytes = static_cast<std::size_t>(b.recv_counts[at(r)]) * size_of(b.type);
+        if (bytes > 0) std::memcpy(room, in_.get() + r * slot + length_bytes, bytes);
+        room += bytes;
+    }
+}
+
+}  // namespace terrace::detail

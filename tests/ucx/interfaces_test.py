@@ -26,8 +26,11 @@ def ip(*words):
 
 
 def listeners(pid):
-    """(address, port) of each socket that listens in the network of a process, as `ss -ltn` has them."""
+    """(address, port) of each socket that listens in the network of a process, as `ss -ltn` has them. A process that
+    has not entered its host yet has none."""
     try:
+        if os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net"):
+            return set()
         lines = pathlib.Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
     except OSError:
         return set()

@@ -154,7 +154,7 @@ request communicator_core::start_checked(const call_shape& call, const call_buff
     }
     open_group* group = groups_.own();
     if (std::string wrong = runner_->objection_to(call, b.send, b.recv); !wrong.empty()) {
-        if (group != nullptr && group->number) refuse_alone(call, wrong);  // it is not this call's turn
+        if (group != nullptr && group->number) throw refusal_of(call, wrong);  // it is not this call's turn
         check_call(call, signature_of(call), b.send, b.recv, std::move(wrong));
     }
     if (group != nullptr) return add_to_group(*group, call, b, factor);
@@ -164,7 +164,7 @@ request communicator_core::start_checked(const call_shape& call, const call_buff
     failure_.latch([&] { may_run = calls_->none_waits() && check_->start(call, signature); });
     if (!may_run) return start_later(call, b, factor);
     if (times_) times_->begin();
-    const std::uint64_t number = runner_->issue(call, signature, b, factor, found);
+    const std::uint64_t number = runner_->issue(call, b, factor, found);
     if (times_ && !call.is_barrier && !row_of(call.what).has_root() && !call.has_own_lengths())
         times_->started(number, call.what, binding_.elements_of(call) * static_cast<std::int64_t>(size_of(call.type)));
     return number == 0 ? request{} : request_access::make(*this, number);
@@ -213,7 +213,7 @@ std::uint64_t communicator_core::start_on_device(const call_shape& call, const v
     const std::uint64_t signature = known ? *known : signature_of(call);
     std::string objection = device_calls_->objection_to(call, stream);
     if (const open_group* group = groups_.own(); group != nullptr && group->number)
-        refuse_alone(call, "buffers are on the device; groups with numbers are for buffers of the host");
+        throw refusal_of(call, "buffers are on the device; groups with numbers are for buffers of the host");
     if (factor != 1) objection = fmt::format("factor {} is for buffers of the host; multiply before the call", factor);
     if (binding_.uses_tree(call)) objection = "options::reproducible is for buffers of the host";
     if (binding_.meets_wire_types(call)) objection = "options::rounds_on_wire is for buffers of the host";
@@ -231,13 +231,9 @@ void communicator_core::check_call(const call_shape& call, std::uint64_t signatu
     drive_until([&] { return calls_->none_waits(); });
     failure_.latch([&] {
         if (objection.empty()) check_->begin(call, signature);
-        else check_->meet(describe(call) + ", refused", ": " + objection);
+        else check_->meet_refused(call, objection);
     });
-    if (!objection.empty()) refuse_alone(call, objection);
-}
-
-void communicator_core::refuse_alone(const call_shape& call, const std::string& objection) {
-    throw usage_error(fmt::format("{}: {}", name_of(call), objection));
+    if (!objection.empty()) throw refusal_of(call, objection);
 }
 
 void communicator_core::expect_unbroken(std::string_view what) const {

@@ -112,7 +112,6 @@ private:
                                   double factor);
     void check_call(const call_shape& call, std::uint64_t signature, const void* send, const void* recv,
                     std::string objection = {});
-    [[noreturn]] static void refuse_alone(const call_shape& call, const std::string& objection);
     request start_later(const call_shape& call, const call_buffers& b, double factor);
     request add_to_group(open_group & group, const call_shape& call, const call_buffers& b, double factor);
     std::uint64_t join_group(open_group & group, const call_shape& call, const call_buffers& b);

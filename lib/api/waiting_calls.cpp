@@ -30,18 +30,17 @@ request communicator_core::start(const uneven_blocks& b) {
     }
     open_group* group = groups_.own();
     const auto refuse = [&](std::string why) {
-        if (group != nullptr && group->number) refuse_alone(named, why);
+        if (group != nullptr && group->number) throw refusal_of(named, why);
         check_call(named, signature_of(named), nullptr, nullptr, std::move(why));
     };
     if (std::string why = objection_to(b, rank_, size()); !why.empty()) refuse(std::move(why));
     if (device_calls_ && device_calls_->holds(named, rank_, b.send, b.recv))
         refuse("buffers are on the device; pass buffers of the host");
     auto work = std::make_unique<uneven_call>(b, rank_, size(), runner_->way_of(b));
-    const call_part& first = work->first();
+    call_part first = work->first();
     if (std::string why = runner_->objection_to(first.call, first.send, first.recv); !why.empty())
         refuse(std::move(why));
-    call_shape shape = first.call;
-    const std::uint64_t ticket = calls_->add(std::move(shape), std::move(work));
+    const std::uint64_t ticket = calls_->add(std::move(first.call), std::move(work));
     if (group != nullptr) group->calls.add(ticket, (*calls_)[ticket], nullptr, size());
     else begin_in_order({ticket});
     return request_access::make(*this, ticket | ticket_bit);

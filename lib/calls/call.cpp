@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include <terrace/error.hpp>
 
 #include "calls/call_runner.hpp"
@@ -13,7 +11,7 @@
 namespace terrace::detail {
 
 std::uint64_t one_call::begin(call_runner& runner, const call_shape& call) {
-    return runner.issue(call, signature_of(call), buffers_, factor_);
+    return runner.issue(call, buffers_, factor_);
 }
 
 void call::carry(std::int64_t count) {
@@ -41,8 +39,8 @@ bool call::step(call_runner& runner, call_check& check, failure_state& failure) 
             if (next) {
                 shape_ = std::move(next->call);
                 if (const std::string wrong = runner.objection_to(shape_, next->send, next->recv); !wrong.empty()) {
-                    failure.latch([&] { check.meet(describe(shape_) + ", refused", ": " + wrong); });
-                    error_ = std::make_exception_ptr(usage_error(fmt::format("{}: {}", name_of(shape_), wrong)));
+                    failure.latch([&] { check.meet_refused(shape_, wrong); });
+                    error_ = std::make_exception_ptr(refusal_of(shape_, wrong));
                 }
             }
             state_ = error_ ? call_state::failed : next ? call_state::queued : call_state::done;

@@ -45,20 +45,19 @@ void joined_calls::add(const call_piece& part) {
 
 std::uint64_t joined_calls::begin(call_runner& runner, const call_shape& call) {
     if (parts_.size() > 1) return begin_copied(runner, call);
-    return runner.issue(call, signature_of(call), {parts_.front().given, parts_.front().result});
+    return runner.issue(call, {parts_.front().given, parts_.front().result});
 }
 
 // A call that carries others works on memory of its program, unless that takes pieces.
 std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& call) {
     call_runner::programs::entry& found = runner.program_for(call);
-    if (found.run.takes_pieces())
-        return runner.issue(call, signature_of(call), {.layout = vector_pieces{parts_}}, 1, &found);
+    if (found.run.takes_pieces()) return runner.issue(call, {.layout = vector_pieces{parts_}}, 1, &found);
     const bool is_root = call.root == runner.rank(), blocks = row_of(call.what).blocks;
     const auto whole = static_cast<std::size_t>(round_up(bytes_of(call, runner.size()), 64));
     found.memory.resize(blocks ? 2 * whole : whole);
     std::byte* send = found.memory.data();
     std::byte* recv = blocks ? send + whole : send;  // a broadcast has its data in recv, which the root's send is
-    shape_ = call;
+    element_ = size_of(call.type);
     blocks_got_ = row_of(call.what).gets_nothing(is_root)         ? 0
                   : blocks && !row_of(call.what).gets_own_block() ? runner.size()
                                                                   : 1;
@@ -67,7 +66,7 @@ std::uint64_t joined_calls::begin_copied(call_runner& runner, const call_shape& 
                        [&](const call_piece& part, std::size_t there, std::size_t here, std::size_t bytes) {
                            std::memcpy(send + here, part.given + there, bytes);
                        });
-    const std::uint64_t number = runner.issue(call, signature_of(call), {send, recv}, 1, &found);
+    const std::uint64_t number = runner.issue(call, {send, recv}, 1, &found);
     recv_ = recv;
     return number;
 }
@@ -84,7 +83,7 @@ void joined_calls::for_each_block(int blocks, Copy copy) const {
     std::size_t at = 0;  // in the joined call [bytes]
     for (int b = 0; b < blocks; ++b)
         for (const call_piece& part : parts_) {
-            const std::size_t bytes = static_cast<std::size_t>(part.count) * size_of(shape_.type);
+            const std::size_t bytes = static_cast<std::size_t>(part.count) * element_;
             copy(part, static_cast<std::size_t>(b) * bytes, at, bytes);
             at += bytes;
         }

@@ -37,7 +37,7 @@ private:
 
     std::vector<call_piece> parts_;
     // Where the vectors are copied, once that has begun.
-    call_shape shape_ = {};
+    std::size_t element_ = 1;  // bytes
     int blocks_got_ = 0;
     const std::byte* recv_ = nullptr;  // null: they are not copied
 };

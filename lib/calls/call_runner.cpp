@@ -29,10 +29,9 @@ uneven_call::way call_runner::way_of(const uneven_blocks& b) const {
                : way::lengths_first;
 }
 
-std::uint64_t call_runner::issue(const call_shape& call, std::uint64_t signature, call_buffers b, double factor,
-                                 programs::entry* found) {
+std::uint64_t call_runner::issue(const call_shape& call, call_buffers b, double factor, programs::entry* found) {
     if (call.count == 0 && (call.counts.empty() || call.has_own_lengths())) return 0;
-    if (found == nullptr) found = &program_for(call, signature, peers_reach(call, b.send, b.recv));
+    if (found == nullptr) found = &program_for(call, peers_reach(call, b.send, b.recv));
     if (call.op == reduce_op::premul_sum && row_of(call.what).up) b.send = multiplied(*found, b.send, b.recv, factor);
     if (!found->run.has_scratch()) lend_scratch(*found);
     if (call.is_barrier) {
@@ -73,11 +72,11 @@ call_runner::programs::entry* call_runner::find_idle(const call_shape& call, boo
 }
 
 // While a call of the same shape is in flight, this one gets a program of its own.
-call_runner::programs::entry& call_runner::program_for(const call_shape& call, std::uint64_t signature, bool near) {
+call_runner::programs::entry& call_runner::program_for(const call_shape& call, bool near) {
     if (programs::entry* idle = find_idle(call, near); idle != nullptr) return *idle;
     const call_shape made = call.of_program();
-    programs::entry& added =
-        programs_.add({made, signature, near, bind(made, near)}, [&](std::uint64_t number) { return done(number); });
+    programs::entry& added = programs_.add({made, signature_of(call), near, bind(made, near)},
+                                           [&](std::uint64_t number) { return done(number); });
     with_.calls.scratch().keep(with_.o.memory - std::min(programs_.bytes(), with_.o.memory));
     return added;
 }

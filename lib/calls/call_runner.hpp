@@ -51,14 +51,12 @@ public:
         return find_idle(call, peers_reach(call, send, recv));
     }
     /// Returns an idle program for calls whose buffers peers do not reach.
-    programs::entry& program_for(const call_shape& call) { return program_for(call, signature_of(call), false); }
+    programs::entry& program_for(const call_shape& call) { return program_for(call, false); }
 
     /// Issues a call that all ranks make alike.
-    /// @param signature signature_of(call)   @param factor of this rank's elements, of premul_sum
-    /// @param found an idle program for it; null: one is found or made
+    /// @param factor of this rank's elements, of premul_sum   @param found an idle program; null: one is found or made
     /// @returns its number in the engine; 0: there is nothing to do
-    std::uint64_t issue(const call_shape& call, std::uint64_t signature, call_buffers b, double factor = 1,
-                        programs::entry* found = nullptr);
+    std::uint64_t issue(const call_shape& call, call_buffers b, double factor = 1, programs::entry* found = nullptr);
 
     void keep_programs(std::size_t shapes) noexcept { programs_.keep(shapes); }
     /// Keeps all programs for the rest of the process: the network may still work on their memory.
@@ -70,7 +68,7 @@ private:
     // The same of the buffers that the call's program works on. Such a program is `near`.
     bool peers_reach(const call_shape& call, const void* send, const void* recv) const noexcept;
     programs::entry* find_idle(const call_shape& call, bool near) noexcept;
-    programs::entry& program_for(const call_shape& call, std::uint64_t signature, bool near);
+    programs::entry& program_for(const call_shape& call, bool near);
     program bind(const call_shape& call, bool near);
     int owners_of(const rule& r, const call_shape& call) const;
     bool streams(const call_shape& call) const;

@@ -61,16 +61,21 @@ call_shape uneven_call::lengths_of(const uneven_blocks& b) {
             .part_of = name_of(b)};
 }
 
-const call_part& uneven_call::first() {
-    if (way_ == way::lengths_first) return now_ = lengths_part();
+call_part uneven_call::first() {
+    call_part made = way_ == way::lengths_first ? lengths_part() : slots_part();
+    now_ = {made.send, made.recv};
+    return made;
+}
+
+call_part uneven_call::slots_part() {
     pack();
-    return now_ = {{.what = collective::alltoall,
-                    .count = slot_of(blocks_),
-                    .counts = {},
-                    .type = element_type::uint8,
-                    .part_of = name_of(blocks_)},
-                   out_.get(),
-                   in_.get()};
+    return {{.what = collective::alltoall,
+             .count = slot_of(blocks_),
+             .counts = {},
+             .type = element_type::uint8,
+             .part_of = name_of(blocks_)},
+            out_.get(),
+            in_.get()};
 }
 
 call_part uneven_call::lengths_part() {
@@ -85,14 +90,17 @@ call_part uneven_call::lengths_part() {
 
 // Blocks behind their lengths, of which no more is sent than there is.
 std::uint64_t uneven_call::begin(call_runner& runner, const call_shape& call) {
-    call_buffers b{now_.send, now_.recv};
-    if (filled_.empty()) return runner.issue(call, signature_of(call), b);
-    b.layout = filled_blocks{call.count, filled_};
-    return runner.issue(call, signature_of(call), b, 1, &runner.program_for(call));
+    if (filled_.empty()) return runner.issue(call, now_);
+    now_.layout = filled_blocks{call.count, filled_};
+    return runner.issue(call, now_, 1, &runner.program_for(call));
 }
 
 std::optional<call_part> uneven_call::go_on() {
-    if (has_more_) return now_ = second();
+    if (has_more_) {
+        call_part next = second();
+        now_ = {next.send, next.recv};
+        return next;
+    }
     if (way_ != way::lengths_first) unpack();
     else expect_room(name_of(blocks_), came_, blocks_.capacity);
     return {};

@@ -46,7 +46,7 @@ public:
     uneven_call(const uneven_blocks& b, int rank, int ranks, way w);
 
     /// Returns the part to make first. Before begin().
-    const call_part& first();
+    call_part first();
     std::uint64_t begin(call_runner& runner, const call_shape& call) override;
     rest left() const noexcept override { return has_more_ ? rest::another_part : rest::an_end; }
     /// Returns the second part; at the end what came is where it belongs. @throws usage_error where recv has no room
@@ -54,6 +54,7 @@ public:
 
 private:
     call_part lengths_part();
+    call_part slots_part();
     call_part second();
     void pack();
     void unpack();
@@ -66,7 +67,7 @@ private:
     int ranks_;
     way way_;
     bool has_more_;
-    call_part now_;  // to begin
+    call_buffers now_;  // of the part to begin
     std::vector<std::int64_t> filled_;
     std::int64_t came_ = 0;                   // elements
     std::vector<std::int64_t> told_, heard_;  // of lengths, but to a root

@@ -42,4 +42,10 @@ std::vector<range> equal_blocks(int ranks, std::int64_t count) {
     return blocks;
 }
 
+collective_call equal_call(int ranks, collective what, std::int64_t count, std::size_t element) {
+    collective_call made{.what = what, .count = count, .element = element};
+    if (row_of(what).blocks) made.blocks = equal_blocks(ranks, count);
+    return made;
+}
+
 }  // namespace terrace::detail

@@ -40,5 +40,8 @@ struct collective_call {
 std::vector<range> side_by_side(std::span<const std::int64_t> counts);
 /// Returns blocks of `count` elements each, one after the other.
 std::vector<range> equal_blocks(int ranks, std::int64_t count);
+/// Returns a call, from or to root 0, whose blocks, if it has any, have `count` elements each.
+/// @param element bytes of one
+collective_call equal_call(int ranks, collective what, std::int64_t count, std::size_t element);
 
 }  // namespace terrace::detail

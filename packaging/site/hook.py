@@ -16,7 +16,8 @@ def name_on_site(path):
         return path.relative_to(DOCS)
     if path.is_dir() and (path / "README.md").exists():
         return name_on_site(path / "README.md")
-    return pathlib.Path("source") / path.relative_to(ROOT).with_name(path.name + ("" if path.suffix == ".md" else ".txt"))
+    ending = "" if path.suffix == ".md" else ".txt"
+    return pathlib.Path("source") / path.relative_to(ROOT).with_name(path.name + ending)
 
 
 def path_in_tree(name):

@@ -21,8 +21,7 @@ namespace {
 
 // With root 0.
 collective_call call_of(const hierarchy& machine, collective what, std::int64_t count, bool reproducible = false) {
-    collective_call call{.what = what, .count = count, .element = element};
-    if (row_of(what).blocks) call.blocks = equal_blocks(machine.ranks(), count);
+    collective_call call = equal_call(machine.ranks(), what, count, element);
     if (reproducible && row_of(what).up) {
         call.tree.resize(at(machine.ranks()));
         std::iota(call.tree.begin(), call.tree.end(), 0);

@@ -57,8 +57,8 @@ class Doctor(Command):
     def test_every_line_has_a_verdict_and_every_problem_a_fix(self):
         done = self.doctor()
         lines = done.stdout.splitlines()
-        for what in ["shared memory", "open files", "network", "listeners", "host name", "MPI", "ranks without MPI", "GPU driver",
-                     "variables"]:
+        for what in ["shared memory", "open files", "network", "listeners", "host name", "MPI", "ranks without MPI",
+                     "GPU driver", "variables"]:
             self.assertTrue(any(re.match(f"(ok  |note|FIX ) {what}: .", line) for line in lines), done.stdout)
         for line, after in zip(lines, [*lines[1:], ""]):
             if line.startswith(("note", "FIX")):
@@ -74,8 +74,8 @@ class Doctor(Command):
         self.terrace("doctor", "--bundle", "report.tar", environment=variables)
         with tarfile.open(self.directory / "report.tar") as archive:
             texts = {name: archive.extractfile(name).read().decode() for name in archive.getnames()}
-        self.assertEqual(list(texts), ["README", "doctor.txt", "info.txt", "system.txt", "machine.yaml", "environment.txt",
-                                       "plan.yaml", "dumps/3.json", "dumps/verdict.txt"])
+        self.assertEqual(list(texts), ["README", "doctor.txt", "info.txt", "system.txt", "machine.yaml",
+                                       "environment.txt", "plan.yaml", "dumps/3.json", "dumps/verdict.txt"])
         self.assertNotIn("hidden", "".join(texts.values()))
         self.assertIn("UCX_TLS=tcp\n", texts["environment.txt"])
         self.assertIn("SLURM_JWT=(left out)\n", texts["environment.txt"])
@@ -118,13 +118,16 @@ class Doctor(Command):
         self.terrace("plan", cluster.name, "-o", plan.name)
         plan.write_text(re.sub("lanes: [0-9]+, chunk: [^,]+", "lanes: 4, chunk: 64 GiB", plan.read_text()))
         done = subprocess.run([TERRACE, "doctor", "--plan", plan], text=True, capture_output=True)
-        self.assertIn("512 GiB for each of 64 ranks are wanted; in a container start it with --shm-size=32768g", done.stdout)
+        self.assertIn("512 GiB for each of 64 ranks are wanted; in a container start it with --shm-size=32768g",
+                      done.stdout)
 
     def test_says_what_sharing_gpus_costs(self):
         def said(**variables):
-            return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**os.environ, **variables}).stdout
+            return subprocess.run([TERRACE, "doctor"], text=True, capture_output=True,
+                                  env={**os.environ, **variables}).stdout
         self.assertIn("ok   shared GPUs: ranks of a node that have the same GPU are refused", said())
-        self.assertRegex(said(NCCL_HOSTID="a"), r"note shared GPUs: NCCL_HOSTID=a: .*take turns\n +for tests: results are right")
+        self.assertRegex(said(NCCL_HOSTID="a"),
+                         r"note shared GPUs: NCCL_HOSTID=a: .*take turns\n +for tests: results are right")
 
     def test_names_the_launcher_that_started_it(self):
         alone = {name: value for name, value in os.environ.items() if not re.match("OMPI|PMI|SLURM", name)}
@@ -143,11 +146,13 @@ class Doctor(Command):
     def test_says_where_the_levels_above_nodes_come_from(self):
         for variables, said in [
                 ({}, 'note levels above nodes: plans made at creation assume one, "cluster"'),
-                ({"SLURM_TOPOLOGY_ADDR": "top.a.n0"}, 'ok   levels above nodes: spine, leaf, by the address "top.a.n0"'),
+                ({"SLURM_TOPOLOGY_ADDR": "top.a.n0"},
+                 'ok   levels above nodes: spine, leaf, by the address "top.a.n0"'),
                 ({"SLURM_TOPOLOGY_ADDR": "top.a.n0", "TERRACE_TOPOLOGY_ADDR": "r7.n0 rack.node"},
                  'ok   levels above nodes: rack, by the address "r7.n0 rack.node"'),
                 ({"TERRACE_TOPOLOGY_ADDR": "a.b rack"}, 'note levels above nodes: the address "a.b rack" has 2 parts'),
-                ({"TERRACE_TOPOLOGY_ADDR": "r7.n0", "TERRACE_PLAN": "p.yaml"}, "levels above nodes: those of the plan p.yaml")]:
+                ({"TERRACE_TOPOLOGY_ADDR": "r7.n0", "TERRACE_PLAN": "p.yaml"},
+                 "levels above nodes: those of the plan p.yaml")]:
             done = subprocess.run([TERRACE, "doctor"], text=True, capture_output=True, env={**os.environ, **variables})
             self.assertIn(said, done.stdout)
 

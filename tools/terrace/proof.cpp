@@ -27,8 +27,8 @@ constexpr int element = 4;  // bytes: float32
 const rule& rule_of(const plan_data& plan, const claim& c) { return plan.rules.at(c.what)[c.rule]; }
 
 collective_call call_of(const plan_data& plan, collective what, std::int64_t count, int root) {
-    collective_call call{.what = what, .count = count, .root = root, .element = element};
-    if (row_of(what).blocks) call.blocks = equal_blocks(plan.machine.ranks(), count);
+    collective_call call = equal_call(plan.machine.ranks(), what, count, element);
+    call.root = root;
     return call;
 }
 

@@ -54,6 +54,10 @@ public:
     /// A call that is refused takes part as such, so that the others do not wait for it.
     /// @param detail for the message alone @throws as above
     void meet(const std::string& what, const std::string& detail = {});
+    /// The same of a call that is wrong in itself.
+    void meet_refused(const call_shape& call, const std::string& objection) {
+        meet(describe(call) + ", refused", ": " + objection);
+    }
     /// For one who waits in a call. @throws usage_error if another rank has made a different call
     void listen();
     /// Whether listen() has anything to do: at level `every` who waits in a call has compared it.

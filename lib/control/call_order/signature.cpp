@@ -119,6 +119,10 @@ std::string describe(const call_shape& call) {
     return text;
 }
 
+usage_error refusal_of(const call_shape& call, const std::string& objection) {
+    return usage_error(fmt::format("{}: {}", name_of(call), objection));
+}
+
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv) {
     if (call.is_barrier) return {};
     if (call.count < 0) return fmt::format("count is {}; it must not be negative", call.count);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include <terrace/error.hpp>
 #include <terrace/types.hpp>
 
 #include "plan/plan_data.hpp"
@@ -52,6 +53,9 @@ std::uint64_t signature_of(const call_shape& call) noexcept;
 
 /// "reduce of 1000 float32, sum, to rank 3", "allgather of blocks of 3 4 5 float64".
 std::string describe(const call_shape& call);
+
+/// The error of a call that is wrong in itself.
+usage_error refusal_of(const call_shape& call, const std::string& objection);
 
 /// Why the call is wrong in itself on one of `ranks` ranks, whatever the others do; empty if it is not.
 std::string objection_to(const call_shape& call, int rank, int ranks, const void* send, const void* recv);

@@ -11,7 +11,6 @@
 
 #include "base/index.hpp"
 #include "base/partition.hpp"
-#include "schedule/call_schedule.hpp"
 #include "schedule/chunk_order.hpp"
 
 namespace terrace::detail {
@@ -213,21 +212,22 @@ private:
 
 }  // namespace
 
+std::vector<schedule> message_schedules(const call_layout& layout, int ranks) {
+    std::vector<schedule> all;
+    for (int r = 0; r < ranks; ++r) all.push_back(layout.schedule_of(r, {}, buffer::recv));
+    return all;
+}
+
 call_program program_of(const plan_data& plan, collective what, std::int64_t bytes) {
     constexpr std::int64_t element = 4;  // float32
     const int ranks = plan.machine.ranks();
     const rule& how = plan.choose(what, bytes);
-    collective_call call{.what = what,
-                         .count = div_ceil(bytes, element * (row_of(what).blocks ? ranks : 1)),
-                         .element = at(element),
-                         .rounds_on_wire = false};
-    if (row_of(what).blocks) call.blocks = equal_blocks(ranks, call.count);
+    collective_call call =
+        equal_call(ranks, what, div_ceil(bytes, element * (row_of(what).blocks ? ranks : 1)), at(element));
+    call.rounds_on_wire = false;
     const slicing cut = slice_call(call, how, ranks, {});
     const auto schedules_of = [&](std::int64_t count) {
-        const call_layout layout(plan.machine, how.stages, call.chunk(count));
-        std::vector<schedule> all;
-        for (int r = 0; r < ranks; ++r) all.push_back(layout.schedule_of(r, {}, buffer::recv));
-        return all;
+        return message_schedules({plan.machine, how.stages, call.chunk(count)}, ranks);
     };
     const std::vector<schedule> tail = schedules_of(cut.tail), full = cut.chunks > 1 ? schedules_of(cut.chunk) : tail;
     program_collector all(ranks, what, call.elements());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/plan_data.hpp"
+#include "schedule/call_schedule.hpp"
 #include "schedule/verify.hpp"
 
 namespace terrace::detail {
@@ -62,6 +63,9 @@ private:
     std::vector<std::int64_t> scratch_;        // by rank, used so far
     std::size_t all_ = 0;
 };
+
+/// Returns what ranks 0, 1, ... run, stages in shared memory as messages.
+std::vector<schedule> message_schedules(const call_layout& layout, int ranks);
 
 /// Returns what a call of a plan does, its chunks and lanes as they are, stages in shared memory as messages, from or
 /// to root 0.

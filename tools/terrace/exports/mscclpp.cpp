@@ -18,7 +18,6 @@
 #include <terrace/error.hpp>
 
 #include "base/index.hpp"
-#include "schedule/call_schedule.hpp"
 #include "schedule/lane_code.hpp"
 #include "tools/terrace/exports/formats.hpp"
 
@@ -857,15 +856,11 @@ std::vector<std::string> mscclpp_plan(const plan_data& plan, collective what, st
     const rule& how = plan.choose(what, bytes);
     const auto number = static_cast<std::size_t>(&how - rules.data());
     const int ranks = plan.machine.ranks();
-    const bool blocks = row_of(what).blocks;
     // An element of the schedule is a chunk of the file, of any number of bytes; so it is cut nowhere.
     constexpr std::size_t uncut = 64;
-    collective_call call{
-        .what = what, .count = blocks ? 1 : even_chunks(plan.machine.shape), .element = uncut, .rounds_on_wire = false};
-    if (blocks) call.blocks = equal_blocks(ranks, call.count);
-    const call_layout layout(plan.machine, how.stages, call);
-    std::vector<schedule> all;
-    for (int r = 0; r < ranks; ++r) all.push_back(layout.schedule_of(r, {}, buffer::recv));
+    collective_call call = equal_call(ranks, what, row_of(what).blocks ? 1 : even_chunks(plan.machine.shape), uncut);
+    call.rounds_on_wire = false;
+    const std::vector<schedule> all = message_schedules({plan.machine, how.stages, call}, ranks);
     const landing lands(all);
     const std::int64_t input = what == collective::allgather ? call.count : call.elements();
     const std::int64_t output = what == collective::reduce_scatter ? call.count : call.elements();

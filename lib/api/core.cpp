@@ -59,7 +59,7 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
       net_((expect_one_rounding(options_), check_runnable(data_of(plan_)),
             equip(std::move(by), data_of(plan_), options_))),
       events_(!options_.trace_file.empty(), rank),
-      device_(device),
+      device_(std::move(device)),
       groups_(options_.threads == options::threading::any) {
     const int lanes = most_lanes(data_of(plan_));
     engine_ = std::make_unique<engine>(*net_, lanes, events_);

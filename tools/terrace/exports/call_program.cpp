@@ -65,7 +65,7 @@ void program_collector::order(std::string_view source) {
         for (std::size_t n = 0; n < entries_[rank].size(); ++n) {
             std::vector<int>& after = entries_[rank][n].after;
             std::ranges::sort(after);
-            after.erase(std::ranges::unique(after).begin(), after.end());
+            after.erase(std::unique(after.begin(), after.end()), after.end());
             open[rank].push_back(static_cast<int>(after.size()));
             for (const int before : after) later[rank][at(before)].push_back(static_cast<int>(n));
             if (after.empty()) ready.push_back({static_cast<int>(rank), static_cast<int>(n)});

@@ -805,7 +805,7 @@ private:
         const auto append = [](const std::vector<int>& more, std::vector<int>& all) {
             all.insert(all.end(), more.begin(), more.end());
             std::ranges::sort(all);
-            all.erase(std::ranges::unique(all).begin(), all.end());
+            all.erase(std::unique(all.begin(), all.end()), all.end());
         };
         append(from.frontier, to.frontier);
         for (const auto& [peer, done] : from.known) append(done, to.known[peer]);

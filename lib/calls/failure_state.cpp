@@ -7,7 +7,8 @@
 namespace terrace::detail {
 
 void failure_state::expect_none(std::string_view call) const {
-    if (failed())
+    if (const char* why = given_up_) throw usage_error(fmt::format("{}: {}", call, why));
+    if (first_)
         throw usage_error(
             fmt::format("{}: an earlier call failed, and the communicator is broken; make a new one", call));
 }

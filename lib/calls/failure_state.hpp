@@ -19,7 +19,7 @@ public:
     /// Throws the failure again if there is one.
     void rethrow() const;
     /// Breaks the communicator where no call of its own has failed. Any thread, without a lock.
-    /// @param why what calls in flight throw; a literal
+    /// @param why what calls in flight and later calls throw; a literal
     void give_up(const char* why) noexcept { given_up_ = why; }
     /// @param call the name of the call that is about to begin   @throws usage_error if the communicator is broken
     void expect_none(std::string_view call) const;

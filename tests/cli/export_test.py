@@ -12,6 +12,7 @@ import unittest
 import xml.etree.ElementTree
 
 from command import CLUSTER, UNEVEN, Command, NicPlan
+from scratch import cluster
 
 
 class Export(Command):
@@ -66,6 +67,24 @@ levels:
     def plan_without_names(self):
         self.terrace("plan", "cluster.yaml")
         return "cluster.plan.yaml"
+
+    # A ring crosses a link between two nodes nearly twice in each direction, halves of halves with near partners first
+    # only once; across three nodes the ring has the least on any link.
+    def test_rules_follow_the_machine(self):
+        self.assertEqual(self.last_rule(cluster("two", 4, 2), "allreduce"), "Rabenseifner")
+        self.assertEqual(self.last_rule(cluster("three", 4, 3), "allreduce"), "ring")
+        self.assertTrue(self.last_rule(cluster("three", 4, 3), "broadcast").startswith("pipeline"))
+        self.assertIn("export I_MPI_ADJUST_ALLREDUCE='1:0-", self.export(cluster("three", 4, 3), "intel-mpi"))
+        torus = cluster("torus", 2, 4).replace("fabric: ethernet", "fabric: ethernet, links: ring")
+        self.write("c.yaml", torus)
+        self.terrace("plan", "c.yaml", "-o", "t.yaml")
+        self.assertIn("a torus has several ways", self.terrace("export", "t.yaml", "--to", "openmpi-rules", status=2))
+
+    def last_rule(self, text, collective):
+        rules = self.export(text, "openmpi-rules")
+        part = rules[rules.index(f"# {collective}\n"):]
+        return re.findall(r"^\d+ [1-9]\d* 0 \d+ # (.*)$", part[:part.index("\n0 0 0 0\n", part.index("# message sizes"))],
+                          re.MULTILINE)[-1]
 
     # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
     def test_simgrid_has_a_way_between_any_two_ranks(self):

@@ -1,0 +1,233 @@
+// What Open MPI's component `tuned` sends, by its monitoring component (tests/exports/openmpi_messages_test.py); MPICH
+// and Intel MPI have algorithms of the same names.
+
+#include "tools/terrace/exports/library_algorithms.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "base/index.hpp"
+#include "planner/simulate/links.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+using steps = std::vector<library_step>;
+
+int power_within(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))); }
+
+// Of p ranks, 2^k of which take part, with 2^k <= p < 2^(k+1): the first p - 2^k pairs of ranks act as one.
+struct folded {
+    int ranks, power = power_within(ranks), extra = ranks - power;
+
+    // Returns the rank that acts for a participant.
+    int rank(int participant, bool odd) const {
+        return participant < extra ? 2 * participant + odd : participant + extra;
+    }
+    library_step between_pairs(double bytes, bool to_odd, bool added) const {
+        library_step made;
+        for (int i = 0; i < extra; ++i) made.messages.push_back({2 * i + !to_odd, 2 * i + to_odd, bytes, added});
+        return made;
+    }
+};
+
+void add(steps& to, library_step step) {
+    if (!step.messages.empty()) to.push_back(std::move(step));
+}
+
+// Everybody to the next one, `times` times.
+steps around(int ranks, double bytes, bool added, int times) {
+    library_step step{.times = times};
+    for (int r = 0; r < ranks; ++r) step.messages.push_back({r, (r + 1) % ranks, bytes, added});
+    return {step};
+}
+
+steps joined(steps first, const steps& second) {
+    first.insert(first.end(), second.begin(), second.end());
+    return first;
+}
+
+steps recursive_doubling(int ranks, double bytes) {
+    const folded f{ranks};
+    steps made;
+    add(made, f.between_pairs(bytes, true, true));
+    for (int distance = 1; distance < f.power; distance *= 2) {
+        library_step step;
+        for (int i = 0; i < f.power; ++i)
+            step.messages.push_back({f.rank(i, true), f.rank(i ^ distance, true), bytes, true});
+        add(made, step);
+    }
+    add(made, f.between_pairs(bytes, false, false));
+    return made;
+}
+
+// Halves of halves up, near partners first, and back.
+steps rabenseifner(int ranks, double bytes) {
+    const folded f{ranks};
+    steps made;
+    library_step halves = f.between_pairs(bytes / 2, true, true);
+    for (const library_message& m : f.between_pairs(bytes / 2, false, true).messages) halves.messages.push_back(m);
+    add(made, halves);
+    add(made, f.between_pairs(bytes / 2, false, false));
+    for (const bool down : {false, true})
+        for (int k = 1; k < f.power; k *= 2) {
+            const int distance = down ? f.power / 2 / k : k;
+            library_step step;
+            for (int i = 0; i < f.power; ++i)
+                step.messages.push_back(
+                    {f.rank(i, false), f.rank(i ^ distance, false), bytes / (2 * distance), !down});
+            add(made, step);
+        }
+    add(made, f.between_pairs(bytes, true, false));
+    return made;
+}
+
+steps ring_allreduce(int ranks, double bytes) {
+    return joined(around(ranks, bytes / ranks, true, ranks - 1), around(ranks, bytes / ranks, false, ranks - 1));
+}
+
+// The tree in which a rank's parent lacks its highest bit.
+steps binomial_broadcast(int ranks, double bytes) {
+    steps made;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        library_step step;
+        for (int r = 0; r < distance && r + distance < ranks; ++r) step.messages.push_back({r, r + distance, bytes});
+        add(made, step);
+    }
+    return made;
+}
+
+// The tree in which a rank's parent lacks its lowest bit: subtrees are runs of ranks.
+template <class Bytes>
+steps to_root(int ranks, Bytes bytes_of, bool added) {
+    steps made;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        library_step step;
+        for (int r = distance; r < ranks; r += 2 * distance)
+            step.messages.push_back({r, r - distance, bytes_of(std::min(distance, ranks - r)), added});
+        add(made, step);
+    }
+    return made;
+}
+
+steps reversed(steps of) {
+    std::ranges::reverse(of);
+    for (library_step& step : of)
+        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, m.added};
+    return of;
+}
+
+steps binomial_reduce(int ranks, double bytes) {
+    return to_root(ranks, [&](int) { return bytes; }, true);
+}
+
+steps chain_broadcast(int ranks, double bytes) {
+    steps made;
+    for (int r = 0; r + 1 < ranks; ++r) made.push_back({{{r, r + 1, bytes}}});
+    return made;
+}
+
+steps chain_reduce(int ranks, double bytes) {
+    steps made = reversed(chain_broadcast(ranks, bytes));
+    for (library_step& step : made) step.messages.front().added = true;
+    return made;
+}
+
+steps ring_allgather(int ranks, double bytes) { return around(ranks, bytes / ranks, false, ranks - 1); }
+
+steps scatter_allgather(int ranks, double bytes) {
+    return joined(reversed(to_root(ranks, [&](int blocks) { return blocks * bytes / ranks; }, false)),
+                  ring_allgather(ranks, bytes));
+}
+
+steps bruck_allgather(int ranks, double bytes) {
+    steps made;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        library_step step;
+        for (int r = 0; r < ranks; ++r)
+            step.messages.push_back({r, (r - distance + ranks) % ranks,
+                                     std::min(distance, ranks - distance) * bytes / ranks});
+        add(made, step);
+    }
+    return made;
+}
+
+steps doubling_allgather(int ranks, double bytes) {
+    if (power_within(ranks) != ranks) return {};
+    steps made;
+    for (int distance = 1; distance < ranks; distance *= 2) {
+        library_step step;
+        for (int r = 0; r < ranks; ++r) step.messages.push_back({r, r ^ distance, distance * bytes / ranks});
+        add(made, step);
+    }
+    return made;
+}
+
+constexpr std::int64_t kib = 1024;
+
+constexpr std::array algorithms_of_libraries{
+    library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
+    library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
+    library_algorithm{"ring", collective::allreduce, ring_allreduce, 0, 4, 8},
+    library_algorithm{"binomial", collective::broadcast, binomial_broadcast, 0, 6, 1},
+    library_algorithm{"scatter and ring", collective::broadcast, scatter_allgather, 0, 9, 3},
+    library_algorithm{"pipeline of 16 KiB", collective::broadcast, chain_broadcast, 16 * kib, 3},
+    library_algorithm{"pipeline of 64 KiB", collective::broadcast, chain_broadcast, 64 * kib, 3},
+    library_algorithm{"binomial", collective::reduce, binomial_reduce, 0, 5, 2},
+    library_algorithm{"pipeline of 16 KiB", collective::reduce, chain_reduce, 16 * kib, 3},
+    library_algorithm{"pipeline of 64 KiB", collective::reduce, chain_reduce, 64 * kib, 3},
+    library_algorithm{"recursive doubling", collective::allgather, doubling_allgather, 0, 3, 1},
+    library_algorithm{"Bruck", collective::allgather, bruck_allgather, 0, 2, 2},
+    library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
+};
+
+// What one step asks of each link and rank [s].
+class step_loads {
+public:
+    explicit step_loads(const hierarchy& machine)
+        : machine_(machine), links_(machine, false), on_link_(at(links_.size())), on_rank_(at(machine.ranks())) {}
+
+    void add(const library_step& step) {
+        for (const library_message& m : step.messages) {
+            links_.for_each_link(m.from, m.to,
+                                 [&](int link) { on_link_[at(link)] += step.times * m.bytes / links_.rate(link); });
+            const level& nearest = machine_.levels[at(machine_.shape.common_level(m.from, m.to))];
+            startup_ = std::max(startup_, nearest.latency);
+            on_rank_[at(m.from)] += step.times * nearest.overhead;
+            on_rank_[at(m.to)] += step.times * nearest.overhead;
+            if (m.added && machine_.processors.reduction > 0)
+                on_rank_[at(m.to)] += step.times * m.bytes / machine_.processors.reduction;
+        }
+    }
+    double startup() const { return startup_; }
+    double busiest_link() const { return std::ranges::max(on_link_); }
+    double busiest_rank() const { return std::ranges::max(on_rank_); }
+
+private:
+    const hierarchy& machine_;
+    link_loads links_;
+    std::vector<double> on_link_, on_rank_;
+    double startup_ = 0;
+};
+
+}  // namespace
+
+std::span<const library_algorithm> library_algorithms() noexcept { return algorithms_of_libraries; }
+
+double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes) {
+    const double segments = how.segment == 0 ? 1 : std::max(1.0, std::ceil(static_cast<double>(bytes) / how.segment));
+    step_loads all(machine);
+    double time = 0;
+    for (const library_step& step : how.steps(machine.ranks(), static_cast<double>(bytes) / segments)) {
+        step_loads alone(machine);
+        alone.add(step);
+        all.add(step);
+        time += step.times * alone.startup() + alone.busiest_link() + alone.busiest_rank();
+    }
+    return time + (segments - 1) * std::max(all.busiest_link(), all.busiest_rank());
+}
+
+}  // namespace terrace::detail

@@ -1,0 +1,105 @@
+// Files that tell an MPI library which of its own algorithms to use for which message size.
+
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <terrace/error.hpp>
+
+#include "tools/terrace/exports/formats.hpp"
+#include "tools/terrace/exports/library_algorithms.hpp"
+
+namespace terrace::detail {
+
+namespace {
+
+constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;  // sizes at which algorithms are priced [bytes]
+
+// Returns the fastest algorithm of a library by message size: at powers of two, a change in the middle between two.
+// @param number the library's number of an algorithm; 0: it has none
+std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::* number) {
+    std::vector<library_choice> made;
+    for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
+        const library_algorithm* best = nullptr;
+        double shortest = 0;
+        for (const library_algorithm& a : library_algorithms()) {
+            if (a.what != what || a.*number == 0 || a.steps(machine.ranks(), 1).empty()) continue;
+            const double time = library_time(machine, a, bytes);
+            if (best != nullptr && time >= shortest) continue;
+            best = &a;
+            shortest = time;
+        }
+        if (best != nullptr && (made.empty() || made.back().how != best))
+            made.push_back({made.empty() ? 0 : bytes * 3 / 4, best});
+    }
+    return made;
+}
+
+void check(const hierarchy& machine, const char* format) {
+    if (machine.torus_level() < machine.depth())
+        throw usage_error(fmt::format("terrace export --to {}: a torus has several ways between two ranks, which "
+                                      "cannot be priced for other libraries",
+                                      format));
+    if (machine.ranks() < 2) throw usage_error(fmt::format("terrace export --to {}: there is one rank", format));
+}
+
+struct tuned_collective {
+    collective what;
+    int openmpi;              // its number in Open MPI's file
+    std::string_view upper;  // its name in variables
+};
+constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGATHER"},
+                                               {collective::allreduce, 2, "ALLREDUCE"},
+                                               {collective::broadcast, 7, "BCAST"},
+                                               {collective::reduce, 11, "REDUCE"}};
+
+library_choices all_choices(const hierarchy& machine, int library_algorithm::* number) {
+    library_choices made;
+    for (const tuned_collective& c : tuned_collectives) made[c.what] = choices(machine, c.what, number);
+    return made;
+}
+
+}  // namespace
+
+std::string openmpi_rules_text(int ranks, const library_choices& choices) {
+    std::string out = fmt::format("{} # collectives\n", choices.size());
+    for (const tuned_collective& c : tuned_collectives) {
+        const auto of = choices.find(c.what);
+        if (of == choices.end()) continue;
+        // Algorithm 0 is Open MPI's own choice.
+        out += fmt::format("{} # {}\n3 # sizes of communicators\n1 1\n0 0 0 0\n{} # ranks\n{} # message sizes\n",
+                           c.openmpi, to_string(c.what), ranks, of->second.size());
+        for (const library_choice& one : of->second)
+            out += fmt::format("{} {} 0 {} # {}\n", one.from, one.how->openmpi, one.how->segment, one.how->name);
+        out += fmt::format("{} 1\n0 0 0 0\n", ranks + 1);
+    }
+    return out;
+}
+
+std::string openmpi_rules(const plan_data& plan, const export_options&) {
+    check(plan.machine, "openmpi-rules");
+    return fmt::format(
+        "# made by terrace export --to openmpi-rules: {}, communicators of {} ranks\n"
+        "# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE ...\n{}",
+        plan.name, plan.machine.ranks(),
+        openmpi_rules_text(plan.machine.ranks(), all_choices(plan.machine, &library_algorithm::openmpi)));
+}
+
+std::string intel_variables(const plan_data& plan, const export_options&) {
+    check(plan.machine, "intel-mpi");
+    const int ranks = plan.machine.ranks();
+    const library_choices found = all_choices(plan.machine, &library_algorithm::intel);
+    std::string out = fmt::format("# made by terrace export --to intel-mpi: {}; source it before mpirun\n", plan.name);
+    for (const tuned_collective& c : tuned_collectives) {
+        const std::vector<library_choice>& all = found.at(c.what);
+        out += fmt::format("export I_MPI_ADJUST_{}='", c.upper);
+        for (std::size_t n = 0; n < all.size(); ++n)
+            out += fmt::format("{}{}:{}-{}@{}-{}", n == 0 ? "" : ";", all[n].how->intel, all[n].from,
+                               n + 1 < all.size() ? all[n + 1].from - 1 : std::int64_t{2147483647}, ranks, ranks);
+        out += "'\n";
+    }
+    return out;
+}
+
+}  // namespace terrace::detail

@@ -4,14 +4,17 @@
 
 #include <mpi.h>
 
-#include <terrace/mpi_modules.hpp>
+#include <terrace/mpi_library.h>
 
-#if !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION)
-#    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's"
+#ifndef TERRACE_MPI_LIBRARY
+#    error "<terrace/mpi.hpp>: this <mpi.h> is neither Open MPI's nor MPICH's, and not of the standard ABI"
 #elif defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_OPENMPI
 #    error "<terrace/mpi.hpp>: this <mpi.h> is Open MPI's, which Terrace has no module for: compile with mpicxx.mpich"
-#elif !defined(OMPI_MAJOR_VERSION) && !TERRACE_HAS_MPICH
+#elif defined(MPICH_VERSION) && !TERRACE_HAS_MPICH
 #    error "<terrace/mpi.hpp>: this <mpi.h> is MPICH's, which Terrace has no module for: compile with mpicxx.openmpi"
+#elif !defined(OMPI_MAJOR_VERSION) && !defined(MPICH_VERSION) && !TERRACE_HAS_MPIABI
+#    error \
+        "<terrace/mpi.hpp>: this <mpi.h> is of the standard ABI, which Terrace has no module for: compile with mpicxx"
 #endif
 
 #include <exception>
@@ -39,13 +42,8 @@ inline bool on_all_ranks_of(const void* comm, bool mine) {
 
 /// @param world must outlive the result
 inline mpi_world world_of(const MPI_Comm& world) {
-#ifdef OMPI_MAJOR_VERSION
-    const char* library = "openmpi";
-#else
-    const char* library = "mpich";
-#endif
-    return {library,        &world,           &version_of_mpi,
-            &mpi_processes, &on_all_ranks_of, reinterpret_cast<void (*)()>(&MPI_Comm_rank)};
+    return {TERRACE_MPI_LIBRARY, &world,           &version_of_mpi,
+            &mpi_processes,      &on_all_ranks_of, reinterpret_cast<void (*)()>(&MPI_Comm_rank)};
 }
 
 }  // namespace terrace::detail
@@ -56,7 +54,7 @@ namespace terrace::mpi {
 /// over `world`. All ranks must pass the same plan and run the same version of Terrace: this is compared. Each machine
 /// node must have as many ranks as in the plan. If the plan names its hosts, each node takes the place of its host in
 /// the plan, whatever the order of ranks; else nodes take places in the order of their lowest ranks. The module for the
-/// program's MPI, terrace-openmpi.so or terrace-mpich.so, is loaded when the first communicator is created.
+/// program's MPI, terrace-openmpi.so for example, is loaded when the first communicator is created.
 /// @throws plan_error on every rank if the plan does not fit `world` or differs between ranks, naming the field and
 /// both values, or the host
 /// @throws input_error if the plan's file names an unknown algorithm, or one that does not support its mode, with line

@@ -26,8 +26,10 @@ inline std::string version_of_mpi() {
 
 // True where the program runs with another MPI than it was compiled with, whose handles mean something else.
 inline bool is_another_mpi() {
-#ifdef OMPI_MAJOR_VERSION
+#if defined(OMPI_MAJOR_VERSION)
     return version_of_mpi().find("MPICH") != std::string::npos;
+#elif !defined(MPICH_VERSION)
+    return false;  // the standard ABI, which is of any MPI
 #else
     return version_of_mpi().find("Open MPI") != std::string::npos;
 #endif

@@ -13,7 +13,7 @@ namespace terrace::detail {
 /// An MPI communicator as the library gets it, which is linked to no MPI. <terrace/mpi.hpp>, which the program's own
 /// MPI compiles, fills it in. The functions are called in this order: each is safe once the one before has said so.
 struct mpi_world {
-    const char* library;  ///< "openmpi" or "mpich", by <mpi.h>: the module that is loaded, terrace-LIBRARY.so
+    const char* library;  ///< "openmpi", "mpich" or "mpiabi", by <mpi.h>: the module that is loaded, terrace-LIBRARY.so
     const void* comm;     ///< of the MPI_Comm
     std::function<std::string()> version;  ///< "Open MPI v4.1.4, ...": what the MPI that is linked says of itself
     std::function<int()> processes;        ///< in MPI_COMM_WORLD; 0 before MPI_Init and after MPI_Finalize

@@ -128,7 +128,7 @@ struct TERRACE_API options {
     /// The ports at which this rank listens, of lifelines and of UCX: docs/reference/ports.md.
     port_range ports{};
 
-    /// The module for the program's MPI. Empty: terrace-openmpi.so or terrace-mpich.so beside the library or the
+    /// The module for the program's MPI. Empty: terrace-openmpi.so or its like beside the library or the
     /// program, or where it is installed.
     std::filesystem::path mpi_module;
 

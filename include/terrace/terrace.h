@@ -119,7 +119,7 @@ terrace_status terrace_ucx_create_in_store(const terrace_store* store, const ter
 
 /// An MPI communicator, for a library that is linked to no MPI: <terrace/terrace_mpi.h> fills it in.
 typedef struct terrace_mpi_world {
-    const char* library;     ///< "openmpi" or "mpich"
+    const char* library;     ///< "openmpi", "mpich" or "mpiabi"
     const void* comm;        ///< address of the MPI_Comm
     const char* version;     ///< the text of MPI_Get_library_version
     int (*processes)(void);  ///< returns the size of MPI_COMM_WORLD; 0: MPI does not run

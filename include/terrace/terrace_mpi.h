@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <terrace/mpi_library.h>
 #include <terrace/terrace.h>
 
 // Terrace over MPI, in C. What follows is compiled by the program, with the MPI that the program has.
@@ -28,12 +29,11 @@ static inline terrace_status terrace_mpi_create(MPI_Comm world, int device, cons
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     int length = 0;
     MPI_Get_library_version(version, &length);
-#ifdef OMPI_MAJOR_VERSION
-    const char* library = "openmpi";
-#else
-    const char* library = "mpich";
-#endif
-    const terrace_mpi_world all = {
-        library, &world, version, &terrace_mpi_processes, &terrace_mpi_on_all, (void (*)(void)) & MPI_Comm_rank};
+    const terrace_mpi_world all = {TERRACE_MPI_LIBRARY,
+                                   &world,
+                                   version,
+                                   &terrace_mpi_processes,
+                                   &terrace_mpi_on_all,
+                                   (void (*)(void)) & MPI_Comm_rank};
     return terrace_mpi_create_in(&all, device, options, plan, made);
 }

@@ -8,6 +8,8 @@
 
 #include <terrace/version.hpp>
 
+#include "transport/known_mpis.hpp"
+
 namespace terrace::detail {
 
 namespace fs = std::filesystem;
@@ -42,16 +44,15 @@ std::vector<fs::path> places(const module_kind& kind) {
 }  // namespace
 
 module_kind module_for_mpi(std::string_view library) {
-    return {
-        .file = fmt::format("terrace-{}.so", library),
-        .folder = "lib/transport/mpi",
-        .symbol = "terrace_mpi_module",
-        .absent = fmt::format("this Terrace was built without {0}; install it (on Debian lib{1}-dev) and build again, "
-                              "or name the module in options::mpi_module (TERRACE_MPI_MODULE)",
-                              name_of_mpi(library), library),
-        .broken = fmt::format("it requires the {} that it was built with: install it, or add its directory to "
-                              "LD_LIBRARY_PATH",
-                              name_of_mpi(library))};
+    return {.file = fmt::format("terrace-{}.so", library),
+            .folder = "lib/transport/mpi",
+            .symbol = "terrace_mpi_module",
+            .absent = fmt::format("this Terrace was built without {}; install it ({}) and build again, "
+                                  "or name the module in options::mpi_module (TERRACE_MPI_MODULE)",
+                                  name_of_mpi(library), mpi_called(library).package),
+            .broken = fmt::format("it requires the {} that it was built with: install it, or add its directory to "
+                                  "LD_LIBRARY_PATH",
+                                  name_of_mpi(library))};
 }
 
 module_kind module_for_ucx() {
@@ -72,7 +73,7 @@ module_kind module_for_pmix() {
             .broken = "it requires the PMIx that it was built with: install it (on Debian libpmix2)"};
 }
 
-std::string_view name_of_mpi(std::string_view library) { return library == "openmpi" ? "Open MPI" : "MPICH"; }
+std::string_view name_of_mpi(std::string_view library) { return mpi_called(library).name; }
 
 fs::path find_module(const module_kind& kind) {
     fs::path last;

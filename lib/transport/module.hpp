@@ -30,7 +30,7 @@ struct loaded_module {
     std::string trouble;  ///< with what to do; empty where there is a table
 };
 
-/// The module for an MPI, "openmpi" or "mpich"; and what people call that MPI.
+/// The module for an MPI of known_mpis.hpp; and what people call that MPI.
 module_kind module_for_mpi(std::string_view library);
 std::string_view name_of_mpi(std::string_view library);
 

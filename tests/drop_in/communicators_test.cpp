@@ -57,13 +57,13 @@ TEST(communicators, keep_their_attributes) {
     static int copies = 0, deletions = 0;
     int key = MPI_KEYVAL_INVALID, found = 0;
     MPI_Comm_create_keyval(
-        [](MPI_Comm, int, void*, void* from, void* to, int* copied) {
+        [](MPI_Comm, int, void*, void* from, void* to, int* copied) -> int {
             ++copies;
             *static_cast<void**>(to) = from;
             *copied = 1;
             return MPI_SUCCESS;
         },
-        [](MPI_Comm, int, void*, void*) { return ++deletions, MPI_SUCCESS; }, &key, nullptr);
+        [](MPI_Comm, int, void*, void*) -> int { return ++deletions, MPI_SUCCESS; }, &key, nullptr);
     MPI_Comm one = MPI_COMM_NULL, two = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &one);
     MPI_Comm_set_attr(one, key, &found);
@@ -99,7 +99,8 @@ TEST(communicators, many_leave_nothing) {
     EXPECT_LE(mapped_regions(), regions);
     EXPECT_LE(entries_of("/proc/self/fd"), files);
     EXPECT_LE(entries_of("/proc/self/task"), threads);
-    EXPECT_LE(mallinfo2().uordblks, memory + 200'000) << "two hundred bytes of each of a thousand";
+    EXPECT_LE(mallinfo2().uordblks, memory + 300'000)
+        << "three hundred bytes of each of a thousand, of which MPICH 5 takes two once";
 }
 
 }  // namespace drop_in

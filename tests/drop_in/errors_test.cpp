@@ -83,7 +83,7 @@ TEST(deadline, is_told_to_the_communicators_handler) {
 // The others wait for the rank's next call, as under MPI: it makes that call again, rightly.
 TEST(invalid_arguments, of_one_rank_keep_nobody_from_the_next_call) {
 #ifndef OMPI_MAJOR_VERSION
-    GTEST_SKIP() << "Debian's MPICH is built without checks, and crashes";
+    GTEST_SKIP() << "MPICH of Debian and of PyPI is built without checks, and crashes";
 #endif
     MPI_Comm comm = with_handler(MPI_ERRORS_RETURN);
     std::vector<int> data(1000, 1);

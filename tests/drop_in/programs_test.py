@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Small programs of C and Fortran, compiled by an MPI's own compilers, alone and under its drop-in.
 
-usage: programs_test.py MPI LIBRARY MPIRUN [ARGUMENTS]
+usage: programs_test.py TERRACE MPI LIBRARY MPIRUN [ARGUMENTS]
 
-MPI is openmpi or mpich. A program checks its results and prints "wrong: 0". Programs whose compiler is not here are
+MPI is openmpi, mpich or mpiabi, whose compilers are beside MPIRUN. A program checks its results and prints "wrong: 0". Programs whose compiler is not here are
 left out by name.
 """
 import json
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import unittest
 
-MPI, LIBRARY, *MPIRUN = sys.argv[1:]
+TERRACE, MPI, LIBRARY, *MPIRUN = sys.argv[1:]
 LIBRARY = pathlib.Path(LIBRARY).resolve()
 SOURCES = pathlib.Path(__file__).resolve().parent / "programs"
 RANKS = "2"
@@ -25,6 +25,8 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 def compiler_of(language):
     """The MPI's wrapper; None where it or the compiler behind it is missing."""
+    if MPI == "mpiabi":
+        return shutil.which(f"{language}_abi", path=os.path.dirname(MPIRUN[0]))
     wrapper = shutil.which(f"{language}.{MPI}") or shutil.which(language)
     if wrapper is None or (language == "mpifort" and shutil.which("gfortran") is None):
         return None
@@ -41,7 +43,7 @@ class Programs(unittest.TestCase):
         language = {".c": "mpicc", ".cpp": "mpicxx"}.get(pathlib.Path(source).suffix, "mpifort")
         compiler = compiler_of(language)
         if compiler is None:
-            self.skipTest(f"{source}: no {language}.{MPI} here")
+            self.skipTest(f"{source}: no {language} of {MPI} here")
         program = self.folder / pathlib.Path(source).stem
         if language == "mpifort":  # without a module gfortran compares the calls with one another
             options += ("-fallow-argument-mismatch",)
@@ -53,7 +55,7 @@ class Programs(unittest.TestCase):
     def run_program(self, program, *under, **variables):
         """The output of a program, started by the words of `under`; `self.warnings` is what it wrote beside it."""
         words = [word for name, value in variables.items()
-                 for word in (["-env", name, str(value)] if MPI == "mpich" else ["-x", f"{name}={value}"])]
+                 for word in (["-x", f"{name}={value}"] if MPI == "openmpi" else ["-env", name, str(value)])]
         done = subprocess.run([*MPIRUN, "-np", RANKS, *words, *under, str(program)], text=True, capture_output=True,
                               env=ENVIRONMENT, timeout=200)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -110,7 +112,7 @@ class Programs(unittest.TestCase):
     def test_a_static_object_that_ends_mpi(self):
         calls = self.check("static_session.cpp", {"allreduce"})
         self.assertEqual(calls, {"allreduce": 12, "bcast": 0}, "no communicator is made any more")
-        if MPI == "mpich" or shutil.which("valgrind") is None:
+        if MPI != "openmpi" or shutil.which("valgrind") is None:
             self.skipTest("a static object that ends MPI, under valgrind: over Open MPI where valgrind is installed")
         log = self.folder / "valgrind"
         self.by_terrace(self.folder / "static_session", "valgrind", "-q", f"--log-file={log}.%p", LD_PRELOAD=LIBRARY)
@@ -124,6 +126,12 @@ class Programs(unittest.TestCase):
                          "wrong: 0")
         self.assertIn("terrace: warn: there is no report: ", self.warnings)
         self.assertFalse(report.exists())
+
+    def test_terrace_run_finds_the_library(self):
+        path = os.pathsep.join([os.path.dirname(MPIRUN[0]), os.environ["PATH"]])
+        line = subprocess.run([TERRACE, "run", "--print", "--", str(self.compiled("threads.c"))], text=True, check=True,
+                              stdout=subprocess.PIPE, env=ENVIRONMENT | {"PATH": path}).stdout
+        self.assertIn(str(LIBRARY), line)
 
     def test_a_program_that_is_linked_with_the_drop_in(self):
         folder = LIBRARY.parent

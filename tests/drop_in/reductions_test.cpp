@@ -14,7 +14,7 @@ namespace drop_in {
 
 namespace {
 
-// MPICH 4.0.2 itself copies memory onto itself there, and ends the program.
+// MPICH 4.0.2 and 5.0.2 copy memory onto itself there, and end the program.
 #ifdef OMPI_MAJOR_VERSION
 constexpr bool scatters_in_place = true;
 #else
@@ -173,7 +173,7 @@ TEST(passed_on, between_two_groups) {
 // An invalid argument gets an error of MPI's on the rank that has it, by its handler; calls after it work.
 TEST(invalid_arguments, are_reported_by_mpi) {
 #ifndef OMPI_MAJOR_VERSION
-    GTEST_SKIP() << "Debian's MPICH is built without checks, and crashes";
+    GTEST_SKIP() << "MPICH of Debian and of PyPI is built without checks, and crashes";
 #endif
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);

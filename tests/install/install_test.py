@@ -122,7 +122,7 @@ class Installed(unittest.TestCase):
 class Files(Installed):
     def test_installs_everything_and_removes_it_again(self):
         own = {f"terrace/{p.name}" for p in (ROOT / "include/terrace").iterdir() if p.suffix in (".hpp", ".h", ".def")}
-        self.assertEqual(self.files("include"), own | {"terrace/version.hpp", "terrace/mpi_modules.hpp"})
+        self.assertEqual(self.files("include"), own | {"terrace/version.hpp", "terrace/mpi_library.h"})
         self.assertEqual(self.files("bin"), {"terrace", "terrace-bench"})
         self.assertEqual({f for f in self.files("share") if not f.startswith("doc/")},
                          {"man/man1/terrace.1", "man/man1/terrace-bench.1", "man/man7/libterrace-pmpi.7",
@@ -189,10 +189,12 @@ class Files(Installed):
             self.assertIn("Terrace needs C++20: compile with -std=c++20", first)
 
     def test_refuses_an_mpi_that_it_has_no_module_for(self):
-        for macro, name, other in [("OPENMPI", "Open MPI's", "mpicxx.mpich"), ("MPICH", "MPICH's", "mpicxx.openmpi")]:
-            (self.directory / "mpi.h").write_text("#define OMPI_MAJOR_VERSION 4\n" if macro == "OPENMPI" else
-                                                  '#define MPICH_VERSION "4"\n')
-            modules = self.prefix / "include/terrace/mpi_modules.hpp"
+        for macro, defined, name, other in [
+                ("OPENMPI", "OMPI_MAJOR_VERSION 4", "Open MPI's", "mpicxx.mpich"),
+                ("MPICH", 'MPICH_VERSION "4"', "MPICH's", "mpicxx.openmpi"),
+                ("MPIABI", "MPI_ABI_VERSION 1", "of the standard ABI", "mpicxx")]:
+            (self.directory / "mpi.h").write_text(f"#define {defined}\n")
+            modules = self.prefix / "include/terrace/mpi_library.h"
             self.assertRegex(modules.read_text(), rf"#define TERRACE_HAS_{macro} [01]\n")
             modules.write_text(re.sub(rf"(HAS_{macro}) [01]", r"\1 0", modules.read_text()))
             said = self.compile("#include <terrace/mpi.hpp>\n", "-std=c++20", "-I", self.directory)

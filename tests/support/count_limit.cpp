@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#pragma GCC visibility push(default)  // which the header of the standard ABI does not say
 #include <mpi.h>
+#pragma GCC visibility pop
 
 #include "support/real_mpi.hpp"
 

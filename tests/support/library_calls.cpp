@@ -3,7 +3,9 @@
 
 #include "support/library_calls.hpp"
 
+#pragma GCC visibility push(default)  // which the header of the standard ABI does not say
 #include <mpi.h>
+#pragma GCC visibility pop
 
 #include "support/real_mpi.hpp"
 

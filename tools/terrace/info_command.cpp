@@ -18,6 +18,7 @@
 #include "tools/common/gpu_info.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
+#include "transport/known_mpis.hpp"
 #include "transport/module.hpp"
 
 namespace terrace::detail {
@@ -32,13 +33,13 @@ struct backend {
 
 backend mpi_backend() {
     std::vector<std::string_view> found;
-    for (const std::string_view library : {"openmpi", "mpich"})
-        if (std::filesystem::exists(find_module(module_for_mpi(library)))) found.push_back(name_of_mpi(library));
+    for (const known_mpi& mpi : known_mpis)
+        if (std::filesystem::exists(find_module(module_for_mpi(mpi.library)))) found.push_back(mpi.name);
     if (found.empty()) return {"mpi", false, module_for_mpi("openmpi").absent};
     return {"mpi", true,
             fmt::format("modules for {}; built against " TERRACE_MPI_NAME " " TERRACE_MPI_VERSION
                         ", which " TERRACE_MPI_OF_GPUS,
-                        fmt::join(found, " and "))};
+                        fmt::join(found, ", "))};
 }
 
 // A module is there or not; it is loaded by nobody here.

@@ -79,7 +79,7 @@ void add_run(command_list& commands) {
                        "file that says in the end who ran what (TERRACE_PMPI_REPORT); - prints it");
     command.add_option("--mode", a.mode, "auto, on or off, each for some sizes: off:-64K,auto (TERRACE_PMPI)");
     command.add_option("--mpi", a.mpi, "the program's MPI, where its file does not say: a script, for example")
-        ->check(CLI::IsMember({"openmpi", "mpich"}));
+        ->check(CLI::IsMember({"openmpi", "mpich", "mpiabi"}));
     command.add_option("--launcher", a.launcher, "more arguments of mpirun, as in '--hostfile hosts.txt'");
     command.add_flag("--print", a.prints, "print the line, and run nothing");
     command.add_option("PROGRAM", a.program, "the program and its arguments, after --")->required();

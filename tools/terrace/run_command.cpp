@@ -12,12 +12,12 @@
 #include <sstream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <terrace/error.hpp>
 
 #include "api/environment.hpp"
 #include "tools/common/output.hpp"
+#include "transport/known_mpis.hpp"
 #include "transport/module.hpp"
 
 namespace terrace::detail {
@@ -25,19 +25,6 @@ namespace terrace::detail {
 namespace fs = std::filesystem;
 
 namespace {
-
-// How an MPI is started.
-struct launcher_kind {
-    std::string_view mpi;
-    std::vector<std::string> names;  // of launchers; the first that is there
-    std::string_view library;        // the drop-in, where it is installed
-    std::string_view built_in;       // its folder in a build
-};
-
-const launcher_kind launchers[] = {
-    {"openmpi", {"mpirun.openmpi", "mpirun"}, "openmpi/libterrace-pmpi.so", "pmpi/openmpi"},
-    {"mpich", {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, "mpich/libterrace-pmpi.so", "pmpi/mpich"},
-};
 
 // As a shell finds a program; empty if it does not.
 fs::path found_on_path(const std::string& name) {
@@ -56,25 +43,25 @@ std::string contents(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-const launcher_kind& launcher_of(const std::string& mpi, const std::string& program) {
+const known_mpi& mpi_of(const std::string& mpi, const std::string& program) {
     std::string name = mpi;
     if (name.empty()) {
         const fs::path file = found_on_path(program);
         if (file.empty()) throw usage_error(fmt::format("run: {} is no program that can be found", program));
         name = mpi_named_in(contents(file));
     }
-    for (const launcher_kind& l : launchers)
-        if (l.mpi == name) return l;
-    throw usage_error(
-        fmt::format("run: {} does not say which MPI it is linked to; add --mpi openmpi or --mpi mpich", program));
+    if (!name.empty()) return mpi_called(name);
+    throw usage_error(fmt::format(
+        "run: {} does not say which MPI it is linked to; add --mpi openmpi, --mpi mpich or --mpi mpiabi", program));
 }
 
-fs::path library_of(const launcher_kind& l) {
-    const module_kind built{"libterrace-pmpi.so", std::string(l.built_in), "", "", ""};
-    const module_kind installed{std::string(l.library), "", "", "", ""};
+fs::path library_of(const known_mpi& mpi) {
+    const std::string folder(mpi.library);
+    const module_kind built{"libterrace-pmpi.so", "pmpi/" + folder, "", "", ""};
+    const module_kind installed{folder + "/libterrace-pmpi.so", "", "", "", ""};
     for (const module_kind& kind : {built, installed})
         if (const fs::path file = find_module(kind); fs::exists(file)) return fs::canonical(file);
-    throw usage_error(fmt::format("run: this Terrace has no drop-in for {}: {} is missing", name_of_mpi(l.mpi),
+    throw usage_error(fmt::format("run: this Terrace has no drop-in for {}: {} is missing", mpi.name,
                                   find_module(installed).string()));
 }
 
@@ -93,17 +80,18 @@ std::map<std::string, std::string> variables_of(const run_command& c, const fs::
 }
 
 std::vector<std::string> words_of(const run_command& c) {
-    const launcher_kind& l = launcher_of(c.mpi, c.program.front());
-    const auto there = std::find_if(l.names.begin(), l.names.end(),
-                                    [](const std::string& name) { return !found_on_path(name).empty(); });
-    if (there == l.names.end())
-        throw usage_error(fmt::format("run: none of {} is on the path", fmt::join(l.names, ", ")));
-    std::vector<std::string> words{*there};
+    const known_mpi& mpi = mpi_of(c.mpi, c.program.front());
+    const auto there = std::find_if(std::begin(mpi.launchers), std::end(mpi.launchers), [](std::string_view name) {
+        return !name.empty() && !found_on_path(std::string(name)).empty();
+    });
+    if (there == std::end(mpi.launchers))
+        throw usage_error(fmt::format("run: no launcher of {} is on the path: {}", mpi.name, mpi.launchers[0]));
+    std::vector<std::string> words{std::string(*there)};
     if (c.ranks > 0) words.insert(words.end(), {"-np", std::to_string(c.ranks)});
     std::istringstream more(c.launcher);
     for (std::string word; more >> word;) words.push_back(word);
-    for (const auto& [name, value] : variables_of(c, library_of(l))) {
-        if (l.mpi == "openmpi") words.insert(words.end(), {"-x", fmt::format("{}={}", name, value)});
+    for (const auto& [name, value] : variables_of(c, library_of(mpi))) {
+        if (mpi.library == "openmpi") words.insert(words.end(), {"-x", fmt::format("{}={}", name, value)});
         else words.insert(words.end(), {"-genv", name, value});
     }
     words.insert(words.end(), c.program.begin(), c.program.end());
@@ -113,11 +101,16 @@ std::vector<std::string> words_of(const run_command& c) {
 }  // namespace
 
 std::string mpi_named_in(std::string_view file) {
-    const auto names = [&](std::string_view library) { return file.find(library) != file.npos; };
-    const bool open = names("libmpi.so.40") || names("libmpi_mpifh.so.40");
-    const bool mpich = names("libmpich.so.12") || names("libmpichfort.so.12") || names("libmpi.so.12");
-    if (open == mpich) return {};
-    return open ? "openmpi" : "mpich";
+    std::string found;
+    for (const known_mpi& mpi : known_mpis) {
+        const bool is_named = std::any_of(std::begin(mpi.needed), std::end(mpi.needed), [&](std::string_view library) {
+            return !library.empty() && file.find(library) != file.npos;
+        });
+        if (!is_named) continue;
+        if (!found.empty()) return {};
+        found = mpi.library;
+    }
+    return found;
 }
 
 std::string shell_line(std::span<const std::string> words) {

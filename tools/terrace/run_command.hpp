@@ -12,7 +12,7 @@ namespace terrace::detail {
 /// drop-in.
 struct run_command {
     int ranks = 0;                     ///< 0: what the launcher makes of its own options
-    std::string mpi;                   ///< "openmpi" or "mpich"; empty: the one that the program is linked to
+    std::string mpi;                   ///< of known_mpis.hpp; empty: the one that the program is linked to
     std::filesystem::path plan;        ///< empty: as TERRACE_PLAN says
     std::filesystem::path report;      ///< file to write; empty: as TERRACE_PMPI_REPORT says
     std::string mode;                  ///< of TERRACE_PMPI; empty: as it is
@@ -24,7 +24,7 @@ struct run_command {
     int run() const;
 };
 
-/// Returns "openmpi" or "mpich" by the libraries that a program's file names; empty: neither or both.
+/// Returns which of known_mpis.hpp it is by the libraries that a program's file names; empty: none or several.
 std::string mpi_named_in(std::string_view file);
 
 /// Returns a line that a POSIX shell reads as these words.

@@ -1,6 +1,7 @@
 #include "api/creation/over_mpi.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,18 +12,21 @@
 #include <terrace/error.hpp>
 
 #include "api/creation/connect.hpp"
+#include "transport/known_mpis.hpp"
 #include "transport/mpi/mpi_module.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-constexpr std::string_view openmpi = "openmpi";
-
 // MPI's handles differ between MPIs: nothing that takes one may be called before this has passed.
 void expect_one_mpi(const mpi_world& world, std::string_view running) {
-    const std::string_view other = world.library == openmpi ? "MPICH" : "Open MPI";
-    if (running.find(other) == running.npos) return;
+    const std::string_view own = mpi_called(world.library).version;
+    if (std::none_of(std::begin(known_mpis), std::end(known_mpis), [&](const known_mpi& other) {
+            return !own.empty() && !other.version.empty() && other.version != own &&
+                   running.find(other.version) != running.npos;
+        }))
+        return;
     throw usage_error(
         fmt::format("mpi::create: the program was compiled with the mpi.h of {}, but runs with {}; compile "
                     "and link it with one mpicxx",
@@ -73,11 +77,11 @@ std::string name_in(std::string version) {
 }
 
 std::string lone_processes(int launched, int processes, std::string_view library, std::string_view running) {
-    const bool open = library == openmpi;
+    const known_mpi& mpi = mpi_called(library);
     return fmt::format(
         "the launcher started {} processes, but {} finds {}: each runs alone. Start them with the program's own MPI: "
         "{}, or under Slurm srun --mpi={}",
-        launched, running, processes, open ? "mpirun.openmpi" : "mpirun.mpich", open ? "pmix" : "pmi2");
+        launched, running, processes, mpi.launchers[0], mpi.slurm);
 }
 
 connection over_mpi(const mpi_world& world, const options& o) {

@@ -21,7 +21,8 @@ def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None =
     from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
 
     version: str = MPI.Get_library_version()
-    handle_bytes: int = MPI._sizeof(MPI.Comm)
+    has_pointers = MPI._sizeof(MPI.Comm) == ctypes.sizeof(ctypes.c_void_p)  # Open MPI, and the standard ABI
+    abi = MPI.Get_abi_version()[0] if hasattr(MPI, "Get_abi_version") else 0
 
     def processes() -> int:
         return int(MPI.COMM_WORLD.Get_size()) if MPI.Is_initialized() and not MPI.Is_finalized() else 0
@@ -30,8 +31,7 @@ def create(comm: Comm, *, plan: AnyPlan | None = None, options: Options | None =
         return int(comm.allreduce(mine, op=MPI.MIN))
 
     functions = (PROCESSES(processes), ON_ALL(on_all))
-    # Open MPI's handles are pointers, MPICH's are integers.
-    world = CMpiWorld(b"openmpi" if handle_bytes == ctypes.sizeof(ctypes.c_void_p) else b"mpich",
+    world = CMpiWorld(b"mpiabi" if abi > 0 else b"openmpi" if has_pointers else b"mpich",
                       MPI._addressof(comm), version.encode(), *functions,
                       ctypes.cast(ctypes.CDLL(MPI.__file__).MPI_Comm_rank, ctypes.c_void_p))
     with_options = options or Options(from_environment=True)

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace terrace::detail {
+
+/// An MPI that there is a module for, terrace-LIBRARY.so, and a drop-in, LIBRARY/libterrace-pmpi.so.
+struct known_mpi {
+    std::string_view library;
+    std::string_view name;          ///< as people call it
+    std::string_view version;       ///< part of what its MPI_Get_library_version says; empty: any MPI may be behind it
+    std::string_view package;       ///< that has it
+    std::string_view slurm;         ///< srun --mpi= starts its programs
+    std::string_view launchers[3];  ///< the first that is there starts its programs
+    std::string_view needed[3];     ///< libraries, of which its programs need one
+};
+inline constexpr known_mpi known_mpis[] = {
+    {"openmpi",
+     "Open MPI",
+     "Open MPI",
+     "on Debian libopenmpi-dev",
+     "pmix",
+     {"mpirun.openmpi", "mpirun"},
+     {"libmpi.so.40", "libmpi_mpifh.so.40"}},
+    {"mpich",
+     "MPICH",
+     "MPICH",
+     "on Debian libmpich-dev",
+     "pmi2",
+     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"},
+     {"libmpich.so.12", "libmpichfort.so.12", "libmpi.so.12"}},
+    {"mpiabi",
+     "the standard ABI of MPI",
+     "",
+     "in PyPI's mpich; -Dmpi_abi=mpicc_abi",
+     "pmi2",
+     {"mpiexec.hydra", "mpiexec"},
+     {"libmpi_abi.so.1"}},
+};
+
+/// @param library of a row; the first one is meant by names that nobody has
+constexpr const known_mpi& mpi_called(std::string_view library) noexcept {
+    const auto* const found = std::find_if(std::begin(known_mpis), std::end(known_mpis),
+                                           [&](const known_mpi& m) { return m.library == library; });
+    return found != std::end(known_mpis) ? *found : known_mpis[0];
+}
+
+}  // namespace terrace::detail

@@ -11,6 +11,7 @@
 #include "pmpi/errors.hpp"
 #include "pmpi/real.hpp"
 #include "pmpi/report.hpp"
+#include "pmpi/requests.hpp"
 #include "pmpi/settings.hpp"
 
 namespace terrace::detail::pmpi {
@@ -170,16 +171,17 @@ bool make_communicator(attached& on) {
     } catch (const std::exception& e) {
         on.trouble = e.what();
     }
-    int made = on.by.has_value() ? 1 : 0;
-    real.allreduce(MPI_IN_PLACE, &made, 1, MPI_INT, MPI_MIN, on.comm);
-    if (made == 0) {
+    int all[] = {on.by.has_value() ? 1 : 0, can_start() ? 1 : 0};
+    real.allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, on.comm);
+    on.can_start = all[1] != 0;
+    if (all[0] == 0) {
         on.by.reset();
         if (on.trouble.empty()) on.trouble = "another rank cannot make a communicator";
         const options& o = current_settings().of_communicators;
         if (on.rank == 0 && o.log)
             o.log(log_level::warn, "the drop-in passes all calls of a communicator to MPI: " + on.trouble);
     }
-    return made != 0;
+    return all[0] != 0;
 }
 
 void each_attached(const std::function<void(const attached&)>& visit) {

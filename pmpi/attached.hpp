@@ -27,6 +27,7 @@ struct attached {
 
     bool tried = false;               ///< to make the communicator
     std::optional<communicator> by;   ///< nothing: not made yet, or it cannot be
+    bool can_start = false;           ///< started calls run by it: on all ranks MPI can move them along
     std::string trouble;              ///< why not
     std::string last_algorithm;       ///< of the shape of call that Terrace saw last
     std::atomic<bool> in_use{false};  ///< some thread is in `by`

@@ -99,7 +99,7 @@ int start_or_throw(const call& c, mpi_call by_mpi, MPI_Request* request) {
     row& r = on->rows.at(c.what, true, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);
     decision d = decide(c, f, *on, on->rows.at(c.what, false, f.bytes).tried, true);
-    if (d.by == runner::terrace && !can_start()) d = {runner::mpi, passed::unsupported};
+    if (d.by == runner::terrace && !on->can_start) d = {runner::mpi, passed::unsupported};
     if (d.by == runner::terrace) return counted(r.by_terrace, [&] { return start_by_terrace(c, *on, r, request); });
     ++r.why[static_cast<std::size_t>(d.why)];
     return counted(r.by_mpi, by_mpi);

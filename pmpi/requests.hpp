@@ -7,7 +7,8 @@
 
 namespace terrace::detail::pmpi {
 
-/// True if this MPI moves requests of others along wherever it waits: Open MPI. The same on all ranks.
+/// True if this MPI moves requests of others along wherever it waits: Open MPI, and MPICH from 4.3 on, but not by the
+/// standard ABI or where many threads call it.
 bool can_start() noexcept;
 
 /// Starts a call as a request of MPI's. @param on has a communicator   @param r of such calls   @returns MPI's code

@@ -9,6 +9,7 @@ left out by name.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,12 +26,19 @@ ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_R
 
 def compiler_of(language):
     """The MPI's wrapper; None where it or the compiler behind it is missing."""
-    if MPI == "mpiabi":
-        return shutil.which(f"{language}_abi", path=os.path.dirname(MPIRUN[0]))
-    wrapper = shutil.which(f"{language}.{MPI}") or shutil.which(language)
+    names = [f"{language}_abi"] if MPI == "mpiabi" else [f"{language}.{MPI}", language]
+    wrapper = next(filter(None, (shutil.which(name, path=os.path.dirname(MPIRUN[0])) for name in names)), None)
     if wrapper is None or (language == "mpifort" and shutil.which("gfortran") is None):
         return None
     return wrapper
+
+
+def can_start(program):
+    """Whether the MPI that a program is linked to polls functions that it is given."""
+    def said(*words):
+        return subprocess.run([*words], text=True, check=True, stdout=subprocess.PIPE).stdout
+    libraries = re.findall(r"=> (\S*/libmpi\S*)", said("ldd", program))
+    return MPI == "openmpi" or " MPIX_Async_start" in said("nm", "-D", *libraries)
 
 
 class Programs(unittest.TestCase):
@@ -83,7 +91,7 @@ class Programs(unittest.TestCase):
 
     def check_fortran(self, source, *options):
         calls = self.check(source, OF_FORTRAN, *options)
-        self.assertEqual(calls["iallreduce"] > 0, MPI == "openmpi")
+        self.assertEqual(calls["iallreduce"] > 0, can_start(self.folder / pathlib.Path(source).stem))
 
     def test_mpif_h(self):
         self.check_fortran("old.f")
@@ -97,6 +105,11 @@ class Programs(unittest.TestCase):
     def test_many_threads(self):
         calls = self.check("threads.c", {"allreduce", "bcast", "barrier"})
         self.assertEqual(calls["allreduce"], 4 * 50)
+
+    def test_started_calls(self):
+        calls = self.check("started.c", {"reduce", "barrier"})
+        expected = 20 if can_start(self.folder / "started") else 0
+        self.assertEqual((calls["iallreduce"], calls["ibcast"]), (expected, expected))
 
     def test_large_counts(self):
         if MPI == "openmpi":

@@ -1,5 +1,5 @@
-// Calls that do not block, as generalized requests. Open MPI calls functions that were registered for it wherever it
-// waits, also in MPI_Recv: they move Terrace's calls along.
+// Calls that do not block, as generalized requests. Wherever MPI waits, also in MPI_Recv, it calls functions that it
+// was given: they move Terrace's calls along.
 
 #include "pmpi/requests.hpp"
 
@@ -21,12 +21,17 @@ namespace terrace::detail::pmpi {
 
 namespace {
 
-using progress_function = int (*)();
+template <class Function>
+Function find(const char* name) {
+    return reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+}
 
-// Of Open MPI's libopen-pal, which libmpi brings along.
+// How MPI is given a function, looked up since one library serves several versions. Null: not by this MPI.
 struct progress_registry {
-    int (*add)(progress_function);
-    progress_registry() : add(reinterpret_cast<decltype(add)>(dlsym(RTLD_DEFAULT, "opal_progress_register"))) {}
+    // Of Open MPI's libopen-pal, which libmpi brings along: for good.
+    int (*add)(int (*)()) = find<decltype(add)>("opal_progress_register");
+    // Of MPICH: until the function says that it is done, which MPI_Finalize waits for.
+    int (*start)(int (*)(void*), void*, int stream) = find<decltype(start)>("MPIX_Async_start");
 };
 const progress_registry& progress() {
     static const progress_registry found;
@@ -140,6 +145,26 @@ int poll() {
     return done;
 }
 
+std::atomic<bool> is_polled_by_mpich{false};
+
+int poll_for_mpich(void*) {
+    constexpr int goes_on = 0, is_done = 1;  // MPIX_ASYNC_NOPROGRESS, MPIX_ASYNC_DONE
+    if (polling) return goes_on;
+    poll();
+    if (all().count > 0) return goes_on;
+    is_polled_by_mpich.exchange(false);
+    return all().count > 0 && !is_polled_by_mpich.exchange(true) ? goes_on : is_done;
+}
+
+// Has MPI poll the calls in flight.
+void be_polled() {
+    constexpr int no_stream = 0x3c000000;  // MPIX_STREAM_NULL
+    if (progress().add != nullptr) {
+        static const int registered = progress().add(&poll);
+        static_cast<void>(registered);
+    } else if (!is_polled_by_mpich.exchange(true)) progress().start(&poll_for_mpich, nullptr, no_stream);
+}
+
 void poll_while(const std::atomic<int>& some) {
     while (some > 0) {
         const bool was = std::exchange(polling, true);
@@ -152,11 +177,15 @@ void start_all_on(attached& on) { poll_while(on.held_back); }
 
 }  // namespace
 
-bool can_start() noexcept { return progress().add != nullptr; }
+bool can_start() noexcept {
+    if (progress().add != nullptr) return true;
+    int level = MPI_THREAD_SINGLE;
+    PMPI_Query_thread(&level);
+    // MPICH 5.0.2 holds a lock there, which the functions of MPI that Terrace calls would take again.
+    return progress().start != nullptr && level != MPI_THREAD_MULTIPLE;
+}
 
 int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) noexcept {
-    static const int registered = progress().add(&poll);
-    static_cast<void>(registered);
     const own_calls inside;
     try {
         complete_started = &complete_all_on;
@@ -176,9 +205,12 @@ int start_by_terrace(const call& c, attached& on, row& r, MPI_Request* outside) 
         PMPI_Grequest_start(&query, &free_state, &cancel, state.release(), &made->outside);
         *outside = made->outside;
         in_flight& f = all();
-        const std::lock_guard held(f.lock);
-        f.calls.splice(f.calls.end(), alone);
-        f.count.store(static_cast<int>(f.calls.size()), std::memory_order_relaxed);
+        {
+            const std::lock_guard held(f.lock);
+            f.calls.splice(f.calls.end(), alone);
+            f.count.store(static_cast<int>(f.calls.size()), std::memory_order_relaxed);
+        }
+        be_polled();
         return MPI_SUCCESS;
     } catch (const std::exception& e) {
         *outside = MPI_REQUEST_NULL;

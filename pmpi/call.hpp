@@ -23,7 +23,7 @@ inline constexpr std::size_t call_kinds = sizeof call_names / sizeof call_names[
 constexpr std::string_view to_string(call_kind k) noexcept { return call_names[static_cast<std::size_t>(k)]; }
 
 namespace traits {
-inline constexpr unsigned none = 0, reduces = 1, rooted = 2;
+inline constexpr unsigned none = 0, reduces = 1, rooted = 2, passes = 4;
 inline constexpr unsigned of_call[] = {
 #define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, call) traits,
 #include "pmpi/calls.def"
@@ -37,8 +37,15 @@ constexpr bool has_root(call_kind k) noexcept {
     return (traits::of_call[static_cast<std::size_t>(k)] & traits::rooted) != 0;
 }
 
+/// True if MPI runs all calls.
+constexpr bool passes(call_kind k) noexcept {
+    return (traits::of_call[static_cast<std::size_t>(k)] & traits::passes) != 0;
+}
+
 /// False if ranks need not agree on how much is moved, or nothing is.
-constexpr bool has_size(call_kind k) noexcept { return k != call_kind::barrier && k != call_kind::alltoallv; }
+constexpr bool has_size(call_kind k) noexcept {
+    return k != call_kind::barrier && k != call_kind::alltoallv && !passes(k);
+}
 
 /// Counts or displacements by rank, of either width: those of MPI_X and of MPI_X_c. Null where a call has none.
 class numbers {

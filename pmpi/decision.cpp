@@ -46,7 +46,7 @@ bool reads_both(const call& c, bool is_root) noexcept { return !has_root(c.what)
 
 call_facts facts_of(const call& c, const attached& on) noexcept {
     constexpr call_facts refused{.bytes = 0, .invalid = true};
-    if (c.what == call_kind::barrier || on.is_inter) return {};  // roots are other ones there
+    if (c.what == call_kind::barrier || passes(c.what) || on.is_inter) return {};  // roots are other ones there
     if (has_root(c.what) && (c.root < 0 || c.root >= on.size)) return refused;
     const bool is_root = has_root(c.what) && on.rank == c.root;
     if (misplaced(c, is_root) || (reduces(c.what) && c.op == MPI_OP_NULL)) return refused;
@@ -60,6 +60,7 @@ call_facts facts_of(const call& c, const attached& on) noexcept {
 decision decide(const call& c, const call_facts& f, const attached& on, const trial& tried, bool starts) noexcept {
     const auto pass = [](passed why) { return decision{runner::mpi, why}; };
     const mode is = current_settings().mode_of(c.what, f.bytes);
+    if (passes(c.what)) return pass(passed::unsupported);
     if (f.invalid) return pass(passed::invalid);
     if (is == mode::off) return pass(passed::switched_off);
     if (on.is_inter) return pass(passed::intercommunicator);

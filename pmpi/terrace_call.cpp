@@ -84,7 +84,7 @@ terrace_call::terrace_call(const call& c, const attached& on)
             if (is_root_) send_ = whole(c.send, ranks_);
             if (!is_root_ || c.recv.at != MPI_IN_PLACE) recv_ = whole(c.recv, 1);
             break;
-        case call_kind::barrier: break;
+        default: break;
     }
     send_.collect();
 }

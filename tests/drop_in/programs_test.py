@@ -111,6 +111,15 @@ class Programs(unittest.TestCase):
         expected = 20 if can_start(self.folder / "started") else 0
         self.assertEqual((calls["iallreduce"], calls["ibcast"]), (expected, expected))
 
+    def test_calls_that_mpi_runs_are_in_the_report(self):
+        self.by_terrace(self.compiled("passed.c"), LD_PRELOAD=LIBRARY)
+        rows = json.loads((self.folder / "report.json").read_text())["rows"]
+        self.assertEqual({row["call"]: row["passed"] for row in rows if row["terrace_calls"] == 0},
+                         dict.fromkeys(["gatherv", "scatterv", "alltoallw", "scan", "exscan", "iscan",
+                                        "neighbor_allgather", "neighbor_allgatherv", "neighbor_alltoall",
+                                        "neighbor_alltoallv", "neighbor_alltoallw"], "unsupported 1"))
+        self.assertGreater(min(row["mpi_seconds"] for row in rows if row["mpi_calls"] > 0), 0)
+
     def test_large_counts(self):
         if MPI == "openmpi":
             self.skipTest("Open MPI 4 has no functions for large counts")

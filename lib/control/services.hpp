@@ -12,7 +12,7 @@ namespace terrace::detail {
 enum class message_kind : std::uint8_t { inlined, eager, rendezvous, grant, refusal, credit };
 enum class order_kind : std::uint8_t { round, stamp, stamp_read, difference };
 enum class wait_kind : std::uint8_t { question, reply, last_reply };
-enum class membership_kind : std::uint8_t { knows, decided };
+enum class membership_kind : std::uint8_t { come, knows, step, decided };
 
 /// A protocol of control messages.
 struct service_row {
@@ -29,7 +29,7 @@ inline constexpr std::array<service_row, 4> control_services{{
     {"messages", {"inlined", "eager", "rendezvous", "grant", "refusal", "credit"}},  // point_to_point
     {"call_order", {"round", "stamp", "stamp_read", "difference"}},                  // call_check
     {"wait_report", {"question", "reply", "last_reply"}},                            // wait_chain
-    {"membership", {"knows", "decided"}},                                            // failure_agreement
+    {"membership", {"come", "knows", "step", "decided"}},                            // failure_agreement
 }};
 
 }  // namespace terrace::detail

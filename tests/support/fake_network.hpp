@@ -107,6 +107,15 @@ private:
     std::vector<int> completed_;
 };
 
+/// Exchanges nothing.
+struct no_bootstrap final : bootstrap {
+    using bootstrap::bootstrap;
+    std::vector<std::string> exchange(std::span<const int> ranks, std::string_view, std::string_view,
+                                      const wait_hook&) override {
+        return std::vector<std::string>(ranks.size());
+    }
+};
+
 /// Rank 0 of some ranks, alone.
 class fake_rank {
 public:
@@ -126,13 +135,6 @@ public:
     endpoint net;
 
 private:
-    struct no_bootstrap final : bootstrap {
-        using bootstrap::bootstrap;
-        std::vector<std::string> exchange(std::span<const int> ranks, std::string_view, std::string_view,
-                                          const wait_hook&) override {
-            return std::vector<std::string>(ranks.size());
-        }
-    };
     struct only_network final : network {
         only_network(std::size_t segment, fake_rank& r) : network({.name = "fake", .segment = segment}), rank(r) {}
         std::unique_ptr<messages> connect(team&, int) override {

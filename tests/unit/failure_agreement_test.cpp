@@ -1,14 +1,19 @@
 // Which ranks have failed: what follows from what is known, and that all say the same.
 
+#include <bit>
+#include <chrono>
+#include <cstdio>
 #include <memory>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/index.hpp"
 #include "control/membership/failure_agreement.hpp"
-#include "executor/engine.hpp"
-#include "transport/loopback/loopback_transport.hpp"
+#include "support/control_world.hpp"
+#include "support/dice.hpp"
 
 namespace terrace::detail::test::failure_agreement_test {
 
@@ -22,13 +27,13 @@ constexpr std::chrono::duration<double> patience(0.05);
 testimony_of_failure seen(int rank, evidence by) { return {.rank = rank, .by = rank, .shows = by}; }
 testimony_of_failure pair_of(int by, int rank) { return {.rank = rank, .by = by, .shows = unacknowledged}; }
 
-// Ranks of one process that take turns.
+// Ranks of one process that take turns. Who is dead says nothing more.
 struct agreeing_ranks {
-    explicit agreeing_ranks(int size) : world(std::vector{size}) {
+    explicit agreeing_ranks(int size, std::chrono::duration<double> how_patient = patience) : world(size) {
         for (int r = 0; r < size; ++r) {
-            nets.push_back(std::make_unique<endpoint>(world.join(r), engine::request_slots(1)));
+            nets.push_back(std::make_unique<endpoint>(world.join(r), 1));
             routers.push_back(std::make_unique<control_router>(*nets.back()));
-            all.push_back(std::make_unique<failure_agreement>(*routers.back(), patience));
+            all.push_back(std::make_unique<failure_agreement>(*routers.back(), how_patient));
         }
     }
     failure_agreement& of(int rank) { return *all[static_cast<std::size_t>(rank)]; }
@@ -47,11 +52,18 @@ struct agreeing_ranks {
         return false;
     }
 
-    loopback_world world;
+    control_world world;
     std::vector<std::unique_ptr<endpoint>> nets;
     std::vector<std::unique_ptr<control_router>> routers;
     std::vector<std::unique_ptr<failure_agreement>> all;
 };
+
+std::vector<int> all_but(int size, const std::set<int>& ranks) {
+    std::vector<int> others;
+    for (int r = 0; r < size; ++r)
+        if (!ranks.contains(r)) others.push_back(r);
+    return others;
+}
 
 }  // namespace
 
@@ -186,6 +198,93 @@ TEST(failure_agreement, who_fails_while_all_agree_that_none_has_is_named_by_all)
     ranks.of(1).add(seen(3, process_ended));
     ASSERT_TRUE(ranks.decide({0, 1, 2}, true));
     for (const int r : {0, 1, 2}) EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{3, process_ended}})) << r;
+}
+
+TEST(failure_agreement, names_all_that_have_not_come_at_any_size) {
+    agreeing_ranks ranks(300);
+    const std::set<int> late{0, 7, 8, 9, 10, 11, 100, 257, 299};
+    for (int r = 0; r < 300; ++r) ranks.of(r).next_round();
+    EXPECT_FALSE(ranks.decide(all_but(300, late), true));
+    for (const int r : all_but(300, late)) {
+        const std::vector<int> silent = ranks.of(r).silent();
+        EXPECT_EQ(std::set<int>(silent.begin(), silent.end()), late) << r;
+    }
+    EXPECT_TRUE(ranks.decide(all_but(300, {}), true));
+}
+
+TEST(failure_agreement, what_is_known_passes_by_ranks_that_make_no_call) {
+    agreeing_ranks ranks(65);
+    std::set<int> silent{64};  // which is dead; no contact of rank 0 speaks
+    for (const int d : {1, 2, 4, 8, 16, 32}) silent.insert({d, 64 - d});
+    ranks.of(0).add(seen(64, process_ended));
+    ASSERT_TRUE(ranks.decide(all_but(65, silent)));
+    for (const int r : all_but(65, silent)) {
+        EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{64, process_ended}})) << r;
+        EXPECT_LE(ranks.world.of(r).peers.size(), 4 * 6) << r;
+    }
+}
+
+TEST(failure_agreement, each_rank_speaks_to_few_others) {
+    for (const int size : {64, 512, 2048}) {
+        agreeing_ranks ranks(size, std::chrono::hours(1));
+        const std::vector<int> live = all_but(size, {size / 3});
+        ranks.of(size / 2).add(seen(size / 3, process_ended));
+        ranks.of(size / 5).add(seen(size / 3, process_ended));
+        const auto begin = std::chrono::steady_clock::now();
+        ASSERT_TRUE(ranks.decide(live)) << size;
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        const auto steps = static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(size - 1)));
+        std::size_t peers = 0, messages = 0;
+        for (const int r : live) {
+            EXPECT_EQ(ranks.of(r).verdict(), (failed_ranks{{size / 3, process_ended}})) << r;
+            peers = std::max(peers, ranks.world.of(r).peers.size());
+            messages = std::max(messages, ranks.world.of(r).sent);
+        }
+        EXPECT_LE(peers, 3 * steps);
+        EXPECT_LE(messages, 8 * steps);
+        std::printf("%d ranks in one thread agree after %.3f s; a rank spoke to at most %zu others, %zu messages\n",
+                    size, took.count(), peers, messages);
+    }
+}
+
+// Any number of ranks die at random points, and some others find out, one after the other.
+TEST(failure_agreement, all_name_the_same_however_ranks_die) {
+    for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+        dice d(seed);
+        const int size = d.pick(std::vector{2, 3, 4, 5, 6, 8, 11, 16, 40});
+        agreeing_ranks ranks(size, std::chrono::hours(1));
+        std::set<int> dead;
+        const bool all_come = d.coin();
+        const std::size_t doomed = all_come ? d.below(at(size)) : 1 + d.below(at(size - 1));
+        for (int round = 0; round < 3; ++round) {
+            std::set<int> left = dead, decided;  // of those that have not died
+            for (int turn = 0; left.size() < at(size); ++turn) {
+                ASSERT_LT(turn, 100'000) << "seed " << seed << ", round " << round;
+                const int r = static_cast<int>(d.below(at(size)));
+                if (dead.contains(r)) continue;
+                if (dead.size() < doomed && d.below(8) == 0) {
+                    ranks.world.kill(r, d);
+                    dead.insert(r);
+                    left.insert(r);
+                    decided.erase(r);
+                    continue;
+                }
+                if (!dead.empty() && d.below(4) == 0) {
+                    const int whom = d.pick(std::vector<int>(dead.begin(), dead.end()));
+                    ranks.of(r).add(seen(whom, d.coin() ? process_ended : connection_closed));
+                }
+                ranks.world.of(r).may_take = d.below(12);
+                if (!ranks.step(r, all_come)) continue;
+                left.insert(r);
+                decided.insert(r);
+            }
+            for (const int r : decided) {
+                EXPECT_EQ(ranks.of(r).verdict(), ranks.of(*decided.begin()).verdict()) << "seed " << seed;
+                for (const auto& [who, by] : ranks.of(r).verdict()) EXPECT_TRUE(dead.contains(who)) << "seed " << seed;
+            }
+            for (const int r : decided) ranks.of(r).next_round();
+        }
+    }
 }
 
 }  // namespace terrace::detail::test::failure_agreement_test

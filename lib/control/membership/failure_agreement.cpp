@@ -12,13 +12,32 @@ namespace terrace::detail {
 
 namespace {
 
-// What ranks say: a testimony, the number of those that the sender knows, and their hash. Where there are none, the
-// testimony means nothing.
+// A testimony; in a verdict the number of its testimonies and their hash, too. Where there are none, it means nothing.
 struct statement {
     int rank = 0, by = 0;
     std::uint32_t shows = 0, all = 0;
     std::uint64_t hash = 0;
 };
+
+statement statement_of(const testimony_of_failure& t, std::uint32_t all = 0, std::uint64_t hash = 0) noexcept {
+    return {t.rank, t.by, static_cast<std::uint32_t>(t.shows), all, hash};
+}
+
+// How far ahead a step leads: the steps of a wave lead 1, 2 and 3 ranks, those of the next one 4, 8 and 12, and so on.
+constexpr int steps_in_wave = 3;
+constexpr int distance_of(int step) { return (step % steps_in_wave + 1) << 2 * (step / steps_in_wave); }
+
+// Bits of the steps before one.
+constexpr std::uint64_t before(int step) { return (std::uint64_t{1} << step) - 1; }
+
+int steps_around(const rank_ring& ring) {
+    int steps = 0;
+    while (distance_of(steps) < ring.size()) ++steps;
+    return steps;
+}
+
+// Parts of the patience: until one who says nothing is passed over, and from one report of who has come to the next.
+constexpr double beats = 32;
 
 // Of a set, whatever the order.
 std::uint64_t add_to_hash(std::uint64_t hash, const testimony_of_failure& t) noexcept {
@@ -75,9 +94,9 @@ void failure_agreement::add(const testimony_of_failure& t) {
     if (!is_of_a_pair(t.shows) && t.shows != evidence::acknowledged) own.by = t.rank;
     if (!known_.insert(own).second) return;
     hash_ = add_to_hash(hash_, own);
-    news_.push_back(own);
+    facts_.push_back(own);
     pairs_ = pairs_ || is_of_a_pair(own.shows);
-    failed_ = judge(known_, lines_);
+    weighed_ = false;
     changed_ = clock::now();
 }
 
@@ -87,83 +106,159 @@ bool failure_agreement::is_in_a_pair(int rank) const {
     });
 }
 
+// A verdict of a rank that has failed counts only by way of others: they may have another one, without it.
 void failure_agreement::take(int from, const control_frame& f) {
     const auto [rank, by, shows, all, hash] = f.get<statement>();
     const testimony_of_failure one{rank, by, static_cast<evidence>(shows)};
-    if (all > 0) add(one);
-    round_state& r = rounds_[f.epoch];
-    r.heard[from] = hash;
-    if (static_cast<membership_kind>(f.kind) != membership_kind::decided) return;
+    const auto kind = static_cast<membership_kind>(f.kind);
+    if (kind == membership_kind::knows || (kind == membership_kind::decided && all > 0)) add(one);
+    if (static_cast<std::int16_t>(f.epoch - epoch_) < -1) return;  // of a round that all have left
+    round_state& r = round(f.epoch);
+    if (r.final && kind == membership_kind::knows && !r.told.contains(from)) tell_verdict(from, f.epoch);
+    r.come.insert(from);
+    if (kind == membership_kind::come && f.number < r.come.size()) r.come.insert(f.number, f.get<rank_set::block>());
+    if (kind == membership_kind::step && f.number < 64) r.steps[f.get<std::uint64_t>()] |= std::uint64_t{1} << f.number;
+    if (kind != membership_kind::decided || failed_.contains(from)) return;
     testimonies& coming = r.verdicts[hash];
     if (all > 0) coming.insert(one);
     if (coming.size() == all && !r.decided) r.decided = hash;
 }
 
-// To a rank that is dead nothing is sent; one that is given up for another reason may hear it and give up, too.
-void failure_agreement::tell_all(membership_kind what, const std::vector<testimony_of_failure>& which,
-                                 std::uint64_t hash, std::size_t all) {
-    for (int peer = 0; peer < net_.size(); ++peer) {
-        const auto failed = failed_.find(peer);
-        if (peer == net_.rank() || (failed != failed_.end() && failure_of(failed->second) == failure::died)) continue;
-        const auto send = [&](const testimony_of_failure& t) {
-            say(peer, what, {.epoch = round_},
-                statement{t.rank, t.by, static_cast<std::uint32_t>(t.shows), static_cast<std::uint32_t>(all), hash});
-        };
-        for (const testimony_of_failure& t : which) send(t);
-        if (which.empty()) send({});
+void failure_agreement::weigh() {
+    failed_ = judge(known_, lines_);
+    std::vector<int> hearers, live;
+    for (int r = 0; r < net_.size(); ++r) {
+        const auto failed = failed_.find(r);
+        if (failed == failed_.end()) live.push_back(r);
+        if (failed == failed_.end() || r == net_.rank() || failure_of(failed->second) != failure::died)
+            hearers.push_back(r);
     }
-    heard_of_ = true;
+    hearers_ = rank_ring(std::move(hearers), net_.rank());
+    all_live_ = rank_ring(std::move(live), net_.rank());
+    steps_said_ = 0;
+    weighed_ = true;
+}
+
+// Ranks 1, 2, 4 ... ahead and behind. Where the next ones say nothing, some more behind them, one each beat.
+std::vector<int> failure_agreement::contacts() const {
+    const auto waited = began_ ? clock::now() - *began_ : clock::duration();
+    int reach = 1;
+    while (reach < hearers_.log() && waited > patience_ / beats * reach) ++reach;
+    std::set<int> ranks;
+    for (const int way : {1, -1}) {
+        for (int d = 1; d <= hearers_.size() / 2; d *= 2) ranks.insert(hearers_.at_distance(way * d));
+        for (int d = 2; d <= reach && !has_come(hearers_.at_distance(way * (d - 1))); ++d)
+            ranks.insert(hearers_.at_distance(way * d));
+    }
+    ranks.erase(net_.rank());
+    return {ranks.begin(), ranks.end()};
 }
 
 bool failure_agreement::advance(bool all_come) {
-    if (decided_) return true;
+    if (!weighed_) weigh();
+    if (round(epoch_).final) return true;
     if (known_.empty() && !all_come) return false;
-    if (!news_.empty() || !heard_of_) {
-        tell_all(membership_kind::knows, news_, hash_, known_.size());
-        news_.clear();
+    // Who adopts a verdict must not say first that it knows more.
+    if (const std::optional<std::uint64_t> decided = round(epoch_).decided) {
+        decide(round(epoch_).verdicts[*decided]);
+    } else {
+        speak(all_come);
+        if (is_agreed(all_come)) decide(known_);
     }
-    if (const std::optional<std::uint64_t> decided = now().decided) decide(now().verdicts[*decided]);
-    else if (is_agreed(all_come)) decide(known_);
-    return decided_;
+    return round(epoch_).final.has_value();
+}
+
+void failure_agreement::speak(bool all_come) {
+    rank_set& come = round(epoch_).come;
+    come.insert(net_.rank());
+    if (!began_) began_ = clock::now();
+    const std::size_t block = rank_set::block_of(net_.rank());
+    const std::vector<int> whom = contacts();
+    for (const int peer : whom) {
+        contact& c = contacts_[peer];
+        if (!std::exchange(c.greeted, true))
+            say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
+        for (; c.told < facts_.size(); ++c.told)
+            say(peer, membership_kind::knows, {.epoch = epoch_}, statement_of(facts_[c.told]));
+    }
+    say_steps();
+    if (all_come) say_who_has_come(whom);
+}
+
+// A step says: this rank, and those behind it that the waves before lead to, know the same.
+void failure_agreement::say_steps() {
+    if (failed_.contains(net_.rank())) return;
+    const std::uint64_t come = round(epoch_).steps[hash_];
+    const auto may_say = [&](int step) { return (~come & before(step - step % steps_in_wave)) == 0; };
+    for (int& s = steps_said_; s < steps_around(all_live_) && may_say(s); ++s)
+        say(all_live_.at_distance(distance_of(s)), membership_kind::step, {epoch_, static_cast<std::uint32_t>(s)},
+            hash_);
+}
+
+// So that each can name all that have not.
+void failure_agreement::say_who_has_come(const std::vector<int>& whom) {
+    const auto now = clock::now();
+    if (now < std::max(next_said_, *began_ + std::chrono::duration_cast<clock::duration>(patience_ / beats))) return;
+    next_said_ = now + std::chrono::duration_cast<clock::duration>(patience_ / beats);
+    const rank_set& come = round(epoch_).come;
+    if (said_to_ != whom) said_come_ = rank_set(net_.size());
+    said_to_ = whom;
+    for (std::size_t block = 0; block < come.size(); ++block)
+        for (const int peer : whom)
+            if (come[block] != said_come_[block])
+                say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
+    said_come_ = come;
 }
 
 bool failure_agreement::is_agreed(bool all_come) const {
     const bool is_out = failed_.contains(net_.rank());
     if (pairs_ && expects_more_ && !all_come) return false;
     if ((!all_come || is_out) && clock::now() - changed_ > patience_) return true;
-    const auto state = rounds_.find(round_);
-    for (int peer = 0; peer < net_.size(); ++peer) {
-        if (peer == net_.rank() || failed_.contains(peer)) continue;
-        if (state == rounds_.end()) return false;
-        const auto heard = state->second.heard.find(peer);
-        if (heard == state->second.heard.end() || heard->second != hash_) return false;
-    }
-    return true;
+    if (is_out) return false;
+    const auto come = rounds_.at(epoch_).steps.find(hash_);
+    return (~come->second & before(steps_around(all_live_))) == 0;
 }
 
 void failure_agreement::decide(const testimonies& final) {
-    std::uint64_t hash = 0;
-    for (const testimony_of_failure& t : final) hash = add_to_hash(hash, t);
     verdict_ = judge(final, lines_);
-    decided_ = true;
-    tell_all(membership_kind::decided, {final.begin(), final.end()}, hash, final.size());
+    round(epoch_).final = final;
+    for (const int peer : contacts()) tell_verdict(peer, epoch_);
+}
+
+void failure_agreement::tell_verdict(int peer, std::uint16_t epoch) {
+    round_state& r = round(epoch);
+    r.told.insert(peer);
+    std::uint64_t hash = 0;
+    for (const testimony_of_failure& t : *r.final) hash = add_to_hash(hash, t);
+    const auto all = static_cast<std::uint32_t>(r.final->size());
+    for (const testimony_of_failure& t : *r.final)
+        say(peer, membership_kind::decided, {.epoch = epoch}, statement_of(t, all, hash));
+    if (all == 0) say(peer, membership_kind::decided, {.epoch = epoch}, statement{});
 }
 
 void failure_agreement::next_round() {
-    rounds_.erase(round_++);
+    rounds_.erase(static_cast<std::uint16_t>(epoch_++ - 1));
     verdict_.clear();
-    decided_ = heard_of_ = false;
-    if (news_.empty() && !known_.empty()) news_.push_back(*known_.begin());  // to be heard at all
+    began_.reset();
+    steps_said_ = 0;
+    said_to_.clear();
+    for (auto& [rank, c] : contacts_) c.greeted = false;
     changed_ = clock::now();
 }
 
+failure_agreement::round_state& failure_agreement::round(std::uint16_t epoch) {
+    return rounds_.try_emplace(epoch, round_state{.come = rank_set(net_.size())}).first->second;
+}
+
+bool failure_agreement::has_come(int rank) const {
+    const auto state = rounds_.find(epoch_);
+    return state != rounds_.end() && state->second.come.contains(rank);
+}
+
 std::vector<int> failure_agreement::silent() const {
-    const auto state = rounds_.find(round_);
     std::vector<int> ranks;
     for (int peer = 0; peer < net_.size(); ++peer)
-        if (peer != net_.rank() && !failed_.contains(peer) &&
-            (state == rounds_.end() || !state->second.heard.contains(peer)))
-            ranks.push_back(peer);
+        if (peer != net_.rank() && !failed_.contains(peer) && !has_come(peer)) ranks.push_back(peer);
     return ranks;
 }
 

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "control/membership/rank_ring.hpp"
+#include "control/membership/rank_set.hpp"
 #include "control/router.hpp"
 #include "transport/liveness.hpp"
 
@@ -30,12 +32,13 @@ using failed_ranks = std::map<int, evidence>;
 /// @param lines liveness::lines, by rank
 failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vector<int>& lines = {});
 
-/// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile.
+/// Lets all ranks that reach one another name the same failed ranks, also when more fail meanwhile: the page on control
+/// messages has the protocol. Each rank has some 2 lg P contacts, which follow from what it knows.
 ///
-/// Each rank tells all others what it knows, and passes on what it hears. When all ranks that are not known
-/// to have failed know the same, that is the verdict; who has it first sends it to all before it goes on, and who gets
-/// it adopts it, and passes it on. A rank that makes no call says nothing: after `patience` without news the others go
-/// on without it. It adopts their verdict when it makes its next call.
+/// What a rank knows reaches all others from contact to contact. When all ranks that are not known to have failed know
+/// the same, that is the verdict; who has it first sends it to its contacts before it goes on, and who gets it adopts
+/// it, and passes it on. A rank that makes no call says nothing: after `patience` without news the others go on without
+/// it. It adopts their verdict when it makes its next call.
 ///
 /// There may be several rounds, one after the other, each with a verdict of its own. In one that all ranks take part in
 /// they may agree that none has failed.
@@ -61,41 +64,61 @@ public:
     bool advance(bool all_come = false);
     /// Returns the verdict of the round; empty where there is none yet.
     const failed_ranks& verdict() const noexcept { return verdict_; }
-    /// Returns who has failed by what this rank knows.
+    /// Returns who has failed by what this rank knew in the last advance().
     const failed_ranks& failed() const noexcept { return failed_; }
     /// Begins the next round, in which all is known that was before.
     void next_round();
-    /// Returns the ranks that have not spoken in this round, of those not known to have failed.
+    /// Whether a rank takes part in this round, as far as this one has heard.
+    bool has_come(int rank) const;
+    /// Returns the ranks that have not come, of those not known to have failed.
     std::vector<int> silent() const;
 
 private:
     using testimonies = std::set<testimony_of_failure>;
     struct round_state {
-        std::map<int, std::uint64_t> heard;             // hash of what each rank knows
-        std::map<std::uint64_t, testimonies> verdicts;  // that are coming in, by hash
-        std::optional<std::uint64_t> decided;           // hash of the one that is complete
+        rank_set come;                                    // ranks that take part
+        std::map<std::uint64_t, std::uint64_t> steps{};   // that have been said to this rank, a bit each, by hash
+        std::map<std::uint64_t, testimonies> verdicts{};  // that are coming in, by hash
+        std::optional<std::uint64_t> decided{};           // hash of the one that is complete
+        std::optional<testimonies> final{};               // the verdict
+        std::set<int> told{};                             // ranks that have been told it
+    };
+    struct contact {
+        std::size_t told = 0;  // of facts_
+        bool greeted = false;  // in this round
     };
 
     void take(int from, const control_frame& f) override;
+    void weigh();
+    std::vector<int> contacts() const;
+    void speak(bool all_come);
+    void say_steps();
+    void say_who_has_come(const std::vector<int>& whom);
     bool is_agreed(bool all_come) const;
-    void tell_all(membership_kind what, const std::vector<testimony_of_failure>& which, std::uint64_t hash,
-                  std::size_t all);
     void decide(const testimonies& final);
-    round_state& now() { return rounds_[round_]; }
+    void tell_verdict(int peer, std::uint16_t epoch);
+    round_state& round(std::uint16_t epoch);
 
     std::chrono::duration<double> patience_;
     std::vector<int> lines_;
-    std::uint16_t round_ = 0;  // wraps around
     testimonies known_;
-    bool pairs_ = false;  // there are some in known_
+    std::vector<testimony_of_failure> facts_;  // known_, in the order of arrival
+    bool pairs_ = false;                       // there are some in known_
     bool expects_more_ = false;
-    std::uint64_t hash_ = 0;                  // of known_
-    std::vector<testimony_of_failure> news_;  // that others have not been told
-    failed_ranks failed_;                     // judge(known_)
-    clock::time_point changed_{};             // known_
-    bool heard_of_ = false;                   // this rank has spoken in the round
-    std::map<std::uint16_t, round_state> rounds_;
-    bool decided_ = false;
+    std::uint64_t hash_ = 0;        // of known_
+    clock::time_point changed_{};   // known_
+    bool weighed_ = false;          // all below follows from known_
+    failed_ranks failed_;           // judge(known_)
+    rank_ring hearers_, all_live_;  // ranks that have not died, and that have not failed, this one among them
+    std::map<int, contact> contacts_;
+    // The round.
+    std::uint16_t epoch_ = 0;                      // wraps around
+    std::map<std::uint16_t, round_state> rounds_;  // the last one, this one, and those that others are in already
+    std::optional<clock::time_point> began_;       // this rank has spoken
+    int steps_said_ = 0;                           // for known_
+    rank_set said_come_;                           // to said_to_, but for greetings
+    std::vector<int> said_to_;
+    clock::time_point next_said_{};
     failed_ranks verdict_;
 };
 

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds short_wait(2);  // shorter ones are usual
 constexpr milliseconds between_looks(5);
+constexpr milliseconds while_ranks_agree(1);
 // Parts of the timeout: until others are heard, and until it is clear why a connection was lost.
 constexpr double for_answers = 0.25, for_better_evidence = 0.25;
 
@@ -57,7 +58,7 @@ bool failure_watch::has_work(std::chrono::duration<double> waited) noexcept {
     if (waited < short_wait) return false;
     const auto now = clock::now();
     if (now < next_look_) return false;
-    next_look_ = now + between_looks;
+    next_look_ = now + (agreement_.failed().empty() ? between_looks : while_ranks_agree);
     return true;
 }
 
@@ -67,10 +68,7 @@ bool failure_watch::look(const std::function<bool(int)>& awaits) {
 }
 
 bool failure_watch::look_anew() {
-    look_around([this](int rank) {
-        const std::vector<int> silent = agreement_.silent();
-        return std::find(silent.begin(), silent.end(), rank) != silent.end();
-    });
+    look_around([this](int rank) { return !agreement_.has_come(rank); });
     return agreement_.advance(true);
 }
 

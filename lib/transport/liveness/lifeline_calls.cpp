@@ -25,7 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_lines = 32;
+constexpr std::size_t most_lines = 32;  // bits of lifelines::call()
 // With calls, and as long with answers: the kernel repeats a call that was lost after a second.
 constexpr milliseconds patience(1500), between_calls(100);
 // Callers that may be silent at a time, such as port scans: the oldest makes room for the next.
@@ -42,19 +42,22 @@ bool ready(std::span<pollfd> sockets, std::chrono::steady_clock::time_point unti
     }
 }
 
-// The ranks that a rank of some nodes calls.
-std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, int rank) {
+// The ranks that one of a node calls, by its place there.
+std::vector<int> targets_of(const std::vector<std::vector<int>>& nodes, std::size_t node, std::size_t place) {
     std::vector<int> targets;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-        const auto me = std::find(nodes[n].begin(), nodes[n].end(), rank);
-        if (me == nodes[n].end()) continue;
-        const auto place = static_cast<std::size_t>(me - nodes[n].begin());
-        for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
-            const std::vector<int>& there = nodes[(n + ahead) % nodes.size()];
-            targets.push_back(there[place % there.size()]);
-        }
+    for (std::size_t ahead = 1; ahead <= nodes.size() / 2 && targets.size() < most_lines; ahead *= 2) {
+        const std::vector<int>& there = nodes[(node + ahead) % nodes.size()];
+        targets.push_back(there[place % there.size()]);
     }
     return targets;
+}
+
+// Calls action(rank, targets) for each rank.
+template <class Action>
+void for_each_caller(const std::vector<std::vector<int>>& nodes, const Action& action) {
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+        for (std::size_t place = 0; place < nodes[n].size(); ++place)
+            action(nodes[n][place], targets_of(nodes, n, place));
 }
 
 // Returns why a call that is over has failed, or 0.
@@ -115,34 +118,47 @@ lifelines::lifelines(team& ranks, const std::vector<std::vector<int>>& nodes, st
                                   fmt::format("rank {} finds no free port from {} (TERRACE_PORTS) at {}",
                                               book.members[r], text_of(e.full), address_text(e.address)));
 
-    call(book, targets_of(nodes, ranks.rank()), ranks.rank());
-    std::array<int, most_lines> called{};  // ranks of the bootstrap
-    called.fill(-1);
-    for (std::size_t i = 0; i < lines_.size(); ++i) called[i] = lines_[i].rank;
-    std::vector<int> all(called.size() * at(ranks.size()));
-    ranks.gather_all(called.data(), all.data(), sizeof called);
-    for (std::size_t i = 0; i < all.size(); ++i)
-        if (all[i] >= 0) counts_.insert({all[i], ranks.members()[i / called.size()]});
-    const int me = ranks.members()[at(ranks.rank())];
-    answer(listener, book.key(), me, static_cast<int>(std::count(all.begin(), all.end(), me)));
+    std::uint32_t own_lines = 0;
+    for_each_caller(nodes, [&](int rank, const std::vector<int>& targets) {
+        if (rank == ranks.rank()) own_lines = call(book, targets, rank);
+    });
+    std::vector<std::uint32_t> all_lines(at(ranks.size()));
+    ranks.gather_all(&own_lines, all_lines.data(), sizeof own_lines);
+    const auto member = [&](int rank) { return ranks.members()[at(rank)]; };
+    counts_.resize(at(*std::ranges::max_element(ranks.members())) + 1);
+    int expected = 0;
+    for_each_caller(nodes, [&](int rank, const std::vector<int>& targets) {
+        for (std::size_t i = 0; i < targets.size(); ++i) {
+            if ((all_lines[at(rank)] >> i & 1) == 0) continue;
+            ++counts_[at(member(rank))];
+            ++counts_[at(member(targets[i]))];
+            expected += targets[i] == ranks.rank();
+        }
+    });
+    answer(listener, book.key(), member(ranks.rank()), expected);
     begin_to_answer();
 }
 
-// Calls all of them at once.
-void lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
+// Calls all of them at once. Returns who has answered, a bit each.
+std::uint32_t lifelines::call(const address_book& book, const std::vector<int>& targets, int me) {
     std::vector<descriptor> calls;
     for (const int t : targets) {
         const address_book::entry& e = book.entries[at(t)];
         calls.push_back(e.port != 0 ? begin_call(e.address, e.port) : descriptor());
     }
     const auto until = clock::now() + patience;
+    std::uint32_t answered = 0;
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const greeting hello{book.key(), book.members[at(me)], book.members[at(targets[i])]};
         const address_book::entry& e = book.entries[at(targets[i])];
-        if (is_answered(calls[i], e.address, e.port, until) && send_all(calls[i], &hello, sizeof hello))
+        if (is_answered(calls[i], e.address, e.port, until) && send_all(calls[i], &hello, sizeof hello)) {
             add(hello.to, std::move(calls[i]), false);
-        else missing_.push_back(hello.to);
+            answered |= std::uint32_t{1} << i;
+        } else {
+            missing_.push_back(hello.to);
+        }
     }
+    return answered;
 }
 
 // Answers who shows the key and means this rank. Nobody waits for those that say nothing.

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <thread>
 #include <vector>
 
@@ -48,7 +47,7 @@ public:
     /// Returns the ranks that have not answered this one's calls, as the bootstrap numbers them.
     const std::vector<int>& missing() const noexcept { return missing_; }
     /// Returns how many a rank has by what those say who have called: the same on all ranks.
-    int of(int rank) const noexcept { return static_cast<int>(counts_.count(rank)); }
+    int of(int rank) const noexcept { return counts_[static_cast<std::size_t>(rank)]; }
 
 private:
     struct line {
@@ -73,7 +72,7 @@ private:
     // The bytes that travel: from who has been called, and who answers; while somebody waits; and at the end.
     static constexpr char welcome = 'w', answers = 'a', pulse = 'p', reply = 'r', farewell = 'f';
 
-    void call(const address_book& book, const std::vector<int>& targets, int me);
+    std::uint32_t call(const address_book& book, const std::vector<int>& targets, int me);
     void answer(const descriptor& listener, const job_key& key, int me, int expected);
     void add(int rank, descriptor fd, bool sure);
     void begin_to_answer();
@@ -90,8 +89,8 @@ private:
 
     const std::chrono::duration<double> silence_;
     std::vector<int> missing_;
-    std::multiset<int> counts_;  // both ends of each line of all ranks, as the bootstrap numbers them
-    std::mutex guard_;           // of all below, once there is a thread
+    std::vector<int> counts_;  // lines of all ranks, at both of their ends, by rank of the bootstrap
+    std::mutex guard_;         // of all below, once there is a thread
     std::vector<line> lines_;
     std::vector<pollfd> polled_;  // by line
     clock::time_point next_pulse_{};

@@ -16,29 +16,16 @@ struct known_mpi {
     std::string_view launchers[3];  ///< the first that is there starts its programs
     std::string_view needed[3];     ///< libraries, of which its programs need one
 };
+// clang-format off
 inline constexpr known_mpi known_mpis[] = {
-    {"openmpi",
-     "Open MPI",
-     "Open MPI",
-     "on Debian libopenmpi-dev",
-     "pmix",
-     {"mpirun.openmpi", "mpirun"},
-     {"libmpi.so.40", "libmpi_mpifh.so.40"}},
-    {"mpich",
-     "MPICH",
-     "MPICH",
-     "on Debian libmpich-dev",
-     "pmi2",
-     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"},
-     {"libmpich.so.12", "libmpichfort.so.12", "libmpi.so.12"}},
-    {"mpiabi",
-     "the standard ABI of MPI",
-     "",
-     "in PyPI's mpich; -Dmpi_abi=mpicc_abi",
-     "pmi2",
-     {"mpiexec.hydra", "mpiexec"},
-     {"libmpi_abi.so.1"}},
+    {"openmpi", "Open MPI", "Open MPI", "on Debian libopenmpi-dev", "pmix",
+     {"mpirun.openmpi", "mpirun"}, {"libmpi.so.40", "libmpi_mpifh.so.40"}},
+    {"mpich", "MPICH", "MPICH", "on Debian libmpich-dev", "pmi2",
+     {"mpiexec.mpich", "mpiexec.hydra", "mpiexec"}, {"libmpich.so.12", "libmpichfort.so.12", "libmpi.so.12"}},
+    {"mpiabi", "the standard ABI of MPI", "", "in PyPI's mpich; -Dmpi_abi=mpicc_abi", "pmi2",
+     {"mpiexec.hydra", "mpiexec"}, {"libmpi_abi.so.1"}},
 };
+// clang-format on
 
 /// @param library of a row; the first one is meant by names that nobody has
 constexpr const known_mpi& mpi_called(std::string_view library) noexcept {

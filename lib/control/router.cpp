@@ -17,7 +17,7 @@ void control_router::take() {
 
 void control_router::take(const control_message& m) {
     const control_frame f = control_frame::from(m);
-    if (f.service < table_.size() && table_[f.service].knows(f.kind) && services_[f.service] != nullptr)
+    if (f.service < table_.size() && f.kind < table_[f.service].kinds && services_[f.service] != nullptr)
         return services_[f.service]->take(m.from, f);
     net_.wire().fail({"terrace", "control message", EPROTO,
                       fmt::format("rank {} of the plan has sent a control message of kind {} of {}, which this rank "

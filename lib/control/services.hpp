@@ -17,19 +17,19 @@ enum class membership_kind : std::uint8_t { come, knows, step, decided };
 /// A protocol of control messages.
 struct service_row {
     std::string_view name;
-    std::array<std::string_view, 8> kinds;  ///< by number, empty behind the last
-
-    constexpr bool knows(std::size_t kind) const noexcept { return kind < kinds.size() && !kinds[kind].empty(); }
+    std::size_t kinds = 0;  ///< numbered from 0
 };
+
+constexpr std::size_t kinds_up_to(auto last) noexcept { return static_cast<std::size_t>(last) + 1; }
 
 /// The services of a communicator: the rows of the table below.
 enum class service : std::uint8_t { messages, call_order, wait_report, membership };
 
 inline constexpr std::array<service_row, 4> control_services{{
-    {"messages", {"inlined", "eager", "rendezvous", "grant", "refusal", "credit"}},  // point_to_point
-    {"call_order", {"round", "stamp", "stamp_read", "difference"}},                  // call_check
-    {"wait_report", {"question", "reply", "last_reply"}},                            // wait_chain
-    {"membership", {"come", "knows", "step", "decided"}},                            // failure_agreement
+    {"messages", kinds_up_to(message_kind::credit)},        // point_to_point
+    {"call_order", kinds_up_to(order_kind::difference)},    // call_check
+    {"wait_report", kinds_up_to(wait_kind::last_reply)},    // wait_chain
+    {"membership", kinds_up_to(membership_kind::decided)},  // failure_agreement
 }};
 
 }  // namespace terrace::detail

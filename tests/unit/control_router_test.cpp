@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<service_row, 5> five_services = [] {
     std::array<service_row, 5> rows{};
     std::copy(control_services.begin(), control_services.end(), rows.begin());
-    rows.back() = {"echo", {"call", "answer"}};
+    rows.back() = {"echo", 2};
     return rows;
 }();
 

@@ -21,7 +21,6 @@ namespace {
 struct baseline_row {
     std::string_view name;
     std::string_view name_of_roots;  // of broadcast and reduce
-    bool is_floor = false;           // no plan is predicted slower
     bool by_nodes = false;           // a stage inside the node, by whatever is fastest there, and a stage over the rest
     std::optional<message_graph> scatter;  // of the last stage in mode scatter; none: mode root in every collective
     std::optional<message_graph> root;     // of the last stage in mode root; none: not for broadcast and reduce
@@ -38,12 +37,12 @@ struct baseline_row {
 };
 
 constexpr std::array<baseline_row, 6> rows{{
-    {"flat-ring", "flat-chain", true, false, message_graph::one_neighbour, message_graph::one_neighbour},
-    {"flat-rings", "flat-chains", true, false, message_graph::node_rings, message_graph::node_rings, true},
-    {"two-level", "two-level", true, true, message_graph::one_neighbour, message_graph::tree},
-    {"two-level-nics", "two-level-nics", true, true, message_graph::one_neighbour, message_graph::tree, true},
-    {"central", "central", false, false, {}, message_graph::all_at_once},
-    {"direct", "direct", true, false, message_graph::all_at_once, {}, false, true},
+    {"flat-ring", "flat-chain", false, message_graph::one_neighbour, message_graph::one_neighbour},
+    {"flat-rings", "flat-chains", false, message_graph::node_rings, message_graph::node_rings, true},
+    {"two-level", "two-level", true, message_graph::one_neighbour, message_graph::tree},
+    {"two-level-nics", "two-level-nics", true, message_graph::one_neighbour, message_graph::tree, true},
+    {"central", "central", false, {}, message_graph::all_at_once},
+    {"direct", "direct", false, message_graph::all_at_once, {}, false, true},
 }};
 
 stage stage_over(const hierarchy& machine, int first, int last, mode how, std::string_view by) {
@@ -58,13 +57,15 @@ stage last_stage(const hierarchy& machine, int first, const baseline_row& row, c
     return stage_over(machine, first, machine.depth() - 1, how, by->name);
 }
 
-// Gives the stage inside the node the algorithm that is the fastest at planner_policy::two_level_size.
+// Gives the stage inside the node the algorithm that is the fastest where such schemes are in use: one algorithm, not
+// one per size.
 void choose_node_algorithm(pricer& prices, std::vector<stage>& stages, collective what) {
+    constexpr double usual = 1 << 20;  // bytes
     double best = std::numeric_limits<double>::infinity();
     const std::span<const stage_option> options = prices.price_options(std::span(stages).first(1), what).front();
     for (const stage_option& o : options) {
-        const double time = o.cost->time(policy.two_level_size, what);
-        if (time >= best * (1 - policy.cheaper)) continue;
+        const double time = o.cost->time(usual, what);
+        if (time >= best * (1 - rounding)) continue;
         best = time;
         o.apply_to(stages.front());
     }
@@ -111,18 +112,6 @@ candidate named_baseline(pricer& prices, std::string_view name, collective what)
                                       fmt::join(names, ", ")));
     return made(prices, *std::find_if(rows.begin(), rows.end(), [&](const baseline_row& r) { return r.name == name; }),
                 what);
-}
-
-std::vector<std::size_t> floor_of(std::span<const priced_candidate> list) {
-    const auto is_floor = [](const candidate& c) {
-        return std::any_of(rows.begin(), rows.end(), [&](const baseline_row& r) {
-            return r.is_floor && (c.origin == r.name || c.origin == r.name_of_roots);
-        });
-    };
-    std::vector<std::size_t> floor;
-    for (std::size_t i = 0; i < list.size(); ++i)
-        if (is_floor(list[i].what)) floor.push_back(i);
-    return floor;
 }
 
 }  // namespace terrace::detail

@@ -37,7 +37,7 @@ std::vector<std::vector<mode>> modes_of(const shape& s, collective what) {
         result.emplace_back(s.size(), mode::root);
         for (std::size_t first = 0; first < s.size(); ++first) {
             std::vector<mode> modes(s.size(), mode::root);
-            for (std::size_t i = first; i < s.size() && s[i].group <= policy.largest_scattered; ++i) {
+            for (std::size_t i = first; i < s.size() && s[i].group <= policy.told_apart; ++i) {
                 modes[i] = mode::scatter;
                 result.push_back(modes);
             }
@@ -163,8 +163,7 @@ private:
 
     // Adds a shape with the best algorithm of each stage by itself, at every size: that gives few combinations, and
     // none that is best is far from one of them. To and from a root, also with the outermost one that occupies links
-    // the least, since chunks in many lanes hide its start-ups; and with the best of those that do not hinder lanes:
-    // where times are about equal, these are taken (screen::drop_hindered).
+    // the least, since chunks in many lanes hide its start-ups, and with the best of those that do not hinder lanes.
     void add(const shape& s, const std::vector<mode>& modes, const unequal& u = {}) {
         std::vector<stage> stages;
         for (std::size_t i = 0; i < s.size(); ++i) stages.push_back({s[i].levels, s[i].group, modes[i], ""});
@@ -205,7 +204,7 @@ private:
             const options& list = choices[s];
             std::size_t chosen = 0;
             for (std::size_t i = 1; i < list.size(); ++i)
-                if (may_be(*list[i].by) && time(*list[i].cost, s) < time(*list[chosen].cost, s) * (1 - policy.cheaper))
+                if (may_be(*list[i].by) && time(*list[i].cost, s) < time(*list[chosen].cost, s) * (1 - rounding))
                     chosen = i;
             best.push_back(chosen);
         }
@@ -245,12 +244,6 @@ private:
 };
 
 }  // namespace
-
-bool is_for(const priced_candidate& c, std::int64_t bytes) noexcept {
-    const collective what = c.cost.what();
-    const bool through_one = row_of(what).blocks && !row_of(what).exchange && c.what.stages.front().how == mode::root;
-    return !through_one || bytes <= policy.largest_through_one;
-}
 
 std::vector<priced_candidate> search(pricer& prices, collective what) { return searcher(prices, what).run(); }
 

@@ -1,102 +1,113 @@
 #include "planner/choose.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "planner/policy.hpp"
-#include "planner/simulated_choice.hpp"
+#include "planner/trials.hpp"
 #include "planner/tuning.hpp"
 
 namespace terrace::detail {
 
 namespace {
 
-class rule_maker {
-public:
-    rule_maker(const hierarchy& machine, std::span<const priced_candidate> list, std::vector<std::size_t> floor,
-               bool reproducible)
-        : screen_(machine, list, std::move(floor)),
-          trials_(machine, list.front().cost.what(), reproducible),
-          limit_of_byte_(limit(machine, 1, list.front().cost.what())),
-          reproducible_(reproducible) {}
+// A candidate, and how it runs.
+struct choice {
+    const priced_candidate* what = nullptr;
+    tuning how;
 
-    std::vector<rule> run() {
-        return for_all_sizes([&](std::int64_t bytes) { append(bytes); });
-    }
-
-    std::vector<rule> run_by_place(std::size_t place) {
-        return for_all_sizes([&](std::int64_t bytes) {
-            std::vector<std::size_t> by_price = screen_.tuned();
-            std::stable_sort(by_price.begin(), by_price.end(),
-                             [&](std::size_t a, std::size_t b) { return screen_.how(a).time < screen_.how(b).time; });
-            chosen_ = by_price[std::min(place, by_price.size() - 1)];
-            add(screen_.how(chosen_), bytes);
-        });
-    }
-
-private:
-    template <class Append>
-    std::vector<rule> for_all_sizes(Append&& append_one) {
-        for (std::int64_t bytes = policy.smallest_size; bytes <= policy.largest_size; bytes *= 2) {
-            screen_.tune_for(bytes);
-            append_one(bytes);
-        }
-        rules_.back().up_to = rule::no_bound;
-        return std::move(rules_);
-    }
-
-    // Rules for more than half of `bytes` and at most that.
-    void append(std::int64_t bytes) {
-        const std::vector<std::size_t> fast_enough = screen_.fast_enough(bytes / 2, bytes);
-        chosen_ = pick(screen_, fast_enough, chosen_, bytes);
-        choice chosen{chosen_, screen_.how(chosen_)};
-        if (reproducible_) {
-            if (bytes > policy.largest_uncut) chosen = choose_reproducible(trials_, screen_, chosen, bytes);
-        } else if (worth_simulating(screen_, chosen, bytes))
-            chosen = choose_by_simulation(trials_, screen_, chosen, fast_enough, bytes / 2, bytes);
-        if (fast_enough.empty() && chosen.how.simulated == 0) return divide(bytes / 2, bytes, policy.finest_parts);
-        chosen_ = chosen.candidate;
-        add(chosen.how, bytes);
-    }
-
-    // Where those of the floor cross between two sizes, and nothing is about as fast as both, more bounds are needed.
-    void divide(std::int64_t low, std::int64_t high, std::int64_t parts) {
-        const std::vector<std::size_t> fast_enough = screen_.fast_enough(low, high, policy.worth_a_lane);
-        if (!fast_enough.empty() || parts == 1 || high - low < 2) {
-            chosen_ = pick(screen_, fast_enough, chosen_, high);
-            return add(screen_.how(chosen_), high);
-        }
-        const std::int64_t middle = low + (high - low) / 2;
-        divide(low, middle, parts / 2);
-        divide(middle, high, parts / 2);
-    }
-
-    // The chosen candidate, run in this way for up to so many bytes.
-    void add(tuning how, std::int64_t high) {
-        const priced_candidate& c = screen_[chosen_];
-        how.time = screen_.time(chosen_, how, static_cast<double>(high));
-        rule next = rule_of(c.what, how, high, limit_of_byte_ * static_cast<double>(high));
-        if (!rules_.empty() && run_alike(rules_.back(), next)) rules_.back() = std::move(next);
-        else rules_.push_back(std::move(next));
-    }
-
-    screen screen_;
-    trials trials_;
-    double limit_of_byte_;  // [s]
-    bool reproducible_;
-    std::size_t chosen_ = no_candidate;  // for the size below
-    std::vector<rule> rules_;
+    // By the best judge of time there is [s].
+    double time() const noexcept { return how.simulated > 0 ? how.simulated : how.time; }
 };
+
+// Returns the candidates with the least prices, at most so many, the least first. What a lower bound excludes is not
+// tuned.
+std::vector<choice> cheapest(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes,
+                             std::size_t most) {
+    std::vector<choice> found;
+    for (const priced_candidate& c : list) {
+        if (found.size() == most && c.cost.at_least(static_cast<double>(bytes)) >= found.back().how.time) continue;
+        const choice made{&c, tune(machine, c, bytes)};
+        found.insert(std::ranges::upper_bound(found, made.how.time, {}, [](const choice& o) { return o.how.time; }),
+                     made);
+        if (found.size() > most) found.pop_back();
+    }
+    return found;
+}
+
+// Returns what is simulated, in this order: the cheapest candidate, the baselines, and the others of the cheapest.
+std::vector<choice> for_trials(const hierarchy& machine, std::span<const priced_candidate> list, std::int64_t bytes) {
+    std::vector<choice> found = cheapest(machine, list, bytes, policy.most_trials);
+    const auto is_baseline = [](const choice& c) { return c.what->what.is_baseline(); };
+    for (const priced_candidate& c : list)
+        if (c.what.is_baseline() && std::ranges::find(found, &c, &choice::what) == found.end())
+            found.push_back({&c, tune(machine, c, bytes)});
+    std::stable_partition(found.begin() + 1, found.end(), is_baseline);
+    return found;
+}
+
+// Of those whose times are as good as equal, the one that occupies processors the least.
+const choice& best_of(const std::vector<choice>& open, std::int64_t bytes) {
+    const double most = std::ranges::min(open, {}, &choice::time).time() * policy.equal;
+    const auto effort = [&](const choice& c) { return c.what->cost.effort(static_cast<double>(bytes), c.how.chunk); };
+    const auto key = [&](const choice& c) { return c.time() > most ? std::pair(1, 0.0) : std::pair(0, effort(c)); };
+    return *std::ranges::min_element(open, {}, key);
+}
+
+// Returns rules for all sizes of what runs each of them.
+std::vector<rule> rules_of(const hierarchy& machine, const std::vector<choice>& by_size) {
+    const double limit_of_byte = limit(machine, 1, by_size.front().what->cost.what());
+    std::vector<rule> rules;
+    for (std::size_t i = 0; i < by_size.size(); ++i) {
+        const std::int64_t bytes = policy.size(i);
+        const choice& c = by_size[i];
+        rule next = rule_of(c.what->what, c.how, bytes, limit_of_byte * static_cast<double>(bytes));
+        if (!rules.empty() && run_alike(rules.back(), next)) rules.back() = std::move(next);
+        else rules.push_back(std::move(next));
+    }
+    rules.back().up_to = rule::no_bound;
+    return rules;
+}
+
+// Returns the candidate that is the fastest by simulation. What a lower bound excludes is not simulated. What has a
+// higher price than one that is too long to simulate is left out: nothing says that it is faster.
+choice fastest(trials& tried, std::vector<choice> open, std::int64_t bytes) {
+    if (open.size() == 1) return open.front();
+    constexpr double endless = std::numeric_limits<double>::infinity();
+    double most = endless, dearest = endless;  // what is slower, or costs more, is not chosen
+    std::vector<choice> simulated;
+    for (choice& c : open) {
+        if (c.how.time > dearest || c.what->cost.at_least(static_cast<double>(bytes)) > most) continue;
+        const auto time = tried.time(*c.what, c.how, bytes, most);
+        if (!time) dearest = c.how.time;
+        if (!time || *time > most) continue;
+        c.how.simulated = *time;
+        simulated.push_back(c);
+        most = std::min(most, *time * policy.equal);
+    }
+    std::erase_if(simulated, [&](const choice& c) { return c.how.time > dearest; });
+    return best_of(simulated.empty() ? open : simulated, bytes);
+}
 
 }  // namespace
 
-std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list,
-                             std::vector<std::size_t> floor, bool reproducible) {
-    return rule_maker(machine, list, std::move(floor), reproducible).run();
+std::vector<rule> make_rules(const hierarchy& machine, std::span<const priced_candidate> list, bool reproducible) {
+    trials tried(machine, reproducible);
+    std::vector<choice> by_size;
+    for (std::size_t i = 0; i < policy.sizes(); ++i) {
+        const std::int64_t bytes = policy.size(i);
+        tried.begin_size();
+        by_size.push_back(fastest(tried, for_trials(machine, list, bytes), bytes));
+    }
+    return rules_of(machine, by_size);
 }
 
 std::vector<rule> rules_by_place(const hierarchy& machine, std::span<const priced_candidate> list, std::size_t place) {
-    return rule_maker(machine, list, {}, false).run_by_place(place);
+    std::vector<choice> by_size;
+    for (std::size_t i = 0; i < policy.sizes(); ++i)
+        by_size.push_back(cheapest(machine, list, policy.size(i), place + 1).back());
+    return rules_of(machine, by_size);
 }
 
 }  // namespace terrace::detail

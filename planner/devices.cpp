@@ -14,7 +14,10 @@ bool through_memory(const hierarchy& machine, int l) noexcept {
     return !on_gpus(machine) && (f == fabric::shm || f == fabric::bus);
 }
 
-double access_time(const hierarchy& machine) noexcept { return reduce_time(machine) / policy.accesses_of_reduction; }
+double access_time(const hierarchy& machine) noexcept {
+    constexpr int accesses = 3;  // two read, one written
+    return reduce_time(machine) / accesses;
+}
 
 double reduce_time(const hierarchy& machine) noexcept {
     if (machine.processors.reduction > 0) return 1 / machine.processors.reduction;

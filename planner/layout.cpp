@@ -71,7 +71,7 @@ sampler::sampler(const hierarchy& machine, int all_up_to)
         }
     }
     sample(t.depth() - 1, 0, 1);
-    if (ranks_.size() <= policy.many_samples) return;
+    if (ranks_.size() <= static_cast<std::size_t>(policy.told_apart)) return;
     takes_few_ = true;
     ranks_.clear(), weights_.clear();
     sample(t.depth() - 1, 0, 1);
@@ -136,7 +136,7 @@ int sampler::domain_at(const layout& l, int height, int rank) const {
 
 std::vector<int> sampler::unequal_positions(const layout& l) const {
     const sample_place& any = l.places.front();
-    if (any.positions > policy.unequal_positions || domain_at(l, l.to, machine_.ranks() - 1) != 0) return {};
+    if (any.positions > policy.told_apart || domain_at(l, l.to, machine_.ranks() - 1) != 0) return {};
     std::vector<int> ranks;
     for (int p = 0; p < any.positions; ++p) {
         const int end = p + 1 < any.positions ? first_rank(l, l.from, p + 1) : machine_.ranks();

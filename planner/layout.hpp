@@ -68,11 +68,11 @@ std::string key_of_layout(std::span<const stage> stages);
 
 /// Ranks that stand for all others, and where stages put them. Domains of equal shape are alike, wherever they are: of
 /// the children of each domain the first, the last and one more of every shape among them stand for the others. Where
-/// that makes many samples (planner_policy::many_samples), all but the first domain of each shape have one rank only.
+/// that makes many samples (planner_policy::told_apart), all but the first domain of each shape have one rank only.
 class sampler {
 public:
     /// @param all_up_to all ranks of machines up to this size are samples
-    explicit sampler(const hierarchy& machine, int all_up_to = policy.sampled_whole);
+    explicit sampler(const hierarchy& machine, int all_up_to = policy.told_apart);
 
     std::span<const int> ranks() const noexcept { return ranks_; }
     std::span<const double> weights() const noexcept { return weights_; }  ///< ranks that each stands for
@@ -80,7 +80,7 @@ public:
     const layout& lay_out(std::span<const stage> stages);
 
     /// Returns the number of ranks in each position of a last stage that has one domain, if these numbers differ and
-    /// positions are few enough to be told apart (planner_policy::unequal_positions); else nothing.
+    /// positions are few enough to be told apart (planner_policy::told_apart); else nothing.
     std::vector<int> unequal_positions(const layout& l) const;
     /// Returns the domain of a height that holds a rank, counted over the machine.
     int domain_at(const layout& l, int height, int rank) const;

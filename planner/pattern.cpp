@@ -240,7 +240,7 @@ const pattern& pattern_book::of(const algorithm& a, const way& w, int size, cons
     const algorithm::generator emit = w.of(a);
     if (!is_new || emit == nullptr) return page->second;
     std::optional<pattern> known;
-    if (size > policy.huge_group) known = extrapolated(a, w, size);
+    if (size > policy.most_exchanges_at_once) known = extrapolated(a, w, size);
     page->second = known ? std::move(*known) : read_off(emit, size, a.startups(size), w, blocks);
     return page->second;
 }

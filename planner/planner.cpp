@@ -85,7 +85,6 @@ std::vector<ranked> rank_candidates(const hierarchy& machine, std::int64_t bytes
     const double least = limit(machine, bytes, what);
     std::vector<ranked> result;
     for (priced_candidate& c : search(prices, what)) {
-        if (!is_for(c, bytes)) continue;
         rule how = rule_of(c.what, tune(machine, c, bytes), bytes, least);
         result.push_back({std::move(c.what), std::move(how)});
     }
@@ -107,12 +106,12 @@ std::vector<rule> rules_for(const hierarchy& machine, std::string_view origin, c
         price cost = prices.price_stages(c.stages, what);
         list.push_back({std::move(c), std::move(cost)});
     }
-    return make_rules(exact, list, {});
+    return make_rules(exact, list);
 }
 
 plan_data make_plan(const std::string& name, const hierarchy& machine, bool reproducible, const rules_made& made) {
     return plan_with(name, machine, [&](const std::vector<priced_candidate>& list, collective what) {
-        std::vector<rule> rules = make_rules(machine, list, floor_of(list), reproducible && row_of(what).up);
+        std::vector<rule> rules = make_rules(machine, list, reproducible && row_of(what).up);
         if (made) made(what, rules);
         return rules;
     });

@@ -34,6 +34,8 @@ struct prediction {
 struct candidate {
     std::string origin;  ///< that of a baseline, "staged" (scatter only) or "mixed"
     std::vector<stage> stages;
+
+    bool is_baseline() const noexcept { return origin != "staged" && origin != "mixed"; }
 };
 
 // In all that follows `bytes` are those of the vector, where there are blocks those of a rank's blocks together;

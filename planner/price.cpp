@@ -17,7 +17,7 @@ price::price(const hierarchy& machine, const sampler& samples, collective what, 
         for (const phase_load* p : each.cost->phases(what)) phases_.push_back(p);
     find_startups();
     find_busiest_links(machine, samples);
-    find_largest_message();
+    find_largest_parts();
     find_busiest_ranks(samples);
 }
 
@@ -45,7 +45,7 @@ void price::find_busiest_links(const hierarchy& machine, const sampler& samples)
             const std::size_t link = (i * count + at(row)) * 2;
             const int child = rows.member_of(row, samples.ranks()[i]);
             const double time = std::max(at_rate[link], at_rate[link + 1]) / rows.rate(row, child);
-            if (time <= busiest.time * (1 + policy.rounding)) continue;
+            if (time <= busiest.time * (1 + rounding)) continue;
             const double bytes = std::max(vectors[link], vectors[link + 1]);
             busiest = {.row = row, .child = child, .bytes = bytes, .time = time};
         }
@@ -53,14 +53,11 @@ void price::find_busiest_links(const hierarchy& machine, const sampler& samples)
     }
 }
 
-void price::find_largest_message() {
-    double network_part = 0, largest_part = 0;
+void price::find_largest_parts() {
     for (const phase_load* p : phases_) {
-        network_part = std::max(network_part, p->network_part);
-        largest_part = std::max(largest_part, p->largest_part);
+        network_part_ = std::max(network_part_, p->network_part);
+        largest_part_ = std::max(largest_part_, p->largest_part);
     }
-    crosses_network_ = network_part > 0;
-    if (largest_part > 0) shrink_ = 1 / (crosses_network_ ? network_part : largest_part);
 }
 
 // Finds them at the sizes of rules: between two of them the busiest rank differs too little to matter.
@@ -78,7 +75,7 @@ void price::find_busiest_ranks(const sampler& samples) {
         for (const std::vector<int>& kind : kinds) {
             double time = 0;
             for (std::size_t p = 0; p < kind.size(); ++p) time += phases_[p]->times[at(kind[p])][size];
-            if (most == nullptr || time > longest * (1 + policy.rounding)) most = &kind, longest = time;
+            if (most == nullptr || time > longest * (1 + rounding)) most = &kind, longest = time;
         }
         if (busiest.insert(most).second) busiest_.push_back(*most);
     }

@@ -40,14 +40,16 @@ public:
     double effort(double bytes, std::int64_t chunk) const;
     /// Messages of all ranks together, in segments; a rank without messages in a phase counts as one.
     double messages(double bytes, std::int64_t chunk) const;
-    /// Bytes of a vector per byte of its largest message between nodes (of its largest message, within one node).
-    double shrink() const noexcept { return shrink_; }
-    bool crosses_network() const noexcept { return crosses_network_; }
+    /// The part of the vector in its largest message between nodes, and the largest in any message or stage in memory;
+    /// 0: there is none.
+    double network_part() const noexcept { return network_part_; }
+    double largest_part() const noexcept { return largest_part_; }
+    bool crosses_network() const noexcept { return network_part_ > 0; }
 
 private:
     void find_startups();
     void find_busiest_links(const hierarchy& machine, const sampler& samples);
-    void find_largest_message();
+    void find_largest_parts();
     void find_busiest_ranks(const sampler& samples);
     double busiest_processor_time(double bytes) const;
     int longest_route(double bytes) const;
@@ -64,8 +66,7 @@ private:
     // Ranks that are the busiest at one of the sizes, as the indices of their loads in each phase.
     std::vector<std::vector<int>> busiest_;
     double ranks_;
-    double shrink_ = 1;
-    bool crosses_network_ = false;
+    double network_part_ = 0, largest_part_ = 0;
 };
 
 }  // namespace terrace::detail

@@ -133,7 +133,7 @@ double pricer::vectors_of_one(std::span<const stage> stages) {
 
 // Over large groups about as much as where every rank has something to scatter and gather.
 root_price pricer::price_at_root(const layout& l, const algorithm& a, provider by, const stage_price& of_all) {
-    if (l.places.front().positions > policy.largest_scattered) return {of_all.up, of_all.down, of_all.down, of_all.up};
+    if (l.places.front().positions > policy.told_apart) return {of_all.up, of_all.down, of_all.down, of_all.up};
     const std::vector<int> equal;
     const auto phase = [&](bool down, root_part part) {
         return load_of({machine_, samples_, l, a, by, down, part, false, equal}, *patterns_);

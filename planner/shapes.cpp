@@ -62,8 +62,8 @@ public:
     std::vector<shape> run() {
         for (const bool splits : {false, true})
             for (std::size_t groups = 1; groups <= units_.size(); ++groups) extend(0, groups, splits);
-        if (found_.size() > policy.most_shapes) {
-            found_.resize(policy.most_shapes);
+        if (found_.size() > policy.most_candidates) {
+            found_.resize(policy.most_candidates);
             extend(0, units_.size(), false);
         }
         return std::move(found_);
@@ -74,7 +74,7 @@ private:
     void extend(std::size_t unit, std::size_t groups, bool splits) {
         const std::size_t left = units_.size() - unit;
         if (left == 0 && groups == 0 && !splits) found_.push_back(current_);
-        if (groups == 0 || groups > left || found_.size() > policy.most_shapes) return;
+        if (groups == 0 || groups > left || found_.size() > policy.most_candidates) return;
         for (std::size_t last = unit; last < units_.size(); ++last) {
             current_.push_back(whole_levels(tree_, units_[unit].first, units_[last].second));
             extend(last + 1, groups - 1, splits);

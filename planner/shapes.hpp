@@ -23,7 +23,7 @@ piece whole_levels(const tree& t, int first, int last);
 /// Returns the shapes of a machine: its levels kept or merged with their neighbours, and at most one of them split in
 /// two factors. More splits cost more start-ups than they save; parts of a ring are none, so that dimensions of a torus
 /// are not split. Those without a split come first, then those with the fewest stages. Of more than
-/// planner_policy::most_shapes these are the first ones, and the one with a stage per level.
+/// planner_policy::most_candidates these are the first ones, and the one with a stage per level.
 std::vector<shape> shapes_of(const hierarchy& machine);
 
 }  // namespace terrace::detail

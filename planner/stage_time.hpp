@@ -13,6 +13,9 @@ namespace terrace::detail {
 // it is a function of N, the bytes of the vector: [s/B] is meant per byte of the vector, and a part is one of the
 // vector. docs/reference/cost-model.md has the model as a whole.
 
+/// Times that differ by less than this part are the same number, rounded.
+inline constexpr double rounding = 1e-6;
+
 // ---- loads ----
 
 /// Messages of one size that a rank sends or receives in one phase.

@@ -68,7 +68,7 @@ std::vector<int> hand_out(const std::vector<std::vector<double>>& occupied) {
         for (std::size_t i = 0; i < so_far.size(); ++i) so_far[i] += (*next)[i];
         ++shares[static_cast<std::size_t>(next - occupied.begin())];
         const double each = *std::max_element(so_far.begin(), so_far.end()) / n;
-        if (each * policy.enough_of_routes < least) least = each, best = shares;
+        if (each * policy.worth_it < least) least = each, best = shares;
     }
     return best;
 }

@@ -1,76 +1,88 @@
 #include "planner/trials.hpp"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 
 #include <fmt/format.h>
 
+#include <terrace/error.hpp>
+
 #include "base/partition.hpp"
-#include "planner/policy.hpp"
 #include "planner/simulate/rank_schedules.hpp"
 #include "planner/simulate/simulate.hpp"
 
 namespace terrace::detail {
-
-namespace {
-
-std::int64_t shares_for(collective what, bool reproducible) {
-    const std::int64_t times = reproducible ? policy.reproducible_trials : 1;
-    return (what == collective::alltoall ? policy.simulated_shares_of_alltoall : policy.simulated_shares) * times;
-}
-
-}  // namespace
 
 bool moves_by_links(const hierarchy& machine) noexcept {
     return std::none_of(machine.levels.begin(), machine.levels.end(),
                         [](const level& l) { return l.nccl.has_value() || l.mpi.has_value(); });
 }
 
-trials::trials(const hierarchy& machine, collective what, bool reproducible)
-    : machine_(machine),
-      reproducible_(reproducible),
-      left_(moves_by_links(machine) ? shares_for(what, reproducible) : 0) {}
+namespace {
 
-std::optional<double> trials::time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) {
-    const std::int64_t chunks = chunk == 0 ? 1 : div_ceil(bytes, chunk);
-    const std::int64_t some = std::int64_t{policy.simulated_rounds} * lanes;
-    if (chunks <= some) {
-        const auto found = run(c, lanes, chunk, std::span(&bytes, 1));
-        return found.empty() ? std::nullopt : std::optional(found.front());
-    }
-    const std::array sizes{some * chunk, some / 2 * chunk};
-    const auto found = run(c, lanes, chunk, sizes);
-    if (found.empty()) return {};
+// Returns what all simulations may take. Prices know nothing of partial results, so that only these say how long
+// reproducible calls take.
+std::int64_t work_for(bool reproducible) {
+    return policy.most_simulated * (reproducible ? static_cast<std::int64_t>(policy.most_trials) : 1);
+}
+
+}  // namespace
+
+trials::trials(const hierarchy& machine, bool reproducible)
+    : machine_(machine), reproducible_(reproducible), left_(moves_by_links(machine) ? work_for(reproducible) : 0) {}
+
+std::optional<double> trials::time(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most) {
+    const std::int64_t chunks = how.chunk == 0 ? 1 : div_ceil(bytes, how.chunk);
+    const std::int64_t some = std::int64_t{policy.simulated_rounds} * how.lanes;
+    if (chunks <= some) return run(c, how, bytes, most);
+    const auto half = run(c, how, some / 2 * how.chunk, most);
+    if (!half || std::isinf(*half)) return half;
     const double later = static_cast<double>(chunks - some) / static_cast<double>(some - some / 2);
-    return found[0] + later * (found[0] - found[1]);
+    const auto first = run(c, how, some * how.chunk, (most + later * *half) / (1 + later));
+    if (!first) return {};
+    return *first + later * (*first - *half);
 }
 
-// Returns how many lanes a call has chunks for: more of them change nothing.
-int trials::lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const {
-    if (chunk == 0) return 1;
-    const rule how{.lanes = lanes, .chunk = chunk, .stages = c.what.stages};
-    const slicing slices = sim::slices_of(machine_, how, c.cost.what(), bytes, 0);
-    return static_cast<int>(std::min<std::int64_t>(lanes, slices.chunks));
+// Returns the elements of a vector, or block, whose programs stand for all calls in one piece in which each rank has at
+// least an element: to compose schedules takes longer than to run them. 0: the call is too short.
+std::int64_t trials::scaled_from(collective what, std::int64_t bytes) const {
+    const std::int64_t parts = machine_.ranks(), blocks = row_of(what).blocks ? parts : 1;
+    if (bytes < parts * sim::element) return 0;
+    return div_ceil(policy.largest_uncut, sim::element * blocks);
 }
 
-std::vector<double> trials::run(const priced_candidate& c, int lanes, std::int64_t chunk,
-                                std::span<const std::int64_t> sizes) {
-    const std::int64_t largest = sizes.front();
-    lanes = lanes_used(c, lanes, chunk, largest);
-    const auto [known, is_new] =
-        known_.try_emplace(fmt::format("{} {} {} {}", key_of(c.what.stages), lanes, chunk, largest));
-    if (!is_new && (known->second.empty() || known->second.size() >= sizes.size())) return known->second;
-    if (left_ <= 0 || c.cost.messages(static_cast<double>(largest), chunk) > policy.most_messages) return {};
-    const rule how{.up_to = largest, .lanes = lanes, .chunk = chunk, .stages = c.what.stages};
-    const std::int64_t slot = chunk == 0 ? 2 * largest : 0;  // an uncut vector stays so with its blocks rounded up
-    known->second.clear();
-    for (const simulation& made :
-         simulate(machine_, how, c.cost.what(), sizes,
-                  {.slot_bytes = slot, .reproducible = reproducible_, .counts_loads = false, .known = &programs_})) {
-        left_ -= made.shares + policy.shares_of_message * made.messages;
-        known->second.push_back(made.time);
+std::int64_t trials::making() const noexcept { return std::int64_t{machine_.ranks()} * machine_.ranks() / 8; }
+
+std::optional<double> trials::run(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most) {
+    const std::string key = fmt::format("{} {} {} {}", key_of(c.what.stages), how.lanes, how.chunk, bytes);
+    const auto known = known_.find(key);
+    const bool again = known != known_.end();
+    if (again && (!std::isinf(known->second.time) || most <= known->second.most)) return known->second.time;
+    if (again) most = std::numeric_limits<double>::infinity();
+    const std::int64_t budget = left_ - for_later_;
+    const double messages = c.cost.messages(static_cast<double>(bytes), how.chunk);
+    if (making() > budget || messages > static_cast<double>(budget)) return {};
+    const rule by{.up_to = bytes, .lanes = how.lanes, .chunk = how.chunk, .stages = c.what.stages};
+    const std::int64_t slot = how.chunk == 0 ? 2 * policy.largest_size : 0;  // one piece, blocks rounded up as well
+    const std::size_t programs = programs_.size();
+    simulation made;
+    try {
+        made = simulate(machine_, by, c.cost.what(), bytes,
+                        {.slot_bytes = slot,
+                         .reproducible = reproducible_,
+                         .most_steps = budget,
+                         .most_shares = budget,
+                         .counts_loads = false,
+                         .until = most,
+                         .known = &programs_,
+                         .scaled_from = how.chunk == 0 ? scaled_from(c.cost.what(), bytes) : 0});
+    } catch (const plan_error&) {
+        return {};  // its programs are longer than its messages are many
     }
-    return known->second;
+    left_ -= made.work + static_cast<std::int64_t>(programs_.size() - programs) * making();
+    if (made.work > budget && std::isinf(made.time)) return {};
+    known_[key] = {made.time, most};
+    return made.time;
 }
 
 }  // namespace terrace::detail

@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
-#include <vector>
 
+#include "planner/policy.hpp"
 #include "planner/search.hpp"
 #include "planner/simulate/simulate.hpp"
+#include "planner/tuning.hpp"
 
 namespace terrace::detail {
 
@@ -18,30 +19,39 @@ bool moves_by_links(const hierarchy& machine) noexcept;
 
 /// Simulated calls of one collective's candidates. Simulations see what no closed form does: stages of different chunks
 /// that meet on one link and from then on keep step, and ranks that wait for unequal siblings. Only small machines are
-/// simulated, in which that costs next to nothing (planner_policy::most_messages, simulated_shares).
+/// simulated, in which that costs next to nothing (planner_policy::most_simulated).
 class trials {
 public:
-    /// @param what of all candidates   @param reproducible the calls' reductions are those of options::reproducible
-    trials(const hierarchy& machine, collective what, bool reproducible = false);
+    /// @param reproducible the calls' reductions are those of options::reproducible
+    explicit trials(const hierarchy& machine, bool reproducible = false);
 
-    /// Returns the time of a call [s], or nothing where a simulation would be too long. Of many chunks the first
-    /// ones are simulated (planner_policy::simulated_rounds), and each of the others costs as much as one of the later
-    /// of these.
-    std::optional<double> time(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes);
+    /// Returns the time of a call [s], infinite if it is longer than `most`, or nothing where a simulation would be too
+    /// long. Of many chunks the first ones are simulated (planner_policy::simulated_rounds), and each of the others
+    /// costs as much as one of the later of these.
+    std::optional<double> time(const priced_candidate& c, const tuning& how, std::int64_t bytes,
+                               double most = std::numeric_limits<double>::infinity());
 
-    /// Returns what is left of the budget (planner_policy::simulated_shares).
-    std::int64_t left() const noexcept { return left_; }
+    /// Begins a size: it may use a part of what is left (planner_policy::parts_of_work).
+    void begin_size() noexcept { for_later_ = left_ - left_ / policy.parts_of_work; }
 
 private:
-    int lanes_used(const priced_candidate& c, int lanes, std::int64_t chunk, std::int64_t bytes) const;
-    // Times of calls of these sizes, the largest first; none where that one would be too long.
-    std::vector<double> run(const priced_candidate& c, int lanes, std::int64_t chunk,
-                            std::span<const std::int64_t> sizes);
+    // A simulation that was given up, with an infinite time, where it took longer than `most`.
+    struct trial {
+        double time = 0, most = 0;  // [s]
+    };
+
+    // The time of a call of which all is simulated.
+    std::optional<double> run(const priced_candidate& c, const tuning& how, std::int64_t bytes, double most);
+    // The work of making all ranks' programs beside their steps: each one's composer looks at all ranks, and one takes
+    // an eighth of a step (docs/measurements/planning.md).
+    std::int64_t making() const noexcept;
+
+    std::int64_t scaled_from(collective what, std::int64_t bytes) const;
 
     const hierarchy& machine_;
     bool reproducible_;
-    std::int64_t left_;                                 // of planner_policy::simulated_shares
-    std::map<std::string, std::vector<double>> known_;  // times by candidate, lanes, chunk and largest size
+    std::int64_t left_, for_later_ = 0;   // of planner_policy::most_simulated
+    std::map<std::string, trial> known_;  // by candidate, lanes, chunk and bytes
     known_programs programs_;
 };
 

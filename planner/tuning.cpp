@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
+#include <limits>
 
 #include "base/partition.hpp"
 #include "planner/devices.hpp"
@@ -14,29 +14,42 @@ namespace {
 
 // Returns the lengths of the largest message between nodes, or of the largest part in memory, that chunks aim at: those
 // that are preferred first.
-std::span<const std::int64_t> lengths_for(const price& cost) {
-    if (cost.crosses_network()) return policy.message_lengths;
-    return policy.shard_lengths;
+std::vector<std::int64_t> lengths_for(const price& cost) {
+    if (!cost.crosses_network()) return {policy.shard_length};
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t by = 1; by <= policy.message_range; by *= 2) lengths.push_back(policy.message_length * by);
+    for (std::int64_t by = 2; by <= policy.message_range; by *= 2) lengths.push_back(policy.message_length / by);
+    return lengths;
 }
 
-std::int64_t chunk_for(const price& cost, std::int64_t length) {
-    const auto wanted = static_cast<std::int64_t>(std::llround(static_cast<double>(length) * cost.shrink()));
-    return round_up(std::max<std::int64_t>(wanted, 1), policy.chunk_unit);
+// Returns the chunk of which such a part is so long, in whole pages.
+std::int64_t chunk_for(double part, std::int64_t length) {
+    constexpr std::int64_t page = 4096;
+    const auto wanted = static_cast<double>(length) / (part > 0 ? part : 1);
+    return round_up(std::max<std::int64_t>(std::llround(wanted), 1), page);
 }
 
 std::vector<std::int64_t> chunks_for(const price& cost, std::int64_t bytes) {
     std::vector<std::int64_t> chunks;
     if (bytes <= policy.largest_uncut) return chunks;
+    const double part = cost.crosses_network() ? cost.network_part() : cost.largest_part();
     for (const std::int64_t length : lengths_for(cost))
-        if (const std::int64_t chunk = chunk_for(cost, length); chunk < bytes) chunks.push_back(chunk);
+        if (const std::int64_t chunk = chunk_for(part, length); chunk < bytes) chunks.push_back(chunk);
     return chunks;
 }
 
-// Parts in memory must fit caches. A rank that exchanges blocks sends to all others at once, and must not fill the
-// queues before slow links (docs/measurements/other-collectives.md).
-bool must_be_cut(const price& cost, std::int64_t bytes) {
-    const bool must_be_short = !cost.crosses_network() || cost.what() == collective::alltoall;
-    return must_be_short && bytes > policy.largest_uncut && 2 * chunk_for(cost, lengths_for(cost).front()) <= bytes;
+// Returns the shortest vector that must be cut: in two chunks and more. Parts in memory must fit caches, of which
+// prices know nothing. A rank that exchanges blocks sends to all others at once, and must not fill the queues before
+// slow links (docs/measurements/other-collectives.md).
+std::int64_t shortest_cut(const priced_candidate& c) {
+    const price& cost = c.cost;
+    const auto in_memory = [](const stage& s) { return s.provider == provider::shared_memory; };
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+    if (!cost.crosses_network() || std::ranges::any_of(c.what.stages, in_memory))
+        shortest = 2 * chunk_for(cost.largest_part(), policy.shard_length);
+    if (cost.crosses_network() && cost.what() == collective::alltoall)
+        shortest = std::min(shortest, 2 * chunk_for(cost.network_part(), policy.message_length));
+    return shortest;
 }
 
 // True where dimensions of a torus come first in turns, on no way to or from a root. More lanes, which begin one after
@@ -46,17 +59,14 @@ bool takes_turns(const priced_candidate& c) noexcept {
     return !row_of(c.cost.what()).has_root() && std::ranges::any_of(c.what.stages, comes_first);
 }
 
+// Returns the least and the most lanes that a candidate may have; those between them double from one to the next.
+std::pair<int, int> lanes_of(const hierarchy& machine, const priced_candidate& c) noexcept {
+    if (takes_turns(c)) return {policy.many_lanes, policy.many_lanes};
+    if (!row_of(c.cost.what()).has_root()) return {policy.lanes, policy.lanes};
+    return {policy.lanes, through_memory(machine, 0) ? policy.many_lanes : policy.most_lanes};
+}
+
 }  // namespace
-
-int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept {
-    if (row_of(c.cost.what()).has_root())
-        return through_memory(machine, 0) ? policy.lanes_of_root_in_memory : policy.lanes_of_root;
-    return takes_turns(c) ? policy.lanes_of_turns : policy.lanes;
-}
-
-int untried_lanes(const hierarchy& machine) noexcept {
-    return through_memory(machine, 0) ? policy.untried_lanes_in_memory : policy.untried_lanes;
-}
 
 std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const auto size = static_cast<double>(bytes);
@@ -64,9 +74,9 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
     for (const std::int64_t chunk : chunks_for(c.cost, bytes))
         chunked.emplace_back(chunk, c.cost.in_chunks(size, chunk));
     std::vector<tuning> options;
-    if (!must_be_cut(c.cost, bytes)) options.push_back({1, 0, c.cost.time(size, 1, 0)});
-    const int most = max_lanes(machine, c);
-    for (int lanes = takes_turns(c) ? most : 2; lanes <= most; ++lanes)
+    if (bytes < shortest_cut(c) || chunked.empty()) options.push_back({1, 0, c.cost.time(size, 1, 0)});
+    const auto [least, most] = lanes_of(machine, c);
+    for (int lanes = least; lanes <= most; lanes *= 2)
         for (const auto& [chunk, p] : chunked) options.push_back({lanes, chunk, p.time(lanes)});
     return options;
 }
@@ -74,7 +84,7 @@ std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c,
 tuning tune(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes) {
     const std::vector<tuning> options = tunings(machine, c, bytes);
     const auto faster = [](const tuning& a, const tuning& b) { return a.time < b.time; };
-    const double good = std::min_element(options.begin(), options.end(), faster)->time * policy.worth_a_lane;
+    const double good = std::min_element(options.begin(), options.end(), faster)->time * policy.worth_it;
     return *std::find_if(options.begin(), options.end(), [&](const tuning& t) { return t.time <= good; });
 }
 

@@ -17,12 +17,6 @@ struct tuning {
     friend bool operator==(const tuning& a, const tuning& b) { return a.lanes == b.lanes && a.chunk == b.chunk; }
 };
 
-/// Returns the most chunks in flight that a candidate may have (planner_policy::lanes and below).
-int max_lanes(const hierarchy& machine, const priced_candidate& c) noexcept;
-
-/// Returns the lanes of candidates that cannot be simulated, where ranks have cores to themselves.
-int untried_lanes(const hierarchy& machine) noexcept;
-
 /// Returns all lanes and chunks that a candidate may run with, the preferred ones first. All candidates have the same
 /// choice, so that comparisons are of algorithms and nothing else.
 std::vector<tuning> tunings(const hierarchy& machine, const priced_candidate& c, std::int64_t bytes);

@@ -48,7 +48,7 @@ std::vector<int> shares_by_nics(const hierarchy& machine) {
         double& rate = least[at(rank % sizes.front())];
         rate = std::min(rate, rates[at(rank)]);
     }
-    return rounded(least, *std::max_element(least.begin(), least.end()) / policy.share_steps);
+    return rounded(least, *std::max_element(least.begin(), least.end()) / policy.share_parts);
 }
 
 }  // namespace terrace::detail

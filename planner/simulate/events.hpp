@@ -42,8 +42,10 @@ public:
         order_.push({e.time, ++added_, where});
     }
 
+    /// Returns the time of the next event [s]. There must be one.
+    double next() const { return order_.top().time; }
     /// Moves the time on to the next event.
-    void advance() { now_ = order_.top().time; }
+    void advance() { now_ = next(); }
     /// Returns true while an event of this moment is left. Events that only rounding tells apart are of one moment.
     bool has_due() const { return !empty() && order_.top().time <= now_ * (1 + 1e-12) + 1e-15; }
     event take() {

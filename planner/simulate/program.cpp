@@ -18,6 +18,13 @@ namespace {
 
 double bytes_of(range part) { return static_cast<double>(part.count() * element); }
 
+// The segments of a message, as far as a simulation can have them.
+std::uint32_t segments_of(const hierarchy& machine, double bytes) {
+    const double pieces = std::ceil(bytes / static_cast<double>(machine.processors.segment));
+    if (pieces <= 1 || on_gpus(machine)) return 1;
+    return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
+}
+
 // Makes programs small: a simulation keeps those of all ranks.
 class compiler {
 public:
@@ -29,14 +36,20 @@ public:
         p.order = lane_code(s);
         p.phases = s.phases;
         p.of_phase.resize(s.phases.size());
+        std::int64_t steps = 0;
         for (const instr& i : s.instrs) {
             ++p.of_phase[i.phase];
             p.instrs.push_back(is_stage(i.what) ? stage_of(s, i) : small(i));
-            made_.steps += p.instrs.back().segments;
+            steps += p.instrs.back().segments;
         }
-        // A chunk counts even if no rank has an instruction in it.
-        const double a_rank = static_cast<double>(made_.steps) / static_cast<double>(made_.of_rank.size());
-        const double expected = std::max(1.0, a_rank * machine_.ranks()) * static_cast<double>(chunks_);
+        made_.steps += steps;
+        // Ranks are like those before them, but for the one with the most: a root may send to all. A chunk counts even
+        // if no rank has an instruction in it.
+        longest_ = std::max(longest_, steps);
+        const auto others = static_cast<double>(made_.of_rank.size() - 1);
+        const double another = others > 0 ? static_cast<double>(made_.steps - longest_) / others : 0;
+        const double all = static_cast<double>(longest_) + another * (machine_.ranks() - 1);
+        const double expected = std::max(1.0, all) * static_cast<double>(chunks_);
         if (expected > static_cast<double>(most_))
             throw plan_error(
                 fmt::format("the programs of {} ranks would have about {:.3g} million instructions, "
@@ -65,15 +78,8 @@ private:
         else if (i.what == action::copy) made.bytes = in_place ? 0 : 2 * bytes_of(i.dst.part);
         else if (i.what == action::reduce) made.bytes = (i.sources + 1) * bytes_of(i.dst.part);
         else made.bytes = bytes_of(i.dst.part);
-        if (i.peer >= 0) made.segments = segments_of(made);
+        if (i.peer >= 0) made.segments = segments_of(machine_, made.bytes);
         return made;
-    }
-
-    // As far as a simulation can have them.
-    std::uint32_t segments_of(const sim_instr& i) const {
-        const double pieces = std::ceil(i.bytes / static_cast<double>(machine_.processors.segment));
-        if (pieces <= 1 || on_gpus(machine_)) return 1;
-        return static_cast<std::uint32_t>(std::min<double>(pieces, most_simulated + 1));
     }
 
     // In simulations the vector lies in slots, so that nobody writes into a peer's result.
@@ -132,6 +138,7 @@ private:
     const hierarchy& machine_;
     const link_loads& links_;
     std::int64_t chunks_, most_;
+    std::int64_t longest_ = 0;  // steps of one rank
     sim_programs made_;
     std::map<std::pair<int, int>, int> instances_;  // by channel and first member
 };
@@ -145,6 +152,20 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
     const rank_schedules schedules(machine, how, what, count, slot_bytes, reproducible);
     for (int r = 0; r < machine.ranks(); ++r) made.add(schedules.of(r));
     return made.take();
+}
+
+sim_programs scaled(const hierarchy& machine, sim_programs programs, double factor) {
+    programs.steps = 0;
+    for (sim_program& p : programs.of_rank)
+        for (sim_instr& i : p.instrs) {
+            i.bytes *= factor;
+            i.again *= factor;
+            if (!is_stage(i.what) && i.peer >= 0) i.segments = segments_of(machine, i.bytes);
+            programs.steps += i.segments;
+        }
+    for (stage_instance& stage : programs.instances)
+        for (auto& [link, bytes] : stage.links) bytes *= factor;
+    return programs;
 }
 
 }  // namespace terrace::detail::sim

@@ -68,4 +68,8 @@ sim_programs programs_of(const hierarchy& machine, const rule& how, collective w
                          std::int64_t slot_bytes, bool reproducible, const link_loads& links, std::int64_t chunks,
                          std::int64_t most = most_simulated);
 
+/// Returns programs whose messages and stages move so many times as much. They are those of a vector so much longer, up
+/// to an element a part.
+sim_programs scaled(const hierarchy& machine, sim_programs programs, double factor);
+
 }  // namespace terrace::detail::sim

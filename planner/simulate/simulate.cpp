@@ -1,6 +1,7 @@
 #include "planner/simulate/simulate.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -36,6 +37,8 @@ public:
           net_(machine, programs_.order.lanes, loads, events_),
           stages_(programs_, cpus_, net_, events_),
           progress_(options.progress),
+          until_(options.until),
+          most_shares_(options.most_shares > 0 ? options.most_shares : std::numeric_limits<std::int64_t>::max()),
           left_(programs_.steps()),
           all_(std::max<std::int64_t>(left_, 1)) {
         for (int r = 0; r < machine.ranks(); ++r) lanes_.emplace_back(at(programs_.order.lanes), lane(programs_.order));
@@ -52,17 +55,18 @@ public:
                 [&](int l) {
                     begin({r, l});
                 });
-        while (!events_.empty()) {
+        while (!events_.empty() && events_.next() <= until_ && net_.shares() <= most_shares_) {
             for (events_.advance(); events_.has_due();) handle(events_.take());
             net_.share_links();
         }
-        if (left_ != 0) throw plan_error("simulate: ranks wait for one another for ever; please report this");
+        if (left_ != 0 && events_.empty())
+            throw plan_error("simulate: ranks wait for one another for ever; please report this");
     }
 
     void report(simulation& made) {
-        made.time = end_;
+        made.time = left_ == 0 ? end_ : std::numeric_limits<double>::infinity();
         made.messages = messages_;
-        made.shares = net_.shares();
+        made.work += all_ - left_ + net_.shares();
         made.processors = cpus_.busy();
         made.spans = std::move(spans_);
     }
@@ -234,6 +238,8 @@ private:
     connections net_;
     memory_stages stages_;
     const std::function<void(double)>& progress_;
+    double until_;
+    std::int64_t most_shares_;
     std::vector<std::vector<lane>> lanes_;  // by rank
     std::vector<lane_starter> starters_;    // by rank
     double end_ = 0;                        // of the last instruction so far; later events may have become void
@@ -252,6 +258,7 @@ namespace {
 struct prepared_call {
     slicing chunks;
     sim::call_programs programs;
+    std::int64_t steps = 0;  // of programs that were made for it
 };
 
 // @param known where programs are looked up and kept
@@ -261,15 +268,22 @@ prepared_call prepare(const hierarchy& machine, const rule& how, collective what
     const slicing chunks = sim::slices_of(machine, how, what, bytes, slot);
     const int lanes = static_cast<int>(std::min<std::int64_t>(how.lanes, chunks.chunks));
     const std::int64_t most = options.most_steps > 0 ? options.most_steps : sim::most_simulated;
-    const auto programs = [&](std::int64_t elements, std::int64_t number) {
-        std::shared_ptr<const sim::sim_programs>& made =
-            known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
-        if (!made)
-            made = std::make_shared<const sim::sim_programs>(
-                sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
-        return made;
-    };
     prepared_call made{chunks, {.order = {chunks.chunks, lanes}}};
+    const auto programs = [&](std::int64_t elements, std::int64_t number) {
+        std::shared_ptr<const sim::sim_programs>& found =
+            known[fmt::format("{} {} {}", key_of(how.stages), elements, slot)];
+        if (found) return found;
+        found = std::make_shared<const sim::sim_programs>(
+            sim::programs_of(machine, how, what, elements, slot, options.reproducible, loads, number, most));
+        made.steps += found->steps;
+        return found;
+    };
+    if (options.scaled_from > 0 && chunks.chunks == 1) {
+        const auto longer = programs(options.scaled_from, 1);
+        const double factor = static_cast<double>(chunks.tail) / static_cast<double>(options.scaled_from);
+        made.programs.tail = std::make_shared<const sim::sim_programs>(sim::scaled(machine, *longer, factor));
+        return made;
+    }
     if (chunks.chunks > 1) made.programs.full = programs(chunks.chunk, chunks.chunks);
     made.programs.tail = programs(chunks.tail, 1);
     return made;
@@ -290,27 +304,20 @@ bool can_simulate(const hierarchy& machine, const rule& how, collective what, st
 
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options) {
-    return std::move(simulate(machine, how, what, std::span(&bytes, 1), options).front());
-}
-
-std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
-                                 std::span<const std::int64_t> sizes, const simulation_options& options) {
     known_programs own;
     known_programs& known = options.known != nullptr ? *options.known : own;
-    std::vector<simulation> all;
-    for (const std::int64_t bytes : sizes) {
-        link_loads loads(machine, options.counts_loads);
-        prepared_call call = prepare(machine, how, what, bytes, options, loads, known);
-        simulation& made = all.emplace_back();
-        made.chunks = call.chunks;
-        made.lanes = call.programs.order.lanes;
-        sim::simulator run(machine, std::move(call.programs), loads, options);
-        run.run();
-        run.report(made);
-        made.interval = loads.interval();
-        made.links = loads.take();
-    }
-    return all;
+    link_loads loads(machine, options.counts_loads);
+    prepared_call call = prepare(machine, how, what, bytes, options, loads, known);
+    simulation made;
+    made.chunks = call.chunks;
+    made.lanes = call.programs.order.lanes;
+    made.work = call.steps;
+    sim::simulator run(machine, std::move(call.programs), loads, options);
+    run.run();
+    run.report(made);
+    made.interval = loads.interval();
+    made.links = loads.take();
+    return made;
 }
 
 }  // namespace terrace::detail

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,11 +27,11 @@ struct stage_span {
 };
 
 struct simulation {
-    double time = 0;  ///< until the last rank has completed [s]
+    double time = 0;  ///< until the last rank has completed [s]; infinite if it was given up before
     slicing chunks;
     int lanes = 1;
     std::int64_t messages = 0;       ///< segments of messages
-    std::int64_t shares = 0;         ///< times that one of these got a new share of its links: the simulation's cost
+    std::int64_t work = 0;           ///< that it took: steps of programs made and run, and new shares of links
     std::vector<link_load> links;    ///< both directions of every link
     double interval = 0;             ///< of the links' histories [s]
     std::vector<double> processors;  ///< by rank: time that its processor was busy [s]
@@ -45,13 +46,17 @@ struct sim_programs;
 using known_programs = std::map<std::string, std::shared_ptr<const sim::sim_programs>>;
 
 struct simulation_options {
-    std::int64_t slot_bytes = 0;  ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
-    bool reproducible = false;    ///< as options::reproducible, with ranks in the plan's order
-    std::int64_t most_steps = 0;  ///< fewer than most_simulated, where time is short; 0: as many
-    bool counts_loads = true;     ///< in simulation::links, which has zeros otherwise
+    std::int64_t slot_bytes = 0;   ///< detail::slot_bytes of the rule's plan; 0: the plan has no other rule
+    bool reproducible = false;     ///< as options::reproducible, with ranks in the plan's order
+    std::int64_t most_steps = 0;   ///< fewer than most_simulated, where time is short; 0: as many
+    std::int64_t most_shares = 0;  ///< new shares of links, after which it is given up; 0: as many as it takes
+    bool counts_loads = true;      ///< in simulation::links, which has zeros otherwise
+    double until = std::numeric_limits<double>::infinity();  ///< gives a longer call up there [s]
     /// Of simulations that differ in rule and size alone; null: none. Steps are limited where programs are made, and
     /// not again where they are found here.
     known_programs* known = nullptr;
+    /// Elements of the vector, or of a block, whose programs are scaled to a call in one piece; 0: it has its own.
+    std::int64_t scaled_from = 0;
     std::function<void(double)> progress = {};  ///< called from time to time with the fraction that is done
 };
 
@@ -68,11 +73,6 @@ struct simulation_options {
 /// @throws plan_error if there are more than most_simulated steps (or options.most_steps), or a stage cannot be run
 simulation simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,
                     const simulation_options& options = {});
-
-/// Simulates calls of several sizes by one rule, one after the other. Chunks of one length have one program.
-/// @param sizes the largest first
-std::vector<simulation> simulate(const hierarchy& machine, const rule& how, collective what,
-                                 std::span<const std::int64_t> sizes, const simulation_options& options = {});
 
 /// Returns whether simulate() accepts such a call: it has few enough steps.
 bool can_simulate(const hierarchy& machine, const rule& how, collective what, std::int64_t bytes,

@@ -156,7 +156,7 @@ levels:
         first = self.directory / "traces.0.et"
         whole = first.read_bytes()
         # Another place of as many elements: well-formed, and wrong.
-        wrong = re.sub(rb"(\[\d+, 0, )3(\d+, \d+, 4, )", rb"\g<1>1\2", whole, count=1)
+        wrong = re.sub(rb"(\[\d+, 0, )[2-9](\d{4,}, \d+, 4, )", rb"\g<1>1\2", whole, count=1)
         self.assertNotEqual(wrong, whole)
         self.assertEqual(len(wrong), len(whole))
         first.write_bytes(wrong)

@@ -239,7 +239,7 @@ class Report(unittest.TestCase):
         self.assertLessEqual(found["overflow"], 0)
 
     def test_a_page_without_a_timeline_says_why(self):
-        one, large = self.page_of_machine(1, 1, 1), self.page_of_machine(8, 32, 256)
+        one, large = self.page_of_machine(1, 1, 1), self.page_of_machine(8, 32, 1024)
         for page, why in (one, "one rank sends nothing"), (large, "even 1 KiB takes more than 1 million steps"):
             call = self.parts(page)[0]["call"]
             self.assertNotIn("timeline", call)

@@ -54,8 +54,8 @@ TEST(baseline, over_all_nics) {
     EXPECT_EQ(text("two-level-nics", collective::allreduce), "node:3 scatter shared_memory > rack+core:4 scatter ring");
     hierarchy h = two_nodes();
     h.nics = shared_nics(std::vector(2, std::vector(4, 125e6 / 4)), h.node_sizes());
-    pricer prices(h);
-    EXPECT_EQ(floor_of(search(prices, collective::allreduce)), (std::vector<std::size_t>{0, 1, 2, 3}));
+    const std::vector<candidate> all = candidates(h);
+    for (const std::size_t i : {0, 1, 2, 3}) EXPECT_EQ(all[i].origin, baseline_names(collective::allreduce)[i]);
     const auto time = [&](const char* name) { return tuned(h, baseline(h, name), 64 * mib).predicted; };
     EXPECT_LT(2 * time("flat-rings"), time("flat-ring"));
     EXPECT_LT(2 * time("two-level-nics"), time("two-level"));
@@ -64,13 +64,15 @@ TEST(baseline, over_all_nics) {
         EXPECT_LE(r.predicted, 1.02 * tuned(h, baseline(h, "flat-rings"), r.at).predicted);
 }
 
+// Those over all NICs are candidates where nodes have several.
 TEST(baseline, of_plans_is_flat_ring_and_two_level) {
-    const hierarchy h = two_racks();
-    pricer prices(h);
     for (const collective what : all_collectives) {
-        const std::vector<priced_candidate> list = search(prices, what);
-        const std::vector<std::size_t> direct{0}, ring_and_two_level{0, 1};
-        EXPECT_EQ(floor_of(list), row_of(what).exchange ? direct : ring_and_two_level) << to_string(what);
+        const std::vector<candidate> all = candidates(two_racks(), what);
+        const bool exchanged = row_of(what).exchange;
+        EXPECT_EQ(all[0].origin, exchanged ? "direct" : row_of(what).has_root() ? "flat-chain" : "flat-ring");
+        if (!exchanged) {
+            EXPECT_EQ(all[1].origin, "two-level") << to_string(what);
+        }
     }
     EXPECT_EQ(baseline_names(collective::allgather),
               (std::vector<std::string_view>{"flat-ring", "flat-rings", "two-level", "two-level-nics"}));

@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "plan/plan_yaml.hpp"
-#include "planner/devices.hpp"
 #include "planner/planner.hpp"
 #include "planner/policy.hpp"
 #include "planner/simulate/simulate.hpp"
@@ -68,8 +67,8 @@ TEST(make_plan, for_reproducible_calls_chooses_what_is_fast_there) {
         return simulate(h, p.choose(what, 8 * mib), what, 8 * mib, {.reproducible = by_tree}).time;
     };
     for (const collective what : {collective::allreduce, collective::reduce_scatter, collective::reduce}) {
-        EXPECT_LE(time(reproducible, what, true), time(usual, what, true) * policy.worth_a_lane) << to_string(what);
-        EXPECT_LE(time(reproducible, what, true), 2 * time(usual, what, false)) << to_string(what);
+        EXPECT_LE(time(reproducible, what, true), time(usual, what, true) * policy.worth_it) << to_string(what);
+        EXPECT_LE(time(reproducible, what, true), 2 * policy.equal * time(usual, what, false)) << to_string(what);
     }
     EXPECT_EQ(reproducible.rules.at(collective::broadcast), usual.rules.at(collective::broadcast));
 }
@@ -103,22 +102,27 @@ TEST(make_plan, is_never_predicted_slower_than_flat_ring_or_two_level) {
         }
 }
 
-// By more than what is alike, where that is a ring.
+// Where a baseline was too long to simulate, it has the higher price. Of long calls, the first rounds are simulated.
 TEST(make_plan, is_never_simulated_slower_than_flat_ring_or_two_level) {
     int decided = 0;
-    for (const hierarchy& h : {three_racks(), machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))})
-        for (const auto& [what, chosen] : make_plan("x", h).rules)
+    for (const hierarchy& h : {three_racks(), machine(tree({{4, 2, 3, 3, 1}, {2, 3}, {2}}))}) {
+        const plan_data plan = make_plan("x", h);
+        for (const auto& [what, chosen] : plan.rules)
             for (const rule& r : chosen) {
                 if (r.simulated == 0 || r.at > 2 * mib) continue;
                 ++decided;
-                const auto time = [&, what = what](const rule& how) { return simulate(h, how, what, r.at).time; };
-                EXPECT_NEAR(r.simulated, time(r), 0.02 * time(r)) << to_string(what) << " of " << r.at;
+                const auto time = [&, what = what](const rule& how) {
+                    return simulate(h, how, what, r.at, {.slot_bytes = slot_bytes(plan)}).time;
+                };
+                EXPECT_NEAR(r.simulated, time(r), 0.05 * time(r)) << to_string(what) << " of " << r.at;
                 for (const std::string_view name : floor_of(what)) {
-                    const double slower = name == "flat-ring" ? 1.02 * policy.alike : 1.02;
-                    EXPECT_LE(r.simulated, time(rule_for(rules_for(h, name, what), r.at)) * slower)
+                    const rule other = rule_for(rules_for(h, name, what), r.at);
+                    if (r.predicted < other.predicted) continue;
+                    EXPECT_LE(r.simulated, time(other) * policy.equal * 1.01)
                         << to_string(what) << " of " << r.at << ", " << name;
                 }
             }
+    }
     EXPECT_GE(decided, 2);
 }
 
@@ -139,32 +143,25 @@ TEST(make_plan, sees_lanes_that_queue_for_one_link) {
     EXPECT_GT(r.simulated, 0);
 }
 
-// A large call on 52 GPUs has too many messages to be tried by simulation.
-TEST(make_plan, takes_more_lanes_where_it_cannot_try) {
-    const hierarchy h{
+// Lanes that meet on a link keep step: two of them leave it idle, more fill the gaps.
+TEST(make_plan, has_lanes_enough_for_many_ranks) {
+    const hierarchy nodes{
         {link("node", fabric::bus, 16e9, 1e-6, 0.3e-6), link("rack", fabric::infiniband, 12.5e9, 2e-6, 0.5e-6)},
         tree::uniform(std::vector{4, 13})};
-    rule how = make_plan("x", h).choose(collective::allreduce, 8 * mib);
-    EXPECT_EQ(how.simulated, 0);
-    const auto simulated = [&] { return simulate(h, how, collective::allreduce, 8 * mib).time; };
-    const double more = simulated();
-    EXPECT_LT(more, 1.1 * predict(h, how.stages, 8 * mib, how.lanes, how.chunk).time) << describe(h, how.stages);
-    how.lanes = 2;
-    EXPECT_GT(simulated(), 1.1 * more) << describe(h, how.stages);
-}
-
-// Lanes over the links inside a machine of GPUs hinder one another as those over a network do.
-TEST(make_plan, takes_more_lanes_between_gpus_without_a_network) {
-    const hierarchy h{{link("switch", fabric::pcie, 12e9, 3e-6, 1e-6), link("numa", fabric::pcie, 8e9, 3e-6, 1e-6),
-                       link("node", fabric::pcie, 12e9, 3e-6, 1e-6)},
-                      tree({{4, 4, 4, 4, 4, 3, 4, 4, 4, 3, 4, 3, 3}, {3, 3, 2, 3, 2}, {5}})};
-    const std::int64_t bytes = 16 * mib;
-    const rule chosen = make_plan("x", h).choose(collective::allreduce, bytes);
-    EXPECT_GE(chosen.lanes, policy.untried_lanes);
-    rule fewer = chosen;
-    fewer.lanes = policy.lanes;
-    const auto time = [&](const rule& r) { return simulate(h, r, collective::allreduce, bytes).time; };
-    EXPECT_LT(time(chosen), 0.95 * time(fewer)) << describe(h, chosen.stages);
+    // Links inside a machine of GPUs are in one another's way as those of a network are.
+    const hierarchy gpus{{link("switch", fabric::pcie, 12e9, 3e-6, 1e-6), link("numa", fabric::pcie, 8e9, 3e-6, 1e-6),
+                          link("node", fabric::pcie, 12e9, 3e-6, 1e-6)},
+                         tree({{4, 4, 4, 4, 4, 3, 4, 4, 4, 3, 4, 3, 3}, {3, 3, 2, 3, 2}, {5}})};
+    for (const hierarchy& h : {nodes, gpus}) {
+        const std::int64_t bytes = 16 * mib;
+        rule how = make_plan("x", h).choose(collective::allreduce, bytes);
+        const auto simulated = [&] { return simulate(h, how, collective::allreduce, bytes).time; };
+        const double more = simulated();
+        // Four lanes lose up to an eighth where nothing can be simulated; twelve lose as much.
+        EXPECT_LT(more, 1.15 * predict(h, how.stages, bytes, how.lanes, how.chunk).time) << describe(h, how.stages);
+        how.lanes = 2;
+        EXPECT_GT(simulated(), 1.05 * more) << describe(h, how.stages);
+    }
 }
 
 TEST(plan_by_place, has_the_candidates_by_price) {
@@ -188,10 +185,8 @@ TEST(make_plan, is_within_two_percent_of_the_best_candidate) {
             for (const rule& r : chosen) {
                 if (r.simulated > 0) continue;
                 const std::int64_t bytes = r.at;
-                // With a root, lanes of scatter stages must be better by more than that.
-                const double near = row_of(what).has_root() ? policy.hindered_with_root : 1.02;
                 const ranked best = rank_candidates(h, bytes, what).front();
-                EXPECT_LE(time_of(h, r, bytes, what), best.how.predicted * near * 1.01)
+                EXPECT_LE(time_of(h, r, bytes, what), best.how.predicted * policy.equal * 1.01)
                     << to_string(what) << " of " << bytes << ": " << describe(h, r.stages) << ", not "
                     << describe(h, best.what.stages);
             }
@@ -201,7 +196,7 @@ TEST(make_plan, covers_all_sizes_in_few_rules) {
     for (const auto& [h, r] : planned_machines()) {
         EXPECT_EQ(r.rules.size(), all_collectives.size());
         for (const auto& [what, rules] : r.rules) {
-            EXPECT_LE(rules.size(), 15U) << to_string(what);
+            EXPECT_LE(rules.size(), 18U) << to_string(what);
             EXPECT_EQ(rules.back().up_to, rule::no_bound);
             EXPECT_EQ(rules.back().at, std::int64_t{1} << 30);
             for (const rule& each : rules) EXPECT_LE(each.lanes, row_of(what).has_root() ? 16 : 4);

@@ -98,7 +98,7 @@ TEST(price, counts_messages_in_segments) {
     EXPECT_EQ(cost.messages(96 << 10, 0), 4 * 2 * 3);
     EXPECT_EQ(cost.messages(4 * 96 << 10, 0), 4 * 2 * 3 * 2);
     EXPECT_EQ(cost.messages(4 * 96 << 10, 96 << 10), 4 * 4 * 2 * 3);
-    EXPECT_EQ(cost.shrink(), 4);
+    EXPECT_EQ(cost.network_part(), 0.25);
     EXPECT_TRUE(cost.crosses_network());
 }
 

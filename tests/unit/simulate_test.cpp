@@ -135,22 +135,40 @@ TEST(simulate, says_the_same_again) {
     EXPECT_EQ(a.spans.size(), b.spans.size());
 }
 
-TEST(simulate, several_sizes_are_as_each_alone) {
+TEST(simulate, says_the_same_with_known_programs) {
     const hierarchy h = machine(tree({{4, 2, 3}, {3}}));
     rule r = make_plan("m", h).choose(collective::allreduce, 4 * mib);
     r.lanes = 2;
     r.chunk = 256 * kib;
-    const std::vector<std::int64_t> sizes{2 * mib, mib, 100 * kib};
-    const std::vector<simulation> all = simulate(h, r, collective::allreduce, sizes, {.counts_loads = false});
-    ASSERT_EQ(all.size(), sizes.size());
-    for (std::size_t i = 0; i < sizes.size(); ++i)
-        EXPECT_EQ(all[i].time, simulate(h, r, collective::allreduce, sizes[i]).time) << sizes[i];
-    EXPECT_EQ(all.front().links.front().bytes, 0) << "not counted";
+    known_programs known;
+    for (const std::int64_t bytes : {2 * mib, mib, 100 * kib}) {
+        const simulation made = simulate(h, r, collective::allreduce, bytes, {.counts_loads = false, .known = &known});
+        EXPECT_EQ(made.time, simulate(h, r, collective::allreduce, bytes).time) << bytes;
+        EXPECT_EQ(made.links.front().bytes, 0) << "not counted";
+    }
+    EXPECT_EQ(known.size(), 2U) << "of whole chunks, and of 100 KiB";
+}
+
+// Later rounds take as long as those of the later half of what is simulated.
+TEST(trials, of_long_calls_go_on_as_they_began) {
+    const hierarchy h = two_racks();
+    pricer prices(h);
+    const auto all = search(prices, collective::allgather);
+    const auto by_levels = std::ranges::find(all, 3U, [](const priced_candidate& c) { return c.what.stages.size(); });
+    ASSERT_NE(by_levels, all.end());
+    trials tried(h);
+    tried.begin_size();
+    const auto found = tried.time(*by_levels, {.lanes = 4, .chunk = 64 * kib}, 16 * mib);
+    ASSERT_TRUE(found);
+    rule how = rule_of(by_levels->what.stages);
+    how.lanes = 4, how.chunk = 64 * kib;
+    const double whole = simulate(h, how, collective::allgather, 16 * mib).time;
+    EXPECT_NEAR(*found, whole, 0.02 * whole);
 }
 
 // What a simulation takes depends on how many messages share links, not on how many there are.
 TEST(trials, are_over_when_too_much_has_been_shared) {
-    hierarchy h = free_network(tree({{5, 7, 7, 7, 3, 6}, {6}}));
+    hierarchy h = free_network(tree({{3, 4, 4}, {3}}));
     h.levels = {link("l0", fabric::infiniband, 6763.222e6, 4.03e-6, 0.5e-6),
                 link("l1", fabric::infiniband, 39595.493e6, 1.291e-6, 0.5e-6)};
     pricer prices(h);
@@ -160,11 +178,12 @@ TEST(trials, are_over_when_too_much_has_been_shared) {
                c.what.stages.front().how == mode::scatter;
     });
     ASSERT_NE(direct, all.end());
-    trials tried(h, collective::allreduce);
+    trials tried(h);
+    tried.begin_size();
     int simulated = 0;
-    while (tried.time(*direct, 3, 160 * kib, 400 * kib + simulated * kib)) ++simulated;
-    EXPECT_GT(simulated, 1);
-    EXPECT_LT(simulated, 20) << "of 7,140 messages each";
+    while (tried.time(*direct, {.lanes = 3, .chunk = 160 * kib}, 400 * kib + simulated * kib)) ++simulated;
+    EXPECT_GE(simulated, 1);
+    EXPECT_LT(simulated, 20) << "of 660 messages each";
 }
 
 TEST(simulate, refuses_what_would_take_for_ever) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/planner.hpp"
+#include "planner/policy.hpp"
 #include "support/planner_machines.hpp"
 
 namespace terrace::detail::test::tuning_test {
@@ -17,7 +18,7 @@ TEST(tuned, slices_large_messages_only) {
         for (const std::string_view name : {"flat-ring", "two-level", "central"})
             for (std::int64_t bytes = 8; bytes <= std::int64_t{1} << 30; bytes *= 4) {
                 const rule r = tuned(h, baseline(h, name), bytes);
-                EXPECT_LE(r.lanes, 3);
+                EXPECT_LE(r.lanes, policy.lanes);
                 EXPECT_EQ(r.lanes > 1, r.chunk > 0);
                 EXPECT_EQ(r.chunk % 4096, 0);
                 EXPECT_LT(r.chunk, bytes);
@@ -38,7 +39,7 @@ TEST(tuned, fills_long_chains) {
 TEST(tuned, aims_at_good_wire_messages) {
     const candidate c{"staged", {{{0}, 4, mode::scatter, "direct"}, {{1}, 2, mode::scatter, "ring"}}};
     const rule r = tuned(two_nodes(), c, 32 * mib);
-    EXPECT_EQ(r.lanes, 2);
+    EXPECT_EQ(r.lanes, policy.lanes);
     EXPECT_EQ(r.chunk, 48 * 1024 * 8);
 }
 

@@ -25,8 +25,6 @@ namespace {
 
 constexpr std::size_t shown_candidates = 10;
 
-bool is_baseline(const candidate& c) { return c.origin != "staged" && c.origin != "mixed"; }
-
 void print_candidates(const plan_data& plan, collective what, const rule& chosen, const rule& at_size,
                       std::int64_t bytes) {
     const std::vector<ranked> all = rank_candidates(plan.machine, bytes, what);
@@ -40,13 +38,13 @@ void print_candidates(const plan_data& plan, collective what, const rule& chosen
     for (std::size_t i = 0; i < all.size(); ++i) {
         const bool is_chosen = all[i].how.stages == chosen.stages;
         listed |= is_chosen;
-        if (i < shown_candidates || is_chosen || is_baseline(all[i].what))
+        if (i < shown_candidates || is_chosen || all[i].what.is_baseline())
             add(is_chosen ? "->" : "", fmt::format("{}", i + 1), is_chosen ? at_size : all[i].how, all[i].what.origin);
     }
     if (!listed) add("->", "-", at_size, "the plan");
     say("candidates ({}), each with its best lanes and chunk; -> is the plan's, with the plan's own lanes and chunk.\n"
-        "Among those within 2 % the planner chooses what costs the processors least, and keeps the stages of the\n"
-        "size below.\n{}\n",
+        "Of the cheapest ones the planner chooses the fastest in simulations; among those within 2 %, what costs the\n"
+        "processors least.\n{}\n",
         all.size(), rows.text());
 }
 
@@ -167,9 +165,7 @@ int explain_command::run() const {
     say("runs by the rule up to {}: {}\n", bound_text(chosen.up_to), describe(plan.machine, chosen.stages));
     say("  predicted {}, limit {} ({} of it), lanes {}\n", format_duration(p.time), format_duration(at_size.limit),
         percent_of_limit(at_size.limit, p.time), lanes_text(chosen));
-    if (chosen.simulated > 0)
-        say("  decided by simulation: {} at {}; lanes are in each other's way where the price is best\n",
-            format_duration(chosen.simulated), format_bytes(chosen.at));
+    if (chosen.simulated > 0) say("  simulated {} at {}\n", format_duration(chosen.simulated), format_bytes(chosen.at));
     say("\n");
     print_stages(plan, what, chosen, p);
     print_links(plan, p);

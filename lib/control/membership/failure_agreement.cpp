@@ -117,9 +117,10 @@ void failure_agreement::take(int from, const control_frame& f) {
     if (r.final && kind == membership_kind::knows && !r.told.contains(from)) tell_verdict(from, f.epoch);
     r.come.insert(from);
     if (kind == membership_kind::come && f.number < r.come.size()) r.come.insert(f.number, f.get<rank_set::block>());
-    if (kind == membership_kind::step && f.number < 64) r.steps[f.get<std::uint64_t>()] |= std::uint64_t{1} << f.number;
+    if (kind == membership_kind::step && f.number < 64)
+        r.steps[f.get<std::uint64_t>()].come |= std::uint64_t{1} << f.number;
     if (kind != membership_kind::decided || failed_.contains(from)) return;
-    testimonies& coming = r.verdicts[hash];
+    testimonies& coming = r.coming[hash];
     if (all > 0) coming.insert(one);
     if (coming.size() == all && !r.decided) r.decided = hash;
 }
@@ -135,13 +136,12 @@ void failure_agreement::weigh() {
     }
     hearers_ = rank_ring(std::move(hearers), net_.rank());
     all_live_ = rank_ring(std::move(live), net_.rank());
-    steps_said_ = 0;
     weighed_ = true;
 }
 
 // Ranks 1, 2, 4 ... ahead and behind. Where the next ones say nothing, some more behind them, one each beat.
-std::vector<int> failure_agreement::contacts() const {
-    const auto waited = began_ ? clock::now() - *began_ : clock::duration();
+std::vector<int> failure_agreement::contacts() {
+    const auto waited = now().began ? clock::now() - *now().began : clock::duration();
     int reach = 1;
     while (reach < hearers_.log() && waited > patience_ / beats * reach) ++reach;
     std::set<int> ranks;
@@ -156,22 +156,22 @@ std::vector<int> failure_agreement::contacts() const {
 
 bool failure_agreement::advance(bool all_come) {
     if (!weighed_) weigh();
-    if (round(epoch_).final) return true;
+    if (now().final) return true;
     if (known_.empty() && !all_come) return false;
     // Who adopts a verdict must not say first that it knows more.
-    if (const std::optional<std::uint64_t> decided = round(epoch_).decided) {
-        decide(round(epoch_).verdicts[*decided]);
+    if (now().decided) {
+        decide(now().coming[*now().decided]);
     } else {
         speak(all_come);
         if (is_agreed(all_come)) decide(known_);
     }
-    return round(epoch_).final.has_value();
+    return now().final.has_value();
 }
 
 void failure_agreement::speak(bool all_come) {
-    rank_set& come = round(epoch_).come;
+    rank_set& come = now().come;
     come.insert(net_.rank());
-    if (!began_) began_ = clock::now();
+    if (!now().began) now().began = clock::now();
     const std::size_t block = rank_set::block_of(net_.rank());
     const std::vector<int> whom = contacts();
     for (const int peer : whom) {
@@ -188,40 +188,39 @@ void failure_agreement::speak(bool all_come) {
 // A step says: this rank, and those behind it that the waves before lead to, know the same.
 void failure_agreement::say_steps() {
     if (failed_.contains(net_.rank())) return;
-    const std::uint64_t come = round(epoch_).steps[hash_];
-    const auto may_say = [&](int step) { return (~come & before(step - step % steps_in_wave)) == 0; };
-    for (int& s = steps_said_; s < steps_around(all_live_) && may_say(s); ++s)
+    step_bits& steps = now().steps[hash_];
+    const auto may_say = [&](int step) { return (~steps.come & before(step - step % steps_in_wave)) == 0; };
+    for (int& s = steps.said; s < steps_around(all_live_) && may_say(s); ++s)
         say(all_live_.at_distance(distance_of(s)), membership_kind::step, {epoch_, static_cast<std::uint32_t>(s)},
             hash_);
 }
 
 // So that each can name all that have not.
 void failure_agreement::say_who_has_come(const std::vector<int>& whom) {
-    const auto now = clock::now();
-    if (now < std::max(next_said_, *began_ + std::chrono::duration_cast<clock::duration>(patience_ / beats))) return;
-    next_said_ = now + std::chrono::duration_cast<clock::duration>(patience_ / beats);
-    const rank_set& come = round(epoch_).come;
-    if (said_to_ != whom) said_come_ = rank_set(net_.size());
-    said_to_ = whom;
-    for (std::size_t block = 0; block < come.size(); ++block)
+    round_state& r = now();
+    const auto beat = std::chrono::duration_cast<clock::duration>(patience_ / beats);
+    if (clock::now() < std::max(r.next_said, *r.began + beat)) return;
+    r.next_said = clock::now() + beat;
+    if (r.said_to != whom) r.said_come = rank_set(net_.size());
+    r.said_to = whom;
+    for (std::size_t block = 0; block < r.come.size(); ++block)
         for (const int peer : whom)
-            if (come[block] != said_come_[block])
-                say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, come[block]);
-    said_come_ = come;
+            if (r.come[block] != r.said_come[block])
+                say(peer, membership_kind::come, {epoch_, static_cast<std::uint32_t>(block)}, r.come[block]);
+    r.said_come = r.come;
 }
 
-bool failure_agreement::is_agreed(bool all_come) const {
+bool failure_agreement::is_agreed(bool all_come) {
     const bool is_out = failed_.contains(net_.rank());
     if (pairs_ && expects_more_ && !all_come) return false;
     if ((!all_come || is_out) && clock::now() - changed_ > patience_) return true;
     if (is_out) return false;
-    const auto come = rounds_.at(epoch_).steps.find(hash_);
-    return (~come->second & before(steps_around(all_live_))) == 0;
+    return (~now().steps[hash_].come & before(steps_around(all_live_))) == 0;
 }
 
 void failure_agreement::decide(const testimonies& final) {
     verdict_ = judge(final, lines_);
-    round(epoch_).final = final;
+    now().final = final;
     for (const int peer : contacts()) tell_verdict(peer, epoch_);
 }
 
@@ -239,15 +238,8 @@ void failure_agreement::tell_verdict(int peer, std::uint16_t epoch) {
 void failure_agreement::next_round() {
     rounds_.erase(static_cast<std::uint16_t>(epoch_++ - 1));
     verdict_.clear();
-    began_.reset();
-    steps_said_ = 0;
-    said_to_.clear();
     for (auto& [rank, c] : contacts_) c.greeted = false;
     changed_ = clock::now();
-}
-
-failure_agreement::round_state& failure_agreement::round(std::uint16_t epoch) {
-    return rounds_.try_emplace(epoch, round_state{.come = rank_set(net_.size())}).first->second;
 }
 
 bool failure_agreement::has_come(int rank) const {

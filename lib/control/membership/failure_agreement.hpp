@@ -75,13 +75,23 @@ public:
 
 private:
     using testimonies = std::set<testimony_of_failure>;
+    struct step_bits {
+        std::uint64_t come = 0;  // steps that have been said to this rank
+        int said = 0;            // and by it
+    };
     struct round_state {
-        rank_set come;                                    // ranks that take part
-        std::map<std::uint64_t, std::uint64_t> steps{};   // that have been said to this rank, a bit each, by hash
-        std::map<std::uint64_t, testimonies> verdicts{};  // that are coming in, by hash
-        std::optional<std::uint64_t> decided{};           // hash of the one that is complete
-        std::optional<testimonies> final{};               // the verdict
-        std::set<int> told{};                             // ranks that have been told it
+        explicit round_state(int ranks) : come(ranks), said_come(ranks) {}
+
+        rank_set come;                                // ranks that take part
+        std::map<std::uint64_t, step_bits> steps;     // by hash of what is known
+        std::map<std::uint64_t, testimonies> coming;  // verdicts, by hash
+        std::optional<std::uint64_t> decided;         // hash of the one that is complete
+        std::optional<testimonies> final;             // the verdict
+        std::set<int> told;                           // ranks that have been told it
+        std::optional<clock::time_point> began;       // this rank has spoken
+        rank_set said_come;                           // to said_to, but for greetings
+        std::vector<int> said_to;
+        clock::time_point next_said;
     };
     struct contact {
         std::size_t told = 0;  // of facts_
@@ -90,14 +100,15 @@ private:
 
     void take(int from, const control_frame& f) override;
     void weigh();
-    std::vector<int> contacts() const;
+    std::vector<int> contacts();
     void speak(bool all_come);
     void say_steps();
     void say_who_has_come(const std::vector<int>& whom);
-    bool is_agreed(bool all_come) const;
+    bool is_agreed(bool all_come);
     void decide(const testimonies& final);
     void tell_verdict(int peer, std::uint16_t epoch);
-    round_state& round(std::uint16_t epoch);
+    round_state& round(std::uint16_t epoch) { return rounds_.try_emplace(epoch, net_.size()).first->second; }
+    round_state& now() { return round(epoch_); }
 
     std::chrono::duration<double> patience_;
     std::vector<int> lines_;
@@ -111,14 +122,8 @@ private:
     failed_ranks failed_;           // judge(known_)
     rank_ring hearers_, all_live_;  // ranks that have not died, and that have not failed, this one among them
     std::map<int, contact> contacts_;
-    // The round.
     std::uint16_t epoch_ = 0;                      // wraps around
     std::map<std::uint16_t, round_state> rounds_;  // the last one, this one, and those that others are in already
-    std::optional<clock::time_point> began_;       // this rank has spoken
-    int steps_said_ = 0;                           // for known_
-    rank_set said_come_;                           // to said_to_, but for greetings
-    std::vector<int> said_to_;
-    clock::time_point next_said_{};
     failed_ranks verdict_;
 };
 

@@ -17,6 +17,7 @@
 #include <terrace/options.hpp>
 #include <terrace/plan.hpp>
 #include <terrace/request.hpp>
+#include <terrace/statistics.hpp>
 #include <terrace/types.hpp>
 #include <terrace/window.hpp>
 
@@ -474,6 +475,8 @@ public:
     double predicted(std::int64_t bytes) const;
     /// Returns the same for an allgather of `bytes` in all: the blocks of all ranks.
     double predicted_allgather(std::int64_t bytes) const;
+    /// Returns the calls of this rank so far, and how long it waited for which rank. Local.
+    terrace::statistics statistics() const;
     /// Keeps what calls of this many shapes need, from now on; at first 32. The first call of a shape (a collective,
     /// count, type, operation and root) makes a program, which takes time and memory; calls of the shapes used last
     /// find theirs again, as far as options::memory has room. For callers that use more shapes in turns. Local; a

@@ -111,6 +111,15 @@ struct TERRACE_API options {
     /// bits. Only that rank uses it. Empty: none.
     std::filesystem::path profile_directory;
 
+    /// The directory to which each rank writes communicator::statistics when a communicator is destroyed, and beside a
+    /// dump, for `terrace report`. A directory for each job. Empty: none.
+    std::filesystem::path statistics_directory;
+
+    /// The file that each rank keeps in Prometheus' text format while it waits and every five seconds, for the textfile
+    /// collector of node_exporter: a file of the node, which its ranks share. It goes with their communicators. Empty:
+    /// none.
+    std::filesystem::path metrics_file;
+
     /// The file to which a rank writes its last operations and what it waits for, as JSON (.RANK.json is added to the
     /// name): when a call times out, and while it waits if the process receives SIGUSR1. Empty: no dumps, and the
     /// process's handler of SIGUSR1 stays as it is.

@@ -160,6 +160,10 @@ terrace_status terrace_abort(terrace_communicator* communicator);
 /// Describes the stages of an allreduce of `bytes`. The text belongs to the communicator, and is valid until the next
 /// call of this function.
 terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, const char** text);
+/// Describes the calls of this rank so far, and how long it waited for which rank: communicator::statistics, as JSON
+/// (docs/guides/slow-ranks.md). The text belongs to the communicator, and is valid until the next call of this
+/// function.
+terrace_status terrace_statistics(terrace_communicator* communicator, const char** text);
 /// Predicts the time of an allreduce of `bytes` [s].
 terrace_status terrace_predicted(terrace_communicator* communicator, int64_t bytes, double* seconds);
 void terrace_communicator_destroy(terrace_communicator* communicator);

@@ -12,6 +12,7 @@
 #include <terrace/plan.hpp>
 #include <terrace/reproducible.hpp>
 #include <terrace/request.hpp>
+#include <terrace/statistics.hpp>
 #include <terrace/types.hpp>
 #include <terrace/version.hpp>
 #include <terrace/window.hpp>

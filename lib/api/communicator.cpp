@@ -254,6 +254,7 @@ communicator communicator::split_by_node(int key) { return communicator(core_->s
 communicator communicator::shrink() { return communicator(core_->shrink()); }
 
 std::string communicator::shape(std::int64_t bytes) const { return core_->shape(bytes); }
+terrace::statistics communicator::statistics() const { return core_->counted(); }
 double communicator::predicted(std::int64_t bytes) const { return core_->predicted(collective::allreduce, bytes); }
 double communicator::predicted_allgather(std::int64_t bytes) const {
     return core_->predicted(collective::allgather, bytes);

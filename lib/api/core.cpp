@@ -1,6 +1,10 @@
 #include "api/core.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -80,10 +84,11 @@ communicator_core::communicator_core(const plan& p, connection by, int rank, opt
         if (device_calls_) device_calls_->abandon();
     };
     failures_ = std::make_unique<failure_watch>(*router_, callers_rank_, options_.failure_timeout);
-    monitor_ =
-        std::make_unique<wait_monitor>(wait_monitor::subject{*router_, *check_, *engine_, *messages_, groups_, *chain_,
-                                                             *failures_, events_, callers_rank_, world_ranks_, rank_},
-                                       options_);
+    monitor_ = std::make_unique<wait_monitor>(
+        wait_monitor::subject{*router_, *check_, *engine_, *messages_, groups_, *chain_, *failures_, events_,
+                              callers_rank_, world_ranks_, rank_, [this] { write_statistics_file(); },
+                              [this] { write_metrics(false); }},
+        options_);
     if (device_) device_calls_ = std::make_unique<device_calls>(binding_, *device_, net_->by(), options_, lanes);
     on_all_ranks(callers_rank_, net_->ranks(), [&] {
         driver_ = make_driver();  // first: all ranks tell each other where they are
@@ -109,6 +114,8 @@ communicator_core::~communicator_core() {
     }
     try {
         if (!options_.trace_file.empty()) events_.write_trace(options_.trace_file, plan_.name());
+        write_statistics_file();
+        write_metrics(true);
         const std::vector<profiled_call> calls =
             times_ && !failure_.failed() ? times_->quartiles() : std::vector<profiled_call>();
         if (!calls.empty()) write_profile(options_.profile_directory, data_of(plan_), calls);
@@ -117,9 +124,16 @@ communicator_core::~communicator_core() {
     }
 }
 
+// With the caller's rank each rank says when it is: the time of the first one tells communicators apart.
 void communicator_core::gather_callers_ranks() {
-    callers_rank_.resize(static_cast<std::size_t>(size()));
-    net_->ranks().gather_all(&rank_, callers_rank_.data(), sizeof(int));
+    struct greeting {
+        std::int64_t time, rank;
+    };
+    std::vector<greeting> all(at(size()));
+    const greeting mine{std::chrono::system_clock::now().time_since_epoch().count(), rank_};
+    net_->ranks().gather_all(&mine, all.data(), sizeof mine);
+    id_ = fmt::format("{:x}-{}", all.front().time, net_->ranks().world_rank(0));
+    for (const greeting& g : all) callers_rank_.push_back(static_cast<int>(g.rank));
     world_ranks_.resize(callers_rank_.size());
     for (int r = 0; r < size(); ++r) world_ranks_[at(callers_rank_[at(r)])] = net_->ranks().world_rank(r);
 }
@@ -252,6 +266,41 @@ double communicator_core::predicted(collective what, std::int64_t bytes) const {
 void communicator_core::keep_programs(int shapes) {
     const auto held = hold();
     runner_->keep_programs(static_cast<std::size_t>(std::max(shapes, 0)));
+}
+
+statistics communicator_core::counted() {
+    const auto held = hold();
+    return count(callers_rank_);
+}
+
+rank_statistics communicator_core::counted_in_job() {
+    const auto held = hold();
+    return count_in_job();
+}
+
+// @param callers_rank the number to name each rank of the plan by
+statistics communicator_core::count(const std::vector<int>& callers_rank) {
+    statistics s = engine_->counts().all(callers_rank, events_.micros_per_tick() * 1e-6);
+    for (statistics::calls_of_size& c : s.calls)
+        if (const std::optional<collective> what = parse_collective(c.call); what && c.calls > 0)
+            c.limit = static_cast<double>(c.calls) * limit_time(data_of(plan_), *what, c.bytes / c.calls);
+    return s;
+}
+
+rank_statistics communicator_core::count_in_job() {
+    std::array<char, 256> host{};
+    ::gethostname(host.data(), host.size() - 1);
+    std::vector<int> ranks;
+    for (const int r : callers_rank_) ranks.push_back(world_ranks_[at(r)]);
+    return {id_, host.data(), plan_.name(), world_ranks_[at(rank_)], net_->size(), count(ranks)};
+}
+
+void communicator_core::write_statistics_file() {
+    if (!options_.statistics_directory.empty()) write_statistics(options_.statistics_directory, count_in_job());
+}
+
+void communicator_core::write_metrics(bool ends) {
+    if (!options_.metrics_file.empty()) renew_metrics(options_.metrics_file, count_in_job(), ends);
 }
 
 void communicator_core::set_timeout(std::chrono::duration<double> timeout) {

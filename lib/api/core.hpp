@@ -27,6 +27,8 @@
 #include "control/messages/point_to_point.hpp"
 #include "executor/engine.hpp"
 #include "plan/plan_data.hpp"
+#include "statistics/metrics_file.hpp"
+#include "statistics/statistics_file.hpp"
 
 namespace terrace::detail {
 
@@ -90,6 +92,9 @@ public:
     std::string shape(std::int64_t bytes) const;
     double predicted(collective what, std::int64_t bytes) const;
     void keep_programs(int shapes);
+    statistics counted();
+    /// Returns the same with ranks of the whole job, and what tells this rank from others.
+    rank_statistics counted_in_job();
     void set_timeout(std::chrono::duration<double> timeout);
     bool is_traced() const noexcept { return events_.keeps_everything(); }
     void trace(traced_span span);
@@ -102,6 +107,10 @@ private:
     static constexpr std::uint64_t message_bit = std::uint64_t{1} << 63, ticket_bit = std::uint64_t{1} << 62;
 
     void gather_callers_ranks();
+    statistics count(const std::vector<int>& callers_rank);
+    rank_statistics count_in_job();
+    void write_statistics_file();
+    void write_metrics(bool ends);
     std::unique_ptr<driver> make_driver();
     // Takes the one lock, which guards all members and services. Empty where only one thread makes calls and none
     // drives them: options::threads and options::progress_thread.
@@ -151,6 +160,7 @@ private:
     int rank_;
     std::vector<int> callers_rank_;  // by rank of the plan
     std::vector<int> world_ranks_;   // by the caller's numbering
+    std::string id_;                 // of the communicator: of all that the jobs of a directory make
     binding binding_;
     options options_;
     std::unique_ptr<call_runner> runner_;  // before net_, which may have messages of its programs in flight

@@ -98,6 +98,16 @@ bool set_trace(options& o, std::string_view value) {
     return true;
 }
 
+bool set_statistics(options& o, std::string_view value) {
+    o.statistics_directory = value;
+    return true;
+}
+
+bool set_metrics(options& o, std::string_view value) {
+    o.metrics_file = value;
+    return true;
+}
+
 bool set_seconds(std::chrono::duration<double>& time, std::string_view value) {
     double seconds = 0;
     const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), seconds);
@@ -164,7 +174,7 @@ bool is_drop_in_mode(options&, std::string_view value) { return parse_modes(valu
 
 constexpr std::string_view drop_in_modes = "auto, on or off, each for some sizes: off:-64K,auto";
 constexpr variable drop_in_mode_of(std::string_view name) {
-    return {name, "", drop_in_modes, "the same for this call of MPI alone", is_drop_in_mode};
+    return {name, "", drop_in_modes, "the same for this call", is_drop_in_mode};
 }
 
 constexpr std::array variables{
@@ -181,6 +191,8 @@ constexpr std::array variables{
     variable{"TERRACE_LOG", "warn", "off, warn, info or debug", "what is written to standard error", set_log},
     variable{"TERRACE_MEMORY", "128 MiB", "bytes, as 64 MiB",
              "the most memory that a communicator keeps for calls to come: programs and scratch", set_memory},
+    variable{"TERRACE_METRICS", "", "a file name, as NAME.prom",
+             "where the ranks of a node keep metrics for Prometheus' node_exporter", set_metrics},
     variable{"TERRACE_MPI_MODULE", "", "a file name", "the module for MPI, where it is not found by itself",
              set_mpi_module},
     variable{"TERRACE_PLACEMENT", "by-node", "by-node or anywhere",
@@ -214,6 +226,8 @@ constexpr std::array variables{
     variable{"TERRACE_REPRODUCIBLE", "off", "off or on", "whether results have the same bits whatever the plan",
              set_reproducible},
     variable{"TERRACE_SIZE", "", "a number from 1 on", "how many ranks meet in a directory", set_size},
+    variable{"TERRACE_STATISTICS", "", "a directory",
+             "where each rank writes what its calls took and whom it waited for, for terrace report", set_statistics},
     variable{"TERRACE_TIMEOUT", "600", "seconds from 0 to 1e9; 0 waits for ever",
              "how long each call may wait for other ranks", set_timeout},
     variable{"TERRACE_TOPOLOGY_ADDR", "", "SWITCH.SWITCH.NODE, and after a blank what each is",

@@ -55,6 +55,8 @@ void wait_monitor::watch() {
         dumps_seen_ = dumps_asked_for();
         dump();
     }
+    of_.calls.follow_waits();
+    if (!options_.metrics_file.empty()) keep_metrics();
     const std::chrono::duration<double> waited =
         std::max({of_.check.age(), of_.calls.age(), of_.messages.age(), of_.groups.age()});
     if (of_.failures.has_work(waited)) look_for_failures();
@@ -64,6 +66,17 @@ void wait_monitor::watch() {
         if (const waiting all = waits(); !all.ranks.empty()) of_.chain.look(waited, plan_rank_of_first(all));
     }
     if (options_.timeout.count() > 0 && waited > options_.timeout) time_out();
+}
+
+void wait_monitor::keep_metrics() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < metrics_due_ || of_.calls.idle()) return;
+    metrics_due_ = now + std::chrono::seconds(5);
+    try {
+        of_.write_metrics();
+    } catch (const std::exception& e) {
+        if (options_.log) options_.log(log_level::warn, e.what());
+    }
 }
 
 void wait_monitor::tell_stamps() const {
@@ -120,6 +133,7 @@ void wait_monitor::dump() const {
         std::ofstream out(name);
         if (!(out << of_.events.dump(lines) << std::flush))
             throw input_error(name, 0, 0, "cannot be written; name another file");
+        of_.write_statistics();
     } catch (const std::exception& e) {
         if (options_.log) options_.log(log_level::warn, e.what());
     }

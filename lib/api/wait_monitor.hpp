@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +35,7 @@ public:
         const std::vector<int>& callers_rank;  ///< the caller's numbering, by rank of the plan
         const std::vector<int>& world_ranks;   ///< by the caller's numbering: in that of the whole job
         int rank;                              ///< of this process, in the caller's numbering
+        std::function<void()> write_statistics = [] {}, write_metrics = [] {};
     };
 
     wait_monitor(const subject& of, const options& o);
@@ -53,10 +56,12 @@ private:
     void tell_stamps() const;
     [[noreturn]] void time_out() const;
     void dump() const;
+    void keep_metrics();
 
     subject of_;
     const options& options_;
     unsigned dumps_seen_ = 0;
+    std::chrono::steady_clock::time_point metrics_due_{};
 };
 
 /// "timed out after 2 s (options::timeout), waiting for rank 3, in the end for rank 0, which does not answer: call 12:

@@ -11,6 +11,7 @@
 #include <terrace/store.hpp>
 #include <terrace/ucx.hpp>
 
+#include "api/core.hpp"
 #include "base/keep_for_ever.hpp"
 #include "c_api/handles.hpp"
 
@@ -170,6 +171,14 @@ terrace_status terrace_shape(terrace_communicator* communicator, int64_t bytes, 
         terrace_communicator& c = existing(communicator, "communicator");
         c.shape = c.of.shape(bytes);
         existing(text, "text") = c.shape.c_str();
+    });
+}
+
+terrace_status terrace_statistics(terrace_communicator* communicator, const char** text) {
+    return guarded([&] {
+        terrace_communicator& c = existing(communicator, "communicator");
+        c.statistics = text_of(core_of(c.of).counted_in_job());
+        existing(text, "text") = c.statistics.c_str();
     });
 }
 

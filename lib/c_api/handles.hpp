@@ -25,7 +25,7 @@ struct terrace_plan {
 
 struct terrace_communicator {
     terrace::communicator of;
-    std::string shape = {};  // what terrace_shape has returned
+    std::string shape = {}, statistics = {};  // what these functions have returned
 };
 
 struct terrace_request {

@@ -93,6 +93,7 @@ program call_runner::bind(const call_shape& call, bool near) {
                     fmt::format("{} of {} {}: {}, {} lanes, {} chunks of {}", name_of(call), bound.elements_of(call),
                                 to_string(call.type), describe(bound.plan.machine, chosen.stages), lanes, chunks.chunks,
                                 std::max(full.count, tail.count)));
+    const std::int64_t bytes = bound.elements_of(call) * static_cast<std::int64_t>(size_of(call.type));
     program made(std::move(full), std::move(tail),
                  {.element = size_of(call.type),
                   .reduce = find_reduce(call.type, call.op, widest_vectors(),
@@ -106,7 +107,9 @@ program call_runner::bind(const call_shape& call, bool near) {
                   .slot_bytes = placed ? can.slot_bytes : 0,
                   .streams = streams(call),
                   .owners = bound.meets_wire_types(call) ? owners_of(chosen, call) : 1,
-                  .own_lengths = call.has_own_lengths()},
+                  .own_lengths = call.has_own_lengths(),
+                  .counted_as = with_.calls.counts().size_of(name_of(call), bytes),
+                  .bytes = bytes},
                  with_.net);
     with_.failure.latch([&] { made.take_slots(); });  // the other ranks begin the call
     return made;

@@ -52,6 +52,11 @@ public:
     }
     /// The ranks that the stage in a slot waits for.
     std::vector<int> missing(int slot) const;
+    /// One of them; -1: none.
+    int first_missing(int slot) const {
+        const int in_node = node_ ? node_->first_missing(slot) : -1;
+        return in_node < 0 && collectives_ ? collectives_->first_missing(slot) : in_node;
+    }
     /// node_stage_runner::take_lanes
     void take_lanes(std::size_t bytes) {
         if (node_) node_->take_lanes(bytes);

@@ -9,6 +9,14 @@
 
 namespace terrace::detail {
 
+namespace {
+
+// Shorter waits are not looked at. A rank that has looked at nothing for longer than the other was not ready itself:
+// it was stopped, or had no core.
+constexpr std::chrono::microseconds least_wait(50), most_wait(10'000);
+
+}  // namespace
+
 engine::engine(endpoint& net, int lanes, recorder& events)
     : net_(net),
       events_(events),
@@ -34,10 +42,30 @@ std::uint64_t engine::issue(program& p, const call_buffers& b, const call_stamp&
 
 std::chrono::duration<double> engine::age() noexcept {
     if (calls_.empty()) return {};
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = clock::now();
     auto& since = calls_.front().since;
-    if (since == std::chrono::steady_clock::time_point{}) since = now;
+    if (since == clock::time_point{}) since = now;
     return now - since;
+}
+
+void engine::follow_waits() {
+    const auto now = clock::now();
+    if (waits_since_ == clock::time_point{} || calls_.empty()) {
+        waits_since_ = now;
+    } else if (now - waits_since_ >= least_wait) {
+        const pending_call& c = calls_.front();
+        const std::optional<program::awaited> whom =
+            c.request_block < 0 ? std::optional<program::awaited>() : c.run->first_awaited();
+        awaited_.reset();
+        if (whom) awaited_ = {c.number, c.run->made_for().counted_as, whom->stage, whom->peer};
+        count_wait(now);
+        waits_since_ = now;
+    }
+}
+
+void engine::count_wait(clock::time_point until) noexcept {
+    const std::chrono::duration<double> time = std::min<clock::duration>(until - waits_since_, most_wait);
+    if (awaited_) counts_.waited(*awaited_, time.count());
 }
 
 bool engine::done(std::uint64_t call) const noexcept {
@@ -62,6 +90,7 @@ void engine::begin(pending_call& c) noexcept {
     *unused = c.run;
     c.request_block = static_cast<int>(unused - request_blocks_.begin());
     for (int l = 0; l < c.run->placed_lanes(); ++l) taken_[at(c.run->slot_of(l).number)] = true;
+    c.first_event = events_.count();
     c.run->start({.number = c.number,
                   .through = calls_.front().number - 1,
                   .most_in_flight = most_running,
@@ -79,12 +108,18 @@ bool engine::progress() noexcept {
             moved = true;
         }
         moved |= c.run->advance();
+        if (c.begun == 0 && events_.count() > c.first_event) c.begun = events_.ticks_of(c.first_event);
     }
     for (int slot : net_.poll()) {
         const std::size_t block = at(slot / block_size_);
         if (block < request_blocks_.size()) request_blocks_[block]->complete_request(slot);
         else others_->complete(slot);
         moved = true;
+    }
+    if (moved) {
+        if (awaited_) count_wait(clock::now());
+        awaited_.reset();
+        waits_since_ = {};
     }
     finish();
     return moved;
@@ -98,6 +133,8 @@ void engine::finish() noexcept {
         }
         request_blocks_[at(c->request_block)] = nullptr;
         c->run->give_back(scratch_);
+        counts_.ended(c->run->made_for().counted_as, c->run->made_for().bytes,
+                      c->begun == 0 ? 0 : events_.ticks_of(events_.count() - 1) - c->begun);
         for (int l = 0; l < c->run->placed_lanes(); ++l) taken_[at(c->run->slot_of(l).number)] = false;
         c = calls_.erase(c);
     }

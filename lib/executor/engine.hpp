@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "executor/program.hpp"
 #include "executor/recorder.hpp"
+#include "statistics/call_counts.hpp"
 
 namespace terrace::detail {
 
@@ -59,6 +61,11 @@ public:
     /// Returns the time since this was first asked of the oldest call in flight. A rank that waits asks all the time.
     std::chrono::duration<double> age() noexcept;
 
+    /// Counts how long this rank waits for others. Call it again and again while calls wait, after polls in vain.
+    void follow_waits();
+    /// The calls that are complete, and waits.
+    call_counts& counts() noexcept { return counts_; }
+
     /// Moves all calls along. Returns true if anything happened. Does nothing once the transport has failed.
     bool progress() noexcept;
 
@@ -67,17 +74,21 @@ public:
     void add_waits(const std::vector<int>& callers_rank, waiting& all) const;
 
 private:
+    using clock = std::chrono::steady_clock;
     struct pending_call {
         std::uint64_t number = 0;
         program* run = nullptr;
         call_stamp stamp{};
-        int request_block = -1;                         // -1: the call has not begun
-        std::chrono::steady_clock::time_point since{};  // when age() was first asked
+        int request_block = -1;         // -1: the call has not begun
+        clock::time_point since{};      // when age() was first asked
+        std::uint64_t first_event = 0;  // events before the call
+        std::uint64_t begun = 0;        // ticks of its first event; 0: there is none yet
     };
 
     bool may_begin(const pending_call& c) const noexcept;
     void begin(pending_call& c) noexcept;
     void finish() noexcept;
+    void count_wait(clock::time_point until) noexcept;
 
     endpoint& net_;
     recorder& events_;
@@ -90,6 +101,9 @@ private:
     int next_slot_ = 0;                     // the lane slot for the next lane that takes one
     std::uint64_t issued_ = 0;              // calls
     std::vector<pending_call> calls_;       // in the order of issue
+    call_counts counts_;
+    clock::time_point waits_since_{};            // when polls were in vain, as far as it is not counted; 0: none was
+    std::optional<call_counts::place> awaited_;  // where the rank waits, once it has waited for long enough
 };
 
 }  // namespace terrace::detail

@@ -362,6 +362,25 @@ void program::record(const lane& l, std::uint32_t n, bool ends) noexcept {
     });
 }
 
+std::optional<program::awaited> program::first_awaited() const {
+    std::optional<awaited> found;
+    bool only_sent = true;
+    for (const lane& l : lanes_) {
+        const auto look = [&](std::uint32_t n) {
+            const instr& i = instruction(l, n);
+            if (!only_sent || (found && i.what == action::send)) return;
+            const int peer = is_stage(i.what) ? net_.first_missing(request_of(l, stage_request)) : i.peer;
+            if (peer < 0) return;
+            found = {l.code->code.phases[i.phase].stage, peer};
+            only_sent = i.what == action::send;
+        };
+        if (l.brief) look(l.stage);
+        else if (!l.held) l.machine.for_each_in_flight(look);
+        if (!only_sent) break;
+    }
+    return found;
+}
+
 std::vector<program::wait> program::waits() const {
     std::vector<wait> found;
     for (const lane& l : lanes_) {

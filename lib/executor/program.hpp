@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,6 +45,8 @@ public:
         bool streams = false;        ///< stage_call::streams
         int owners = 1;              ///< ranks that own each element after the way up
         bool own_lengths = false;    ///< calls have call_buffers::layout of this kind
+        int counted_as = -1;         ///< call_counts::size_of; -1: calls are not counted
+        std::int64_t bytes = 0;      ///< of the vector, or of all blocks together
     };
 
     /// The slot of the transport's shared memory that a lane runs in.
@@ -121,6 +124,17 @@ public:
         int peer = 0;
     };
     std::vector<wait> waits() const;
+
+    /// A rank that holds up a call, and the stage in which it does.
+    struct awaited {
+        int stage = 0;
+        int peer = 0;
+    };
+    /// Returns one that this rank waits for, first of all for data; nothing if it waits for none, or for memory that is
+    /// still read.
+    std::optional<awaited> first_awaited() const;
+    /// Returns what the program was made for.
+    const shape& made_for() const noexcept { return shape_; }
 
 private:
     // Request slots of a lane: sends, receives, and one for a stage.

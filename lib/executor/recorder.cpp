@@ -109,7 +109,6 @@ void recorder::keep(const event& e) noexcept {
     }
 }
 
-// Returns the length of a tick, measured over the life of the recorder.
 double recorder::micros_per_tick() const noexcept {
     return (clock_micros() - first_micros_) / static_cast<double>(std::max<std::uint64_t>(1, now() - first_ticks_));
 }

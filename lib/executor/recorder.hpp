@@ -67,6 +67,13 @@ public:
         if (keeps_all_) keep(e);
     }
 
+    /// Returns how many events have been recorded.
+    std::uint64_t count() const noexcept { return written_; }
+    /// Returns when an event was recorded. @param n its number, from 0, among the last ones
+    std::uint64_t ticks_of(std::uint64_t n) const noexcept { return last_[n & (last_.size() - 1)].ticks; }
+    /// Returns the length of a tick [us], measured over the life of the recorder.
+    double micros_per_tick() const noexcept;
+
     /// Says what a call is that events will name. Does nothing unless all events are kept.
     void describe(const traced_call& call);
 
@@ -87,7 +94,6 @@ public:
 
 private:
     void keep(const event& e) noexcept;
-    double micros_per_tick() const noexcept;
     double micros(std::uint64_t ticks, double per_tick) const noexcept;  // since 1970
 
     std::vector<event> last_;    // ring buffer; its size is a power of two

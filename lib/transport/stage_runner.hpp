@@ -61,6 +61,11 @@ public:
     virtual void poll(std::vector<int>& done) noexcept = 0;
     /// Returns the ranks that the stage in a slot waits for; empty if no stage runs there.
     virtual std::vector<int> missing(int slot) const = 0;
+    /// Returns one of them, -1 for none, and allocates nothing where stages run in shared memory.
+    virtual int first_missing(int slot) const {
+        const std::vector<int> all = missing(slot);
+        return all.empty() ? -1 : all.front();
+    }
     /// Gives up all stages in flight, after a failure. Returns false if their memory must never be freed.
     virtual bool abandon() noexcept { return true; }
 

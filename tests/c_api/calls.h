@@ -154,10 +154,12 @@ static void try_parts_and_windows(terrace_communicator* comm) {
     EXPECT(data[999] == 999.0 * size);
     terrace_window_destroy(window);
 
-    const char* shape = NULL;
+    const char *shape = NULL, *statistics = NULL;
     double seconds = -1;
     EXPECT_OK(terrace_shape(comm, 1 << 20, &shape));
     EXPECT(strlen(shape) > 0);
+    EXPECT_OK(terrace_statistics(comm, &statistics));
+    EXPECT(strstr(statistics, "\"call\": \"allreduce\"") != NULL);
     EXPECT_OK(terrace_predicted(comm, 1 << 20, &seconds));
     EXPECT(seconds >= 0);
 }

@@ -14,6 +14,7 @@ import pkgutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PACKAGE = sys.argv.pop(1)
@@ -119,11 +120,41 @@ class Calls(unittest.TestCase):
 
     def test_describes_itself(self):
         def body(comm):
-            return comm.shape(1 << 20), comm.predicted(1 << 20), repr(comm)
-        shape, predicted, said = self.run_ranks(body)[3]
+            comm.barrier()
+            return comm.shape(1 << 20), comm.predicted(1 << 20), repr(comm), comm.statistics()
+        shape, predicted, said, statistics = self.run_ranks(body)[3]
+        self.assertEqual((statistics["rank"], statistics["calls"][0]["call"]), (3, "barrier"))
         self.assertIn("shared_memory", shape)
         self.assertGreater(predicted, 0)
         self.assertEqual(said, "<terrace.Communicator: rank 3 of 4>")
+
+    @unittest.skipUnless(has("prometheus_client"), "prometheus_client is missing: pip install prometheus_client")
+    def test_metrics_are_what_prometheus_reads(self):
+        from prometheus_client.parser import text_string_to_metric_families
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "terrace.prom")
+
+            def body(comm):
+                for late in range(comm.size):
+                    if comm.rank == late:
+                        time.sleep(0.02)
+                    comm.barrier()
+                while not file.exists() or len(found := self.series(file, text_string_to_metric_families)) < 20:
+                    time.sleep(0.01)
+                comm.barrier()
+                return found
+
+            found = terrace.loopback.run(self.plan, body, terrace.Options(metrics=str(file)))[0]
+            self.assertEqual({name for name, _ in found}, {
+                "terrace_calls_total", "terrace_bytes_total", "terrace_call_seconds_total",
+                "terrace_waiting_seconds_total", "terrace_limit_ratio"})
+            self.assertEqual({dict(labels)["rank"] for _, labels in found}, {"0", "1", "2", "3"})
+            self.assertFalse(file.exists())
+
+    def series(self, file, families):
+        samples = [(s.name, tuple(s.labels.items())) for family in families(file.read_text()) for s in family.samples]
+        self.assertEqual(len(samples), len(set(samples)))
+        return samples
 
     def test_what_a_rank_raises_comes_out(self):
         def body(comm):

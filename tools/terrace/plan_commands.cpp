@@ -167,7 +167,10 @@ void add_export(command_list& commands) {
 
 void add_report(command_list& commands) {
     auto [command, a] = commands.add<report_command>("report", "Show plans and results of measurements as one page");
-    command.add_option("FILE", a.files, "plans, and results: of terrace-bench --json or --suite, or other JSON")
+    command
+        .add_option("FILE", a.files,
+                    "plans, results (of terrace-bench --json or --suite, or other JSON), and directories of "
+                    "TERRACE_STATISTICS")
         ->required();
     add_output(command, "-o,--output", a.output,
                "page to write, HTML that loads nothing (default: results are printed as tables)");
@@ -180,7 +183,8 @@ void add_report(command_list& commands) {
         "  terrace report cluster.plan.yaml -o report.html\n"
         "  terrace report cluster.plan.yaml results.json -o report.html\n"
         "  terrace report cluster.plan.yaml --collective allgather --bytes 1M -o report.html\n"
-        "  terrace report results.json");
+        "  terrace report results.json\n"
+        "  terrace report statistics                         (after TERRACE_STATISTICS=statistics: who is late)");
 }
 
 }  // namespace

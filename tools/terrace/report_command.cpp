@@ -13,6 +13,7 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/proof.hpp"
+#include "tools/terrace/report/lateness_json.hpp"
 #include "tools/terrace/report/page.hpp"
 #include "tools/terrace/report/plan_part.hpp"
 #include "tools/terrace/report/results_part.hpp"
@@ -44,6 +45,10 @@ int report_command::run() const {
     std::vector<plan_data> plans;
     std::vector<std::optional<json>> results;  // by file; of a plan nothing
     for (const std::filesystem::path& file : files) {
+        if (std::filesystem::is_directory(file)) {
+            results.push_back(lateness_json(file));
+            continue;
+        }
         expect_replaceable(output, {file}, force);
         const std::string text = read_text(file, most_results);
         results.push_back(is_json(text) ? std::optional(parsed(file, text)) : std::nullopt);

@@ -128,6 +128,16 @@ std::vector<int> node_stages::missing(int slot) const {
     return ranks;
 }
 
+int node_stages::first_missing(int slot) const noexcept {
+    int first = -1;
+    for (const running_stage& s : running_)
+        if (s.slot == slot)
+            for_each_awaited(s, [&](std::size_t peer) {
+                if (first < 0 && !reached(s, peer)) first = s.call->group->members()[peer];
+            });
+    return first;
+}
+
 // ---- stages ----
 
 void node_stages::start(int slot, const stage_call& call) noexcept {

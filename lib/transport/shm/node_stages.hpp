@@ -54,6 +54,8 @@ public:
     void poll(std::vector<int>& done) noexcept;
     /// Returns the ranks that the stage in a slot waits for.
     std::vector<int> missing(int slot) const;
+    /// stage_runner::first_missing
+    int first_missing(int slot) const noexcept;
     /// Makes room for so many stages at once.
     void reserve(std::size_t stages) { running_.reserve(stages); }
     bool idle() const noexcept { return running_.empty(); }

@@ -47,6 +47,7 @@ public:
         if (!done.empty()) waits_ = 0;
     }
     std::vector<int> missing(int slot) const override { return stages_.missing(slot); }
+    int first_missing(int slot) const override { return stages_.first_missing(slot); }
 
     void take_lanes(std::size_t bytes) override { stages_.take_lanes(bytes); }
     std::byte* lane_memory(int lane_slot, std::size_t bytes) noexcept override {

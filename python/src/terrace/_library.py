@@ -90,6 +90,7 @@ _CALLS: dict[str, list[Any]] = {
     "set_timeout": [c_void_p, c_double],
     "abort": [c_void_p],
     "shape": [c_void_p, c_int64, POINTER(c_char_p)],
+    "statistics": [c_void_p, POINTER(c_char_p)],
     "predicted": [c_void_p, c_int64, POINTER(c_double)],
     "test": [c_void_p, POINTER(c_int)],
     "wait": [c_void_p],

@@ -1,8 +1,9 @@
 """Communicators."""
 from __future__ import annotations
 
+import json
 from ctypes import byref, c_char_p, c_double, c_void_p
-from typing import Any, Callable
+from typing import Any, Callable, cast
 
 from terrace._buffers import AnyBuffer, buffer_of
 from terrace._c10d_store import C10dStore
@@ -142,6 +143,12 @@ class Communicator(Collectives):
         text = c_char_p()
         lib.shape(self._open(), bytes, byref(text))
         return (text.value or b"").decode()
+
+    def statistics(self) -> dict[str, Any]:
+        """The calls of this rank so far, and how long it waited for which rank: docs/guides/slow-ranks.md."""
+        text = c_char_p()
+        lib.statistics(self._open(), byref(text))
+        return cast("dict[str, Any]", json.loads(text.value or b""))
 
     def predicted(self, bytes: int) -> float:
         """The time that the plan predicts for an allreduce of so many bytes [s]; 0 if it predicts none."""

@@ -77,8 +77,7 @@ steps rabenseifner(int ranks, double bytes) {
             const int distance = down ? f.power / 2 / k : k;
             library_step step;
             for (int i = 0; i < f.power; ++i)
-                step.messages.push_back(
-                    {f.rank(i, false), f.rank(i ^ distance, false), bytes / (2 * distance), !down});
+                step.messages.push_back({f.rank(i, false), f.rank(i ^ distance, false), bytes / (2 * distance), !down});
             add(made, step);
         }
     add(made, f.between_pairs(bytes, true, false));
@@ -121,7 +120,8 @@ steps reversed(steps of) {
 }
 
 steps binomial_reduce(int ranks, double bytes) {
-    return to_root(ranks, [&](int) { return bytes; }, true);
+    return to_root(
+        ranks, [&](int) { return bytes; }, true);
 }
 
 steps chain_broadcast(int ranks, double bytes) {
@@ -139,7 +139,8 @@ steps chain_reduce(int ranks, double bytes) {
 steps ring_allgather(int ranks, double bytes) { return around(ranks, bytes / ranks, false, ranks - 1); }
 
 steps scatter_allgather(int ranks, double bytes) {
-    return joined(reversed(to_root(ranks, [&](int blocks) { return blocks * bytes / ranks; }, false)),
+    return joined(reversed(to_root(
+                      ranks, [&](int blocks) { return blocks * bytes / ranks; }, false)),
                   ring_allgather(ranks, bytes));
 }
 
@@ -148,8 +149,8 @@ steps bruck_allgather(int ranks, double bytes) {
     for (int distance = 1; distance < ranks; distance *= 2) {
         library_step step;
         for (int r = 0; r < ranks; ++r)
-            step.messages.push_back({r, (r - distance + ranks) % ranks,
-                                     std::min(distance, ranks - distance) * bytes / ranks});
+            step.messages.push_back(
+                {r, (r - distance + ranks) % ranks, std::min(distance, ranks - distance) * bytes / ranks});
         add(made, step);
     }
     return made;

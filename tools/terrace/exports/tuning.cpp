@@ -18,7 +18,7 @@ constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;  // sizes
 
 // Returns the fastest algorithm of a library by message size: at powers of two, a change in the middle between two.
 // @param number the library's number of an algorithm; 0: it has none
-std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::* number) {
+std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
     std::vector<library_choice> made;
     for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
         const library_algorithm* best = nullptr;
@@ -38,15 +38,16 @@ std::vector<library_choice> choices(const hierarchy& machine, collective what, i
 
 void check(const hierarchy& machine, const char* format) {
     if (machine.torus_level() < machine.depth())
-        throw usage_error(fmt::format("terrace export --to {}: a torus has several ways between two ranks, which "
-                                      "cannot be priced for other libraries",
-                                      format));
+        throw usage_error(
+            fmt::format("terrace export --to {}: a torus has several ways between two ranks, which "
+                        "cannot be priced for other libraries",
+                        format));
     if (machine.ranks() < 2) throw usage_error(fmt::format("terrace export --to {}: there is one rank", format));
 }
 
 struct tuned_collective {
     collective what;
-    int openmpi;              // its number in Open MPI's file
+    int openmpi;             // its number in Open MPI's file
     std::string_view upper;  // its name in variables
 };
 constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGATHER"},
@@ -54,7 +55,7 @@ constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGA
                                                {collective::broadcast, 7, "BCAST"},
                                                {collective::reduce, 11, "REDUCE"}};
 
-library_choices all_choices(const hierarchy& machine, int library_algorithm::* number) {
+library_choices all_choices(const hierarchy& machine, int library_algorithm::*number) {
     library_choices made;
     for (const tuned_collective& c : tuned_collectives) made[c.what] = choices(machine, c.what, number);
     return made;

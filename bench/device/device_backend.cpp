@@ -161,7 +161,7 @@ private:
         return code != 0 ? code : ended;
     }
 
-    // Of a call, and of what the communicator says of those before it, once it has settled.
+    // Checks a call, and what the communicator says of those before it, once it has settled.
     void check(int code, const char* call) const {
         while (comm_ != nullptr && (code == 0 || code == gpu_runtime::in_progress)) {
             const int asked = gpu_.runtime().status(comm_, &code);

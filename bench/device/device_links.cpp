@@ -126,7 +126,7 @@ private:
         net.close();
     }
 
-    // Of what `put` puts in once, over batches of which all have equally many; 0 for who takes no part.
+    // Returns the median time of what `put` puts in once, over batches of equally many; 0 for who takes no part.
     template <class Put>
     double median_time(bool takes_part, int queues, Put put) {
         batch(takes_part, queues, lanes, put);  // connects

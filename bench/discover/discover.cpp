@@ -16,8 +16,8 @@ namespace terrace::detail::bench {
 namespace {
 
 constexpr double most_misfit = 0.3;  // of a tree that explains what is measured
-// Of one beyond which fewer streams at once may tell more: on slow processors three-racks had 0.22 to 0.60 while all
-// nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
+// The spread beyond which fewer streams at once may tell more: on slow processors three-racks had 0.22 to 0.60 while
+// all nodes sent, and 0.08 to 0.16 while half of them did. Wrong groups were found from 0.12 on.
 constexpr double too_much_at_once = 0.08;
 constexpr std::size_t most_pairs = 5;  // that tell the overhead of a level
 constexpr int most_domains = 4;        // whose links inside nodes are measured
@@ -163,7 +163,7 @@ private:
         all_.levels.insert(all_.levels.end(), network_.begin(), network_.end());
     }
 
-    // Of the link of one of `inner` to its fellows: all its ranks send to those of the next one.
+    // Returns the rate of the link of one of `inner` to its fellows: all its ranks send to those of the next one.
     double rate_inside(const grouping& inner, const grouping& outer) {
         const std::vector<std::vector<int>> members = inner.members();
         std::vector<double> found;
@@ -183,7 +183,7 @@ private:
         return found.empty() ? 0 : found[found.size() / 2];
     }
 
-    // Of some pairs that meet at each level.
+    // Measures some pairs that meet at each level.
     void measure_overheads() {
         net_.begin("overheads of messages");
         grouping inner = grouping::each(n_);

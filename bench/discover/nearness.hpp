@@ -17,9 +17,9 @@ struct grouping {
 
     /// Numbers the groups anew, by their lowest member. @param of any number by thing
     static grouping numbered(const std::vector<int>& of);
-    /// Of n things, each by itself.
+    /// Returns n groups of one thing each.
     static grouping each(int n);
-    /// Of n things, all in one group.
+    /// Returns one group of n things.
     static grouping one(int n) { return numbered(std::vector<int>(static_cast<std::size_t>(n))); }
     /// Groups of the groups of `inner`, as groups of what is in these.
     grouping of_things(const grouping& inner) const;

@@ -22,7 +22,7 @@ std::optional<std::pair<int, int>> pair_across(const tree& shape, int l) {
     return {};
 }
 
-// Of one run: 16 MiB, or what passes in 0.3 s if that is less.
+// Returns the messages of one run: 16 MiB, or what passes in 0.3 s if that is less.
 int messages_of_run(double bandwidth) {
     const double bytes = std::min(16.0 * (1 << 20), 0.3 * bandwidth);
     return std::max(fewest_of_run, static_cast<int>(bytes / message_bytes));

@@ -26,8 +26,8 @@ struct row {
     std::vector<double> times;          ///< by iteration, the maximum over ranks [s]
     std::vector<double> ratios;         ///< by iteration, this time over that of the reference; empty without one
     std::optional<std::int64_t> wrong;  ///< elements over all ranks; nothing if unchecked
-    /// Of a host's processor time, that its hypervisor took while this size was measured; of the host that lost most.
-    /// Nothing if none says.
+    /// The part of a host's processor time that its hypervisor took while this size was measured, for the host that
+    /// lost most. Nothing if none says.
     std::optional<double> percent_steal_time;
     /// Processor time of all ranks in the timed calls, over the time that these took: cores that were busy. Ranks that
     /// wait without sleeping count.
@@ -48,7 +48,7 @@ public:
     /// @param where must outlive this
     runner(const world& w, const settings& s, memory& where, collective what, std::vector<named_backend> backends);
 
-    /// Of the sizes asked for. Collective; the same result on all ranks.
+    /// Measures a size. Collective; the same result on all ranks.
     std::vector<row> measure(std::int64_t count, progress& shown);
 
 private:

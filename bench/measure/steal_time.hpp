@@ -12,9 +12,9 @@ struct processor_time {
     std::uint64_t steal = 0;  ///< in which the host's hypervisor ran something else
 };
 
-/// Of the text of /proc/stat. Nothing if it does not say (other systems, old kernels).
+/// Reads the text of /proc/stat. Nothing if it does not say (other systems, old kernels).
 std::optional<processor_time> parse_processor_time(const std::string& stat);
-/// Of this host, now.
+/// Returns the times of this host, now.
 std::optional<processor_time> processor_time_now();
 
 /// Part (0 ... 1) of the processors' time between the two that the hypervisor took. Nothing if either is not known, or

@@ -23,7 +23,7 @@ struct training_model {
     std::vector<model_layer> layers;
 
     std::int64_t parameters() const;
-    /// Of one forward and one backward pass [s].
+    /// Returns the time of one forward and one backward pass [s].
     double compute() const;
 };
 

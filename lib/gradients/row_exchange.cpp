@@ -14,7 +14,7 @@ namespace {
 
 std::size_t size_from(std::int64_t n) noexcept { return static_cast<std::size_t>(n); }
 
-// Of two rows of `count` elements.
+// Adds a row of `count` elements to another one.
 void add_row(std::byte* to, const std::byte* from, std::int64_t count, element_type type) noexcept {
     with_float_type(type, [&]<class T>(std::type_identity<T>) {
         using wide = accumulator_t<T>;

@@ -105,7 +105,7 @@ struct bxor {
     }
 };
 
-// Of truth values. Without branches, so that loops vectorise.
+// Truth values, without branches, so that loops vectorise.
 struct land {
     template <class T>
     static constexpr T of(T a, T b) noexcept {

@@ -111,12 +111,12 @@ struct hierarchy {
 
     int depth() const noexcept { return shape.depth(); }
     int ranks() const noexcept { return shape.ranks(); }
-    /// Of the link of one child, counted over the machine, into a level, per direction [B/s].
+    /// Returns what a child's link into a level carries per direction [B/s]. @param child counted over the machine
     double rate(int l, int child) const noexcept {
         const level& of = levels[static_cast<std::size_t>(l)];
         return of.rates.empty() ? of.bandwidth : of.rates[static_cast<std::size_t>(child)];
     }
-    /// Of a level whose children form rings: what one of the directions carries, as a part of the bandwidth.
+    /// Returns the part of the bandwidth that one direction has, for a level whose children form rings.
     double ring_share(int l) const noexcept { return shape.children(l, 0) > 2 ? 0.5 : 1; }
     /// The first level whose children form rings, a dimension of a torus as all further ones are; depth() if there is
     /// none.

@@ -80,7 +80,7 @@ auto made_of(const std::vector<double>& rates, Make make) {
     return all;
 }
 
-// Of one link, so many of which are within the limits together.
+// Returns the rate of a link. @param links that must be within the limits together
 double checked_rate(const document& entry, const auto& field, double links = 1) {
     const double rate = (entry.*field.read)(), high = field.high / links;
     if (rate < field.low || rate > high)
@@ -140,7 +140,7 @@ std::vector<std::string> assumed_keys(const document& map) {
     return keys;
 }
 
-// Of each child's link.
+// Returns the rate of each child's link.
 std::vector<double> listed_rates(const document& list, const rate_field& field) {
     std::vector<double> rates;
     for (const document& item : list.items()) rates.push_back(checked_rate(item, field));

@@ -14,10 +14,10 @@ namespace terrace::detail {
 /// A vector made of one block per rank, such that the composition's owner of block r is rank r.
 struct block_layout {
     composition c;
-    /// Of the vector, by rank; of several routes one after the other, each with a part of every block.
+    /// Parts of the vector by rank. Several routes follow one another, each with a part of every block.
     std::vector<range> blocks;
 
-    /// Of gather and scatter: one rank of each domain carries all that its ranks have for the root, or get from it.
+    /// In gather and scatter one rank of each domain carries all that its ranks have for the root, or get from it.
     bool through_one = false;
 
     /// Returns the parts of the vector that a rank's block consists of, in its order.

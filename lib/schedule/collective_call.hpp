@@ -16,11 +16,11 @@ struct collective_call {
     std::int64_t count = 0;   ///< elements of the vector, or of each block
     int root = 0;             ///< of collectives with a root
     std::size_t element = 4;  ///< bytes of one
-    /// Of collectives with blocks: by rank, in the caller's buffer of all blocks. In alltoall block r of the send
-    /// buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
+    /// Where the block of each rank lies in the caller's buffer of all blocks, for collectives with blocks. In alltoall
+    /// block r of the send buffer goes to rank r, and block r of the receive buffer comes from it; all have one count.
     std::vector<range> blocks = {};
-    /// Of a reproducible reduction, by rank: its place in the tree by which elements are reduced (reduction_tree.hpp).
-    /// Empty: any order will do.
+    /// The place of each rank in the tree by which a reproducible reduction adds elements (reduction_tree.hpp). Empty:
+    /// any order will do.
     std::vector<int> tree = {};
     bool rounds_on_wire = true;  ///< stages with a wire type round what they send; else nothing is rounded
     bool counts_given = false;   ///< the caller gave each block a count of its own, so that `count` is unused

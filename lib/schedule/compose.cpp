@@ -137,8 +137,8 @@ private:
         }
     }
 
-    // Of the sibling that has the root. In other domains, successive segments take successive siblings in mode root, so
-    // that none carries them all.
+    // Returns the position of the sibling that has the root. In other domains, successive segments take successive
+    // siblings in mode root, so that none carries them all.
     int root_position(int domain, int ordinal) const {
         const int root = view_.root();
         if (made_.how != mode::replicate && root >= 0 && shape().domain_of(level_, root) == domain)

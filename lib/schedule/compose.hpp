@@ -21,7 +21,8 @@ struct composed_stage {
     int largest = 0;                   ///< members of that; 0 where nobody meets
     bool meets_root = false;           ///< the root of the call has others to meet
     std::vector<group> groups;         ///< in an order that all ranks agree on
-    /// Of blocks in mode root, the same groups with the blocks that the root has for each member and what is behind it.
+    /// The same groups with the blocks that the root has for each member and what is behind it, for blocks in mode
+    /// root.
     std::vector<group> handing = {};
     int first_rank = 0;  ///< of of_rank
     std::vector<std::vector<int>> of_rank;

@@ -25,11 +25,11 @@ public:
     /// Nothing if all holds, else what does not.
     std::optional<std::string> find_fault(const composition& c);
     std::optional<std::string> find_fault(const block_layout& b);
-    /// Of an exchange: what is said above of contributions holds of the blocks for each rank.
+    /// Proves an exchange: what is said above of contributions holds of the blocks for each rank.
     /// @param b made by compose_exchange
     std::optional<std::string> find_exchange_fault(const block_layout& b);
 
-    /// Of groups that have been proved. Not while other threads use it.
+    /// Returns how many kinds of groups have been proved. Not while other threads use it.
     std::size_t kinds() const noexcept { return proved_.size(); }
 
 private:

@@ -170,7 +170,7 @@ std::vector<range> tree_stages::parts_of(const composed_stage& s, const group& g
     return parts;
 }
 
-// Of two members the first combines c of n elements, and the other one the rest. They hold h0 and h1 partial results,
+// The first of two members combines c of n elements, and the other one the rest. They hold h0 and h1 partial results,
 // which are k afterwards, and e of the elements are due to the first one alone. Links carry h1 for each of the c, and
 // h0 for each of the others; and k for each that is due where it is not combined. Both ways are the same where
 //

@@ -22,8 +22,8 @@ struct gpu_model {
     double links;  // all links of one GPU, per direction, by NVIDIA's data sheets [B/s]; 0: it has none
 };
 
-// Of models that have links, those whose boards link all GPUs of a node, by switches or one to one. P100 and V100 SXM2
-// are not here, as boards link them in several ways; nor are models that a bridge may link in pairs.
+// Models whose boards link all GPUs of a node, by switches or one to one. P100 and V100 SXM2 are not here, as boards
+// link them in several ways; nor are models that a bridge may link in pairs.
 constexpr std::array models{
     gpu_model{0x10de1db8, "V100 SXM3", 150e9},
     gpu_model{0x10de20b0, "A100 SXM4", 300e9},

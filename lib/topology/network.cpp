@@ -56,7 +56,7 @@ private:
         int height = 0;  // of switches that nodes hang on: 1
     };
 
-    // Of one child into its level.
+    // One child's link into its level.
     struct link {
         int into;      // the switch
         double given;  // what the file says of this one [B/s]; 0: nothing

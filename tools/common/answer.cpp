@@ -31,7 +31,7 @@ std::string unknown(const std::string& what, std::string_view word, const std::v
     return fmt::format("there is no {}{}", what, did_you_mean(word, names));
 }
 
-// Of the first word that is no command or option; empty if there is none.
+// Returns what to say of the first word that is no command or option; empty if there is none.
 std::string unknown_word(const CLI::App& app) {
     for (const std::string& word : app.remaining()) {
         const std::string name = word.substr(0, word.find('='));

@@ -61,7 +61,7 @@ double time_of(const hierarchy& machine, const rule& r, std::int64_t bytes, coll
     return predict(machine, r.stages, bytes, r.lanes, r.chunk, what).time;
 }
 
-// Of machines of one shape, what matters is how both plans do on the newer one.
+// Where machines have one shape, what matters is how both plans do on the newer one.
 bool same_shape(const plan_data& a, const plan_data& b) {
     return a.machine.shape == b.machine.shape && a.machine.levels.size() == b.machine.levels.size();
 }

@@ -292,7 +292,7 @@ finding shared_gpus() {
         "for tests: results are right, times say nothing. Unset it where there is a GPU for each rank");
 }
 
-// Of plans made at creation. Bad variables are found elsewhere.
+// Says which levels above nodes plans made at creation have. Bad variables are found elsewhere.
 finding levels_above_nodes() {
     options given;
     std::vector<std::string> ignored;
@@ -330,7 +330,7 @@ std::vector<finding> variables() {
     return found;
 }
 
-// Of jobs that run now. Whether messages go as the plan has it shows in no other way: they arrive either way.
+// Looks at jobs that run now. Whether messages go as the plan has it shows in no other way: they arrive either way.
 finding nics_of_ranks(const fs::path& plan_file) {
     const hierarchy machine = read_plan(plan_file).machine;
     if (machine.nics.empty()) return good("NICs of ranks", "the plan has none");

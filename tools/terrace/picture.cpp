@@ -32,7 +32,7 @@ int leaves(const box& b) {
     return n;
 }
 
-// Of a level's domains at most `shown` children are drawn; one alone is not worth leaving out.
+// Draws at most `shown` children of a level's domains; one alone is not worth leaving out.
 box box_of(const tree& t, const std::vector<int>& shown, int level, int number) {
     box b{level, number, {}, 0, 0};
     if (level < 0) return b;

@@ -68,7 +68,7 @@ void add_claims(const plan_data& plan, collective what, int root, std::optional<
     }
 }
 
-// Of one rank of a group, about: of its first position. Beyond a thousand positions, of a ring.
+// Returns about how many instructions a rank of a group has: its first position. Beyond a thousand, those of a ring.
 std::int64_t instructions_of(const algorithm& a, algorithm::generator emit, int size) {
     if (emit == nullptr) return 0;
     if (size > 1024) return 2 * a.startups(size);

@@ -75,7 +75,7 @@ public:
     // Counted from 1 at the root: in which step it has the part from above; 0 of the root.
     int step() const { return step_; }
     int above() const { return above_; }
-    // Of each rank, `step` + 1 or later.
+    // The ranks that get it from this one, at step `step` + 1 or later.
     const std::vector<int>& below() const { return below_; }
 
 private:

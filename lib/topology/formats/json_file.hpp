@@ -20,7 +20,7 @@ struct json_value {
     std::vector<std::pair<std::string, json_value>> entries = {};
     std::vector<json_value> items = {};
 
-    /// Of a map; null where there is none.
+    /// Returns the entry of a map; null where there is none.
     const json_value* find(std::string_view key) const noexcept;
 };
 

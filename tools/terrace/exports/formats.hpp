@@ -32,7 +32,7 @@ struct export_format {
     bool executable = false;      ///< the file is a program
 
     std::span<const collective> holds = {};  ///< of a format of calls: which
-    /// Of a format of calls: returns the texts of the files. @throws usage_error if the format cannot hold the call
+    /// Returns the texts of the files, for a format of calls. @throws usage_error if the format cannot hold the call
     std::vector<std::string> (*write_call)(const plan_data& plan, collective what, std::int64_t bytes) = nullptr;
     /// Returns what files, also those of other programs, say that ranks do. @throws input_error
     call_program (*read_call)(std::span<const named_text> files) = nullptr;

@@ -19,7 +19,7 @@ using steps = std::vector<library_step>;
 
 int power_within(int ranks) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks))); }
 
-// Of p ranks, 2^k of which take part, with 2^k <= p < 2^(k+1): the first p - 2^k pairs of ranks act as one.
+// p ranks, 2^k of which take part, with 2^k <= p < 2^(k+1): the first p - 2^k pairs of ranks act as one.
 struct folded {
     int ranks, power = power_within(ranks), extra = ranks - power;
 

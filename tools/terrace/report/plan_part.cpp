@@ -188,7 +188,7 @@ json timeline_json(const hierarchy& machine, const simulation& s) {
             {"left_out", left_out},         {"links", links}};
 }
 
-// Of the largest call up to so many bytes that a short simulation takes; its size comes back in `bytes`. The price
+// Simulates the largest call up to so many bytes that is short enough; its size comes back in `bytes`. The price
 // counts messages before any program is made, which takes long on large machines; the simulation counts all steps.
 std::optional<simulation> simulation_up_to(const plan_data& plan, collective what, std::int64_t& bytes) {
     const simulation_options how{.slot_bytes = slot_bytes(plan), .most_steps = steps_on_page};

@@ -87,7 +87,11 @@ failed_ranks judge(const std::set<testimony_of_failure>& known, const std::vecto
 
 failure_agreement::failure_agreement(control_router& router, std::chrono::duration<double> patience,
                                      std::vector<int> lines)
-    : control_service(router, service::membership), patience_(patience), lines_(std::move(lines)) {}
+    : control_service(router, service::membership), patience_(patience), lines_(std::move(lines)) {
+    // Here, since a call that only waits allocates nothing.
+    weigh();
+    round(epoch_);
+}
 
 void failure_agreement::add(const testimony_of_failure& t) {
     testimony_of_failure own = t;

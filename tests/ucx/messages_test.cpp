@@ -203,15 +203,15 @@ TEST(ucx_messages, memory_that_runs_out_is_a_failure) {
     bool failed = true;
     for (int n = 0; failed; ++n) {
         std::atomic<bool> over = false;
+        int word = 0;
+        std::array<int, 8> words{};  // here, since they may arrive until the wire is gone
         on_all(2, [&](int rank, messages& wire) {
             if (rank == 1) {
-                std::array<int, 8> words{};
                 for (int slot = 0; slot < 8; ++slot) wire.recv(slot, 0, slot, &words[at(slot)], sizeof(int));
                 for (int i = 0; i < 4; ++i) wire.send_control(0, {});
                 while (!over) wire.idle();
                 return;
             }
-            int word = 0;
             {
                 const memory_for some(n);
                 for (int slot = 0; slot < 8; ++slot) wire.send(slot, 1, slot, &word, sizeof word);

@@ -41,7 +41,8 @@ class Export(Command):
                          4 * ["tux1"] + 2 * ["tux2"] + 3 * ["tux3"] + 3 * ["tux4"] + ["tux5"])
         lines = self.lines_of(self.NAMED, "torchrun")
         self.assertEqual(len(lines), 5)
-        self.assertEqual(lines[1], "tux2: torchrun --nnodes=5 --node-rank=1 --nproc-per-node=2 --master-addr=tux1 PROGRAM")
+        self.assertEqual(lines[1],
+                         "tux2: torchrun --nnodes=5 --node-rank=1 --nproc-per-node=2 --master-addr=tux1 PROGRAM")
         for form in ["hostfile", "machinefile", "slurm", "torchrun"]:
             self.assertIn("hosts:", self.terrace("export", self.plan_without_names(), "--to", form, status=2))
 
@@ -83,8 +84,8 @@ levels:
     def last_rule(self, text, collective):
         rules = self.export(text, "openmpi-rules")
         part = rules[rules.index(f"# {collective}\n"):]
-        return re.findall(r"^\d+ [1-9]\d* 0 \d+ # (.*)$", part[:part.index("\n0 0 0 0\n", part.index("# message sizes"))],
-                          re.MULTILINE)[-1]
+        end = part.index("\n0 0 0 0\n", part.index("# message sizes"))
+        return re.findall(r"^\d+ [1-9]\d* 0 \d+ # (.*)$", part[:end], re.MULTILINE)[-1]
 
     # Every way between two ranks has the latency of the level where they meet, and its slowest link's bandwidth.
     def test_simgrid_has_a_way_between_any_two_ranks(self):
@@ -162,7 +163,8 @@ levels:
         first.write_bytes(wrong)
         self.assertRegex(self.terrace("verify", "traces", status=1), "traces: rank [0-9]")
         first.write_bytes(whole[:-1])
-        self.assertRegex(self.terrace("verify", "traces", status=2), r"traces\.0\.et: at byte \d+: \d+ bytes are announced")
+        self.assertRegex(self.terrace("verify", "traces", status=2),
+                         r"traces\.0\.et: at byte \d+: \d+ bytes are announced")
         first.write_bytes(whole)
         (self.directory / "traces.7.et").unlink()
         self.assertIn("is rank 0 of 8, but stands as rank 0 of 7", self.terrace("verify", "traces", status=2))
@@ -171,14 +173,15 @@ levels:
     def test_a_plan_of_mscclpp_is_proved_as_it_stands(self):
         self.write("c.yaml", UNEVEN)
         self.terrace("plan", "c.yaml", "-o", "p.yaml")
-        self.terrace("export", "p.yaml", "--to", "mscclpp", "--bytes", "1M", "--collective", "allgather", "-o", "m.json")
+        self.terrace("export", "p.yaml", "--to", "mscclpp", "--bytes", "1M", "--collective", "allgather", "-o",
+                     "m.json")
         self.assertRegex(self.terrace("verify", "m.json"), "proved allgather of 13 chunks on 13 ranks: [0-9]+ messages")
         plan = json.loads(self.read("m.json"))
         del plan["gpus"][2]["threadblocks"][0]["ops"][0]
         self.write("m.json", json.dumps(plan))
         self.assertRegex(self.terrace("verify", "m.json", status=2), r"m\.json: at /gpus/\d+/threadblocks/0/ops/\d+/:")
-        self.assertIn("holds no broadcast", self.terrace("export", "p.yaml", "--to", "mscclpp", "--collective", "broadcast",
-                                                          status=2))
+        self.assertIn("holds no broadcast",
+                      self.terrace("export", "p.yaml", "--to", "mscclpp", "--collective", "broadcast", status=2))
 
     def test_a_file_for_each_rank_has_a_name(self):
         self.assertIn("-o OUT", self.terrace("export", self.plan_without_names(), "--to", "chakra", status=2))
@@ -227,7 +230,8 @@ class Nics(NicPlan):
                       self.terrace("export", "plan.yaml", "--to", "nics", "--interfaces", "a", status=2))
         self.assertIn("is no name of an interface",
                       self.terrace("export", "plan.yaml", "--to", "nics", "--interfaces", "a,b;reboot", status=2))
-        self.assertIn("for --to nics", self.terrace("export", "plan.yaml", "--to", "json", "--interfaces", "a,b", status=2))
+        self.assertIn("for --to nics",
+                      self.terrace("export", "plan.yaml", "--to", "json", "--interfaces", "a,b", status=2))
         self.write("one.yaml", CLUSTER)
         self.terrace("plan", "one.yaml", "-o", "one.plan.yaml")
         self.assertIn("the plan has no NICs", self.terrace("export", "one.plan.yaml", "--to", "nics", status=2))

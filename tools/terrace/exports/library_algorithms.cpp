@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "base/index.hpp"
 #include "planner/simulate/links.hpp"
@@ -185,33 +186,46 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},
 };
 
-// What one step asks of each link and rank [s].
+// What steps ask of each link and rank [s].
 class step_loads {
 public:
-    explicit step_loads(const hierarchy& machine)
-        : machine_(machine), links_(machine, false), on_link_(at(links_.size())), on_rank_(at(machine.ranks())) {}
+    step_loads(const hierarchy& machine, const link_loads& links)
+        : machine_(machine), links_(links), on_link_(at(links.size())), on_rank_(at(machine.ranks())) {}
 
     void add(const library_step& step) {
         for (const library_message& m : step.messages) {
-            links_.for_each_link(m.from, m.to,
-                                 [&](int link) { on_link_[at(link)] += step.times * m.bytes / links_.rate(link); });
+            links_.for_each_link(m.from, m.to, [&](int link) {
+                add(step.times * m.bytes / links_.rate(link), on_link_[at(link)], busiest_link_);
+            });
             const level& nearest = machine_.levels[at(machine_.shape.common_level(m.from, m.to))];
             startup_ = std::max(startup_, nearest.latency);
-            on_rank_[at(m.from)] += step.times * nearest.overhead;
-            on_rank_[at(m.to)] += step.times * nearest.overhead;
+            for (const int rank : {m.from, m.to}) add(step.times * nearest.overhead, on_rank_[at(rank)], busiest_rank_);
             if (m.added && machine_.processors.reduction > 0)
-                on_rank_[at(m.to)] += step.times * m.bytes / machine_.processors.reduction;
+                add(step.times * m.bytes / machine_.processors.reduction, on_rank_[at(m.to)], busiest_rank_);
         }
     }
-    double startup() const { return startup_; }
-    double busiest_link() const { return std::ranges::max(on_link_); }
-    double busiest_rank() const { return std::ranges::max(on_rank_); }
+    // Takes back what the only step asked for: in the time of its messages, which may be few of many ranks.
+    void clear(const library_step& step) {
+        for (const library_message& m : step.messages) {
+            links_.for_each_link(m.from, m.to, [&](int link) { on_link_[at(link)] = 0; });
+            on_rank_[at(m.from)] = on_rank_[at(m.to)] = 0;
+        }
+        startup_ = busiest_link_ = busiest_rank_ = 0;
+    }
+    double startup() const noexcept { return startup_; }
+    double busiest_link() const noexcept { return busiest_link_; }
+    double busiest_rank() const noexcept { return busiest_rank_; }
 
 private:
+    static void add(double time, double& to, double& busiest) {
+        to += time;
+        busiest = std::max(busiest, to);
+    }
+
     const hierarchy& machine_;
-    link_loads links_;
+    const link_loads& links_;
     std::vector<double> on_link_, on_rank_;
-    double startup_ = 0;
+    double startup_ = 0, busiest_link_ = 0, busiest_rank_ = 0;
 };
 
 }  // namespace
@@ -220,13 +234,16 @@ std::span<const library_algorithm> library_algorithms() noexcept { return algori
 
 double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes) {
     const double segments = how.segment == 0 ? 1 : std::max(1.0, std::ceil(static_cast<double>(bytes) / how.segment));
-    step_loads all(machine);
+    const steps made = how.steps(machine.ranks(), static_cast<double>(bytes) / segments);
+    if (made.empty()) return std::numeric_limits<double>::infinity();
+    const link_loads links(machine, false);
+    step_loads alone(machine, links), all(machine, links);
     double time = 0;
-    for (const library_step& step : how.steps(machine.ranks(), static_cast<double>(bytes) / segments)) {
-        step_loads alone(machine);
+    for (const library_step& step : made) {
         alone.add(step);
         all.add(step);
         time += step.times * alone.startup() + alone.busiest_link() + alone.busiest_rank();
+        alone.clear(step);
     }
     return time + (segments - 1) * std::max(all.busiest_link(), all.busiest_rank());
 }

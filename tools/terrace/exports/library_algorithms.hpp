@@ -52,7 +52,8 @@ using library_choices = std::map<collective, std::vector<library_choice>>;
 std::string openmpi_rules_text(int ranks, const library_choices& choices);
 
 /// Returns the time of a call [s]: for each step a start-up, the messages' overhead and the bytes of the busiest link;
-/// of further segments what the busiest link or rank takes for one. @param machine no torus
+/// of further segments what the busiest link or rank takes for one. Infinite if the algorithm does not run on so many
+/// ranks. @param machine no torus
 double library_time(const hierarchy& machine, const library_algorithm& how, std::int64_t bytes);
 
 }  // namespace terrace::detail

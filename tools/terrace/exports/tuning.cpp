@@ -1,5 +1,6 @@
 // Files that tell an MPI library which of its own algorithms to use for which message size.
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,11 @@ std::vector<library_choice> choices(const hierarchy& machine, collective what, i
     std::vector<library_choice> made;
     for (std::int64_t bytes = smallest; bytes <= largest; bytes *= 2) {
         const library_algorithm* best = nullptr;
-        double shortest = 0;
+        double shortest = std::numeric_limits<double>::infinity();
         for (const library_algorithm& a : library_algorithms()) {
-            if (a.what != what || a.*number == 0 || a.steps(machine.ranks(), 1).empty()) continue;
+            if (a.what != what || a.*number == 0) continue;
             const double time = library_time(machine, a, bytes);
-            if (best != nullptr && time >= shortest) continue;
+            if (time >= shortest) continue;
             best = &a;
             shortest = time;
         }

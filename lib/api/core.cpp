@@ -1,15 +1,13 @@
 #include "api/core.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "api/creation/placement.hpp"
 #include "api/creation/transport_setup.hpp"
 #include "api/log_line.hpp"
 #include "base/index.hpp"
@@ -288,11 +286,9 @@ statistics communicator_core::count(const std::vector<int>& callers_rank) {
 }
 
 rank_statistics communicator_core::count_in_job() {
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
     std::vector<int> ranks;
     for (const int r : callers_rank_) ranks.push_back(world_ranks_[at(r)]);
-    return {id_, host.data(), plan_.name(), world_ranks_[at(rank_)], net_->size(), count(ranks)};
+    return {id_, host_name(), plan_.name(), world_ranks_[at(rank_)], net_->size(), count(ranks)};
 }
 
 void communicator_core::write_statistics_file() {

@@ -1,4 +1,5 @@
 #include <string>
+#include <vector>
 
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
@@ -7,6 +8,7 @@
 #include "tools/terrace/info_command.hpp"
 #include "tools/terrace/run_command.hpp"
 #include "tools/terrace/topo_command.hpp"
+#include "transport/known_mpis.hpp"
 
 // What the commands about machines and jobs are told.
 
@@ -78,8 +80,10 @@ void add_run(command_list& commands) {
     command.add_option("--report", a.report,
                        "file that says in the end who ran what (TERRACE_PMPI_REPORT); - prints it");
     command.add_option("--mode", a.mode, "auto, on or off, each for some sizes: off:-64K,auto (TERRACE_PMPI)");
+    std::vector<std::string> mpis;
+    for (const known_mpi& mpi : known_mpis) mpis.emplace_back(mpi.library);
     command.add_option("--mpi", a.mpi, "the program's MPI, where its file does not say: a script, for example")
-        ->check(CLI::IsMember({"openmpi", "mpich", "mpiabi"}));
+        ->check(CLI::IsMember(mpis));
     command.add_option("--launcher", a.launcher, "more arguments of mpirun, as in '--hostfile hosts.txt'");
     command.add_flag("--print", a.prints, "print the line, and run nothing");
     command.add_option("PROGRAM", a.program, "the program and its arguments, after --")->required();

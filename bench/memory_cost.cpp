@@ -1,7 +1,7 @@
 // What memory calls need, by the size of their messages: how far the heap of a rank grows, beside the caller's buffers,
 // what it keeps, and what all ranks of this node have of /dev/shm. In MiB, of the rank with most.
-//
-//   mpirun -np 4 memory-cost [BYTES ...]
+
+#include "bench/costs.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -19,16 +18,9 @@
 #include <thread>
 #include <vector>
 
-#include <mpi.h>
-
-#include <terrace/mpi.hpp>
-
-#include "bench/cost_program.hpp"
+namespace terrace::detail::bench {
 
 namespace {
-
-using namespace terrace;
-using namespace terrace::detail::bench;
 
 constexpr std::size_t mib = 1 << 20;
 
@@ -129,18 +121,13 @@ void print_needs(std::size_t bytes, const named_call& call) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    std::vector<std::size_t> sizes;
-    for (int i = 1; i < argc; ++i) sizes.push_back(std::strtoull(argv[i], nullptr, 10));
-    if (argc == 1) sizes = {mib, 16 * mib, 256 * mib, 2048 * mib};
-    const bool is_fine = std::ranges::none_of(sizes, [](std::size_t s) { return s < mib; });
-    return run_cost_program(is_fine, "memory-cost [BYTES ...], of 1048576 or more", [&] {
-        int rank = 0;
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        if (rank == 0)
-            std::printf("   MiB  call                       created     peak     kept /dev/shm    first s  later s\n");
-        for (const std::size_t bytes : sizes)
-            for (const named_call& call : calls) print_needs(bytes, call);
-    });
+void memory(const given& g) {
+    if (g.rank == 0)
+        std::printf("   MiB  call                       created     peak     kept /dev/shm    first s  later s\n");
+    for (const std::size_t bytes : g.numbers.empty() ? std::vector{mib, 16 * mib, 256 * mib, 2048 * mib} : g.numbers) {
+        if (bytes < mib) throw usage_error("messages of less than 1048576 bytes hide in what a process has anyway");
+        for (const named_call& call : calls) print_needs(bytes, call);
+    }
 }
+
+}  // namespace terrace::detail::bench

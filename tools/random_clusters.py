@@ -9,8 +9,7 @@ import shlex
 import shutil
 import statistics
 
-from running import (BENCH, SETTINGS, TERRACE, VCLUSTER, Failure, aligned, emulated, machine_of, make_plan, say, show,
-                     simulated, size_text)
+from running import (BENCH, SETTINGS, TERRACE, VCLUSTER, aligned, machine_of, planned, run, say, simulated, size_text)
 
 BASELINES = ["staged", "flat-ring", "two-level"]
 CANDIDATES = 5
@@ -75,12 +74,6 @@ def cluster_text(name, seed, number):
 # ---- measuring -----------------------------------------------------------------------------------------------------
 
 
-def run(printed, command):
-    with open(printed, "a") as file:
-        if show(command, stdout=file, stderr=file).returncode != 0:
-            raise Failure(f"that failed; what it printed is in {printed}")
-
-
 def launch_of(args, cluster, words=()):
     """What starts ranks, with words for mpirun."""
     if not args.launch:
@@ -108,18 +101,13 @@ def compare_by(args, name, cluster, others, asked, again=None):
 def measure(args, name, cluster):
     """Links, the plan and the candidates from them, and the bench, all on one emulated cluster."""
     out = args.output
-    links, log = out / f"{name}.links.yaml", out / f"{name}.txt"
-    log.unlink(missing_ok=True)
-    with emulated(cluster, not args.launch):
-        run(log, [*launch_of(args, cluster), BENCH, "--links", "--topology", cluster, "-o", links,
-                  *(["--anywhere"] if args.anywhere else [])])
-        make_plan(links, out / f"{name}.plan.yaml")
+    with planned(out, name, cluster, launch_of(args, cluster), not args.launch, ["--anywhere"] if args.anywhere else []) as (plan, log):
         others = []
         if args.candidates:
             (out / name).mkdir(exist_ok=True)
             others = [out / name / f"candidate-{place}.plan.yaml" for place in range(1, CANDIDATES + 1)]
         for place, other in enumerate(others, 1):
-            run(log, [TERRACE, "plan", links, "--candidate", str(place), "-o", other])
+            run(log, [TERRACE, "plan", out / f"{name}.links.yaml", "--candidate", str(place), "-o", other])
         compare_by(args, name, cluster, others,
                    ["--collective", ",".join(args.collectives), "-b", args.minbytes, "-e", args.maxbytes, "-f",
                     str(args.factor), "--min-iters", str(args.iterations)])

@@ -115,6 +115,25 @@ def emulated(cluster, wanted=True, options=()):
             subprocess.run([VCLUSTER, "down"], stdout=subprocess.DEVNULL)
 
 
+def run(printed, command):
+    """Runs it; what it prints is appended to a file."""
+    with open(printed, "a") as file:
+        if show(command, stdout=file, stderr=file).returncode != 0:
+            raise Failure(f"that failed; what it printed is in {printed}")
+
+
+@contextlib.contextmanager
+def planned(out, name, cluster, launch, wanted=True, words=()):
+    """Has the cluster emulated where that is wanted, its links measured, and a plan made from nothing but these.
+    Gives the plan, and the file for what programs print. Words are of terrace-bench --links."""
+    links, plan, log = (out / f"{name}.{end}" for end in ("links.yaml", "plan.yaml", "txt"))
+    log.unlink(missing_ok=True)
+    with emulated(cluster, wanted):
+        run(log, [*launch, BENCH, "--links", "--topology", cluster, "-o", links, *words])
+        make_plan(links, plan)
+        yield plan, log
+
+
 def aligned(rows):
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "".join("  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths)).rstrip() + "\n" for row in rows)

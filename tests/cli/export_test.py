@@ -81,6 +81,15 @@ levels:
         self.terrace("plan", "c.yaml", "-o", "t.yaml")
         self.assertIn("a torus has several ways", self.terrace("export", "t.yaml", "--to", "openmpi-rules", status=2))
 
+    # Counted once, start-ups would let the ring of 11 steps begin at half that size.
+    def test_rules_count_start_ups_twice(self):
+        racks = ("terrace_topology: 1\nname: racks\nlevels:\n"
+                 "  - {name: node, fabric: shm, bandwidth: 10 GB/s, latency: 500 ns}\n"
+                 "  - {name: rack, fabric: ethernet, bandwidth: 60 Mbit/s, latency: 30 us, overhead: 10 us}\n"
+                 "  - {name: core, fabric: ethernet, bandwidth: 70 Mbit/s, latency: 30 us, overhead: 10 us}\n"
+                 "tree: [[3, 1], [2], [3, 2, 1]]\n")
+        self.assertIn("\n0 2 0 0 # Bruck\n3072 4 0 0 # ring\n", self.export(racks, "openmpi-rules"))
+
     def last_rule(self, text, collective):
         rules = self.export(text, "openmpi-rules")
         part = rules[rules.index(f"# {collective}\n"):]

@@ -100,29 +100,43 @@ steps binomial_broadcast(int ranks, double bytes) {
     return made;
 }
 
-// The tree in which a rank's parent lacks its lowest bit: subtrees are runs of ranks.
+// The tree in which a rank's parent lacks its last digit, of those to this base that are not 0: subtrees are runs of
+// ranks.
 template <class Bytes>
-steps to_root(int ranks, Bytes bytes_of, bool added) {
+steps from_root(int ranks, int base, Bytes bytes_of) {
+    int distance = 1;
+    while (distance * base < ranks) distance *= base;
     steps made;
-    for (int distance = 1; distance < ranks; distance *= 2) {
+    for (; distance > 0; distance /= base) {
         library_step step;
-        for (int r = distance; r < ranks; r += 2 * distance)
-            step.messages.push_back({r, r - distance, bytes_of(std::min(distance, ranks - r)), added});
+        for (int r = distance; r < ranks; r += distance)
+            if (const int last = r % (base * distance); last > 0)
+                step.messages.push_back({r - last, r, bytes_of(std::min(distance, ranks - r))});
         add(made, step);
     }
     return made;
 }
 
-steps reversed(steps of) {
-    std::ranges::reverse(of);
-    for (library_step& step : of)
-        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, m.added};
-    return of;
+template <int base>
+steps digits_broadcast(int ranks, double bytes) {
+    return from_root(ranks, base, [&](int) { return bytes; });
 }
 
-steps binomial_reduce(int ranks, double bytes) {
-    return to_root(
-        ranks, [&](int) { return bytes; }, true);
+steps linear_broadcast(int ranks, double bytes) {
+    return from_root(ranks, ranks, [&](int) { return bytes; });
+}
+
+// The tree of two children each that is filled level by level.
+steps binary_broadcast(int ranks, double bytes) {
+    steps made;
+    for (int level = 1; level <= ranks; level *= 2) {  // ranks on it, and before it but for one
+        library_step step;
+        for (int r = level - 1; r < std::min(2 * level - 1, ranks); ++r)
+            for (const int child : {r + level, r + 2 * level})
+                if (child < ranks) step.messages.push_back({r, child, bytes});
+        add(made, step);
+    }
+    return made;
 }
 
 steps chain_broadcast(int ranks, double bytes) {
@@ -131,17 +145,20 @@ steps chain_broadcast(int ranks, double bytes) {
     return made;
 }
 
-steps chain_reduce(int ranks, double bytes) {
-    steps made = reversed(chain_broadcast(ranks, bytes));
-    for (library_step& step : made) step.messages.front().added = true;
+// The messages of a broadcast, back.
+template <auto broadcast>
+steps reduce_along(int ranks, double bytes) {
+    steps made = broadcast(ranks, bytes);
+    std::ranges::reverse(made);
+    for (library_step& step : made)
+        for (library_message& m : step.messages) m = {m.to, m.from, m.bytes, true};
     return made;
 }
 
 steps ring_allgather(int ranks, double bytes) { return around(ranks, bytes / ranks, false, ranks - 1); }
 
 steps scatter_allgather(int ranks, double bytes) {
-    return joined(reversed(to_root(
-                      ranks, [&](int blocks) { return blocks * bytes / ranks; }, false)),
+    return joined(from_root(ranks, 2, [&](int blocks) { return blocks * bytes / ranks; }),
                   ring_allgather(ranks, bytes));
 }
 
@@ -174,13 +191,18 @@ constexpr std::array algorithms_of_libraries{
     library_algorithm{"recursive doubling", collective::allreduce, recursive_doubling, 0, 3, 1},
     library_algorithm{"Rabenseifner", collective::allreduce, rabenseifner, 0, 6, 2},
     library_algorithm{"ring", collective::allreduce, ring_allreduce, 0, 4, 8},
+    library_algorithm{"linear", collective::broadcast, linear_broadcast, 0, 1},
+    library_algorithm{"binary", collective::broadcast, binary_broadcast, 0, 5},
+    library_algorithm{"4-nomial", collective::broadcast, digits_broadcast<4>, 0, 7},
     library_algorithm{"binomial", collective::broadcast, binomial_broadcast, 0, 6, 1},
     library_algorithm{"scatter and ring", collective::broadcast, scatter_allgather, 0, 9, 3},
     library_algorithm{"pipeline of 16 KiB", collective::broadcast, chain_broadcast, 16 * kib, 3},
     library_algorithm{"pipeline of 64 KiB", collective::broadcast, chain_broadcast, 64 * kib, 3},
-    library_algorithm{"binomial", collective::reduce, binomial_reduce, 0, 5, 2},
-    library_algorithm{"pipeline of 16 KiB", collective::reduce, chain_reduce, 16 * kib, 3},
-    library_algorithm{"pipeline of 64 KiB", collective::reduce, chain_reduce, 64 * kib, 3},
+    library_algorithm{"linear", collective::reduce, reduce_along<linear_broadcast>, 0, 1},
+    library_algorithm{"binary", collective::reduce, reduce_along<binary_broadcast>, 0, 4},
+    library_algorithm{"binomial", collective::reduce, reduce_along<digits_broadcast<2>>, 0, 5, 2},
+    library_algorithm{"pipeline of 16 KiB", collective::reduce, reduce_along<chain_broadcast>, 16 * kib, 3},
+    library_algorithm{"pipeline of 64 KiB", collective::reduce, reduce_along<chain_broadcast>, 64 * kib, 3},
     library_algorithm{"recursive doubling", collective::allgather, doubling_allgather, 0, 3, 1},
     library_algorithm{"Bruck", collective::allgather, bruck_allgather, 0, 2, 2},
     library_algorithm{"ring", collective::allgather, ring_allgather, 0, 4, 3},

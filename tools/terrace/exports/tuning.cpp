@@ -17,6 +17,16 @@ namespace {
 
 constexpr std::int64_t smallest = 64, largest = std::int64_t{1} << 28;  // sizes at which algorithms are priced [bytes]
 
+// The machine as it is priced: each step at twice what was measured between two ranks, since with all of them at work
+// it waits for the last one. So an algorithm of more steps must save more than they cost at worst.
+hierarchy with_late_ranks(hierarchy machine) {
+    for (level& l : machine.levels) {
+        l.latency *= 2;
+        l.overhead *= 2;
+    }
+    return machine;
+}
+
 // Returns the fastest algorithm of a library by message size: at powers of two, a change in the middle between two.
 // @param number the library's number of an algorithm; 0: it has none
 std::vector<library_choice> choices(const hierarchy& machine, collective what, int library_algorithm::*number) {
@@ -57,8 +67,9 @@ constexpr tuned_collective tuned_collectives[]{{collective::allgather, 0, "ALLGA
                                                {collective::reduce, 11, "REDUCE"}};
 
 library_choices all_choices(const hierarchy& machine, int library_algorithm::*number) {
+    const hierarchy late = with_late_ranks(machine);
     library_choices made;
-    for (const tuned_collective& c : tuned_collectives) made[c.what] = choices(machine, c.what, number);
+    for (const tuned_collective& c : tuned_collectives) made[c.what] = choices(late, c.what, number);
     return made;
 }
 

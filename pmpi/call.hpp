@@ -20,6 +20,10 @@ inline constexpr std::string_view call_names[] = {
 };
 inline constexpr std::size_t call_kinds = sizeof call_names / sizeof call_names[0];
 
+/// The functions of a call: MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
+enum class form : std::uint8_t { blocking, started, persistent };
+inline constexpr std::size_t forms = 3;
+
 constexpr std::string_view to_string(call_kind k) noexcept { return call_names[static_cast<std::size_t>(k)]; }
 
 namespace traits {

@@ -1,6 +1,10 @@
 #include "pmpi/dispatch.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "pmpi/attached.hpp"
@@ -80,7 +84,7 @@ int make_or_throw(const call& c, mpi_call by_mpi) {
     if (on == nullptr) return by_mpi();
     if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
     const call_facts f = facts_of(c, *on);
-    row& r = on->rows.at(c.what, false, f.bytes);
+    row& r = on->rows.at(c.what, form::blocking, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);
     const decision d = decide(c, f, *on, r.tried, false);
     if (d.is_trial) return run_trial(c, *on, r, d.by, by_mpi);
@@ -96,13 +100,29 @@ int start_or_throw(const call& c, mpi_call by_mpi, MPI_Request* request) {
     if (on == nullptr) return by_mpi();
     if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
     const call_facts f = facts_of(c, *on);
-    row& r = on->rows.at(c.what, true, f.bytes);
+    row& r = on->rows.at(c.what, form::started, f.bytes);
     r.bytes += static_cast<std::uint64_t>(f.bytes);
-    decision d = decide(c, f, *on, on->rows.at(c.what, false, f.bytes).tried, true);
+    decision d = decide(c, f, *on, on->rows.at(c.what, form::blocking, f.bytes).tried, true);
     if (d.by == runner::terrace && !on->can_start) d = {runner::mpi, passed::unsupported};
     if (d.by == runner::terrace) return counted(r.by_terrace, [&] { return start_by_terrace(c, *on, r, request); });
     ++r.why[static_cast<std::size_t>(d.why)];
     return counted(r.by_mpi, by_mpi);
+}
+
+// Rows may outlive their communicators, as requests do.
+struct persistent_call {
+    std::shared_ptr<row> counts;
+    std::int64_t bytes;
+};
+struct persistent_calls {
+    std::mutex lock;
+    std::map<MPI_Request, persistent_call> all;
+    std::atomic<bool> any{false};  // there has been one: other programs' requests cost no lock
+};
+
+persistent_calls& persistent() {
+    static auto& made = *new persistent_calls;  // never destroyed: static objects may free requests
+    return made;
 }
 
 }  // namespace
@@ -122,6 +142,38 @@ int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept {
         *request = MPI_REQUEST_NULL;
         return report_error(c.comm, e);
     }
+}
+
+void keep_persistent(const call& c, MPI_Request request) noexcept {
+    or_warn("the report leaves out a persistent call", [&] {
+        attached* const on = depth == 0 ? attached_to(c.comm) : nullptr;
+        if (on == nullptr) return;
+        const std::int64_t bytes = facts_of(c, *on).bytes;
+        const std::lock_guard held(persistent().lock);
+        persistent().all[request] = {on->rows.at(c.what, form::persistent, bytes).shared_from_this(), bytes};
+        persistent().any = true;
+    });
+}
+
+void forget_persistent(MPI_Request request) noexcept {
+    if (!persistent().any) return;
+    const std::lock_guard held(persistent().lock);
+    persistent().all.erase(request);
+}
+
+int start_persistent(MPI_Request request, mpi_call by_mpi) noexcept {
+    if (!persistent().any) return by_mpi();
+    if (report_is_wanted.load(std::memory_order_relaxed)) write_wanted_report();
+    row* counts = nullptr;
+    {
+        const std::lock_guard held(persistent().lock);
+        const auto found = persistent().all.find(request);
+        if (found == persistent().all.end()) return by_mpi();
+        counts = found->second.counts.get();
+        counts->bytes += static_cast<std::uint64_t>(found->second.bytes);
+        ++counts->why[static_cast<std::size_t>(passed::unsupported)];
+    }
+    return counted(counts->by_mpi, by_mpi);
 }
 
 }  // namespace terrace::detail::pmpi

@@ -26,6 +26,13 @@ int make_call(const call& c, mpi_call by_mpi) noexcept;
 /// Starts a call.
 int start_call(const call& c, mpi_call by_mpi, MPI_Request* request) noexcept;
 
+/// Keeps the row of a persistent call, which MPI runs, until its request is freed.
+void keep_persistent(const call& c, MPI_Request request) noexcept;
+void forget_persistent(MPI_Request request) noexcept;
+
+/// Starts a persistent request, of a collective or not.
+int start_persistent(MPI_Request request, mpi_call by_mpi) noexcept;
+
 /// What an intercepted function does: calls of Terrace itself go to MPI.
 template <class Function>
 int intercept(const call& c, const Function& by_mpi) noexcept {

@@ -10,31 +10,60 @@ using namespace terrace::detail::pmpi;
 
 // Open MPI's Fortran library calls PMPI_*, MPICH's calls MPI_*.
 #ifdef OMPI_MAJOR_VERSION
-#    define TERRACE_PROFILED(function, parameters) \
-        TERRACE_VISIBLE int P##function(parameters) __attribute__((alias(#function)));
+#    define TERRACE_PROFILED(function, ...) \
+        TERRACE_VISIBLE int P##function(__VA_ARGS__) __attribute__((alias(#function)));
 #else
-#    define TERRACE_PROFILED(function, parameters)
+#    define TERRACE_PROFILED(function, ...)
 #endif
 
-// The function of a row that blocks, and the one that starts the call.
-#define TERRACE_FUNCTIONS(kind, blocks, by, starts, started_by, parameters, arguments, made)           \
+// MPI's own function behind one of these.
+#define TERRACE_BEHIND(function)                                    \
+    [] {                                                            \
+        static const auto found = behind(&function, "P" #function); \
+        return found;                                               \
+    }()
+
+namespace {
+
+// Stands for a function that this MPI does not have, as Open MPI 4 has no persistent collectives.
+template <class... Arguments>
+int missing(Arguments...) {
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+template <class... Arguments>
+auto behind(int (*)(Arguments...), const char* name) {
+    void* const found = dlsym(RTLD_NEXT, name);
+    return found != nullptr ? reinterpret_cast<int (*)(Arguments...)>(found) : &missing<Arguments...>;
+}
+
+}  // namespace
+
+// The function of a row that blocks, the one that starts the call, and the one that makes a persistent request of it.
+#define TERRACE_FUNCTIONS(kind, blocks, by, starts, started_by, keeps, parameters, arguments, made)    \
     TERRACE_VISIBLE int blocks(parameters) {                                                           \
         return intercept({.what = call_kind::kind, made}, [&] { return by(arguments); });              \
     }                                                                                                  \
-    TERRACE_PROFILED(blocks, TERRACE_LIST(parameters))                                                 \
+    TERRACE_PROFILED(blocks, parameters)                                                               \
     TERRACE_VISIBLE int starts(parameters, MPI_Request* request) {                                     \
         return intercept_start(                                                                        \
             {.what = call_kind::kind, made}, [&] { return started_by(arguments, request); }, request); \
     }                                                                                                  \
-    TERRACE_PROFILED(starts, TERRACE_LIST(parameters, MPI_Request* request))
+    TERRACE_PROFILED(starts, parameters, MPI_Request* request)                                         \
+    TERRACE_VISIBLE int keeps(parameters, MPI_Info info, MPI_Request* request) {                       \
+        const int code = TERRACE_BEHIND(keeps)(arguments, info, request);                              \
+        if (code == MPI_SUCCESS) keep_persistent({.what = call_kind::kind, made}, *request);           \
+        return code;                                                                                   \
+    }                                                                                                  \
+    TERRACE_PROFILED(keeps, parameters, MPI_Info info, MPI_Request* request)
 
 extern "C" {
 
 #define N int
 #define D int
-#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, made)                              \
-    TERRACE_FUNCTIONS(name, MPI_##mpi, real.name, MPI_I##name, real.i##name, TERRACE_LIST(parameters), \
-                      TERRACE_LIST(arguments), TERRACE_LIST(made))
+#define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, made)                      \
+    TERRACE_FUNCTIONS(name, MPI_##mpi, real.name, MPI_I##name, real.i##name, MPI_##mpi##_init, \
+                      TERRACE_LIST(parameters), TERRACE_LIST(arguments), TERRACE_LIST(made))
 #include "pmpi/calls.def"
 #undef N
 #undef D
@@ -43,19 +72,33 @@ extern "C" {
 #    define N MPI_Count
 #    define D MPI_Aint
 #    define TERRACE_PMPI_COUNTED_ONLY
-#    define TERRACE_BEHIND(function)                                                                          \
-        [] {                                                                                                  \
-            static const auto found = reinterpret_cast<decltype(&function)>(dlsym(RTLD_NEXT, "P" #function)); \
-            return found;                                                                                     \
-        }()
-#    define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, made)                                 \
-        TERRACE_FUNCTIONS(name, MPI_##mpi##_c, TERRACE_BEHIND(MPI_##mpi##_c), MPI_I##name##_c,                \
-                          TERRACE_BEHIND(MPI_I##name##_c), TERRACE_LIST(parameters), TERRACE_LIST(arguments), \
-                          TERRACE_LIST(made))
+#    define TERRACE_PMPI_CALL(name, mpi, traits, parameters, arguments, made)                            \
+        TERRACE_FUNCTIONS(name, MPI_##mpi##_c, TERRACE_BEHIND(MPI_##mpi##_c), MPI_I##name##_c,           \
+                          TERRACE_BEHIND(MPI_I##name##_c), MPI_##mpi##_init_c, TERRACE_LIST(parameters), \
+                          TERRACE_LIST(arguments), TERRACE_LIST(made))
 #    include "pmpi/calls.def"
 #    undef N
 #    undef D
 #endif
+
+TERRACE_VISIBLE int MPI_Start(MPI_Request* request) {
+    return start_persistent(*request, mpi_call([&] { return TERRACE_BEHIND(MPI_Start)(request); }));
+}
+TERRACE_PROFILED(MPI_Start, MPI_Request* request)
+
+// One by one, as MPI allows, so that each has its time.
+TERRACE_VISIBLE int MPI_Startall(int count, MPI_Request requests[]) {
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < count && code == MPI_SUCCESS; ++i) code = MPI_Start(&requests[i]);
+    return code;
+}
+TERRACE_PROFILED(MPI_Startall, int count, MPI_Request requests[])
+
+TERRACE_VISIBLE int MPI_Request_free(MPI_Request* request) {
+    forget_persistent(*request);
+    return TERRACE_BEHIND(MPI_Request_free)(request);
+}
+TERRACE_PROFILED(MPI_Request_free, MPI_Request* request)
 
 }  // extern "C"
 #undef TERRACE_VISIBLE

@@ -24,7 +24,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 // Rows of equal keys are one: those of communicators of the same ranks.
-using row_key = std::tuple<std::string, call_kind, bool, int>;
+using row_key = std::tuple<std::string, call_kind, form, int>;
 
 struct merged_row {
     int ranks = 0, communicators = 0;
@@ -53,9 +53,9 @@ void add(tally& to, const tally& more) {
 // A communicator's rank 0 speaks for it.
 void merge(merged_rows& into, const attached& on) {
     if (on.rank != 0) return;
-    on.rows.each([&](call_kind what, bool starts, int c, const row& r) {
+    on.rows.each([&](call_kind what, form is, int c, const row& r) {
         if (r.by_mpi.calls + r.by_terrace.calls == 0) return;
-        merged_row& to = into[{on.label, what, starts, c}];
+        merged_row& to = into[{on.label, what, is, c}];
         to.ranks = on.size;
         ++to.communicators;
         to.bytes += r.bytes;
@@ -89,10 +89,12 @@ std::string text_of(const std::array<std::uint64_t, reasons>& why) {
 
 // Flat, so that tables can show it.
 json to_json(const row_key& key, const merged_row& r) {
-    const auto& [label, what, starts, c] = key;
-    const auto known = [](bool is, auto value) { return is ? json(value) : json(); };
+    const auto& [label, what, is, c] = key;
+    constexpr std::pair<const char*, const char*> around[forms] = {{"", ""}, {"i", ""}, {"", "_init"}};
+    const auto [before, behind] = around[static_cast<std::size_t>(is)];
+    const auto known = [](bool has, auto value) { return has ? json(value) : json(); };
     const bool sized = has_size(what), tried = r.tried > 0;
-    return {{"call", (starts ? "i" : "") + std::string(to_string(what))},
+    return {{"call", fmt::format("{}{}{}", before, to_string(what), behind)},
             {"communicator", label},
             {"bytes_from", known(sized, least_of_class(c))},
             {"bytes_to", known(sized, c == 0 ? 0 : 2 * least_of_class(c) - 1)},

@@ -45,7 +45,7 @@ struct tally {
 };
 
 /// What is known of calls of one kind and size class on one communicator.
-struct row {
+struct row : std::enable_shared_from_this<row> {
     explicit row(std::int64_t least_bytes) noexcept : tried(least_bytes) {}
 
     std::uint64_t bytes = 0;  ///< of all calls
@@ -66,12 +66,11 @@ constexpr std::int64_t least_of_class(int c) noexcept { return c == 0 ? 0 : std:
 /// The rows of a communicator, made when they are used.
 class statistics {
 public:
-    /// @param starts true for the call that does not block
-    row& at(call_kind what, bool starts, std::int64_t bytes) {
-        auto& of_call = rows_[index(what, starts)];
+    row& at(call_kind what, form is, std::int64_t bytes) {
+        auto& of_call = rows_[forms * static_cast<std::size_t>(what) + static_cast<std::size_t>(is)];
         const auto c = static_cast<std::size_t>(class_of(bytes));
         if (c >= of_call.size()) of_call.resize(c + 1);
-        if (of_call[c] == nullptr) of_call[c] = std::make_unique<row>(least_of_class(static_cast<int>(c)));
+        if (of_call[c] == nullptr) of_call[c] = std::make_shared<row>(least_of_class(static_cast<int>(c)));
         return *of_call[c];
     }
 
@@ -80,15 +79,12 @@ public:
         for (std::size_t i = 0; i < rows_.size(); ++i)
             for (std::size_t c = 0; c < rows_[i].size(); ++c)
                 if (rows_[i][c] != nullptr)
-                    visit(static_cast<call_kind>(i / 2), i % 2 != 0, static_cast<int>(c), *rows_[i][c]);
+                    visit(static_cast<call_kind>(i / forms), static_cast<form>(i % forms), static_cast<int>(c),
+                          *rows_[i][c]);
     }
 
 private:
-    static constexpr std::size_t index(call_kind what, bool starts) noexcept {
-        return 2 * static_cast<std::size_t>(what) + (starts ? 1 : 0);
-    }
-
-    std::array<std::vector<std::unique_ptr<row>>, 2 * call_kinds> rows_;
+    std::array<std::vector<std::shared_ptr<row>>, forms * call_kinds> rows_;
 };
 
 }  // namespace terrace::detail::pmpi

@@ -120,6 +120,16 @@ class Programs(unittest.TestCase):
                                         "neighbor_alltoallv", "neighbor_alltoallw"], "unsupported 1"))
         self.assertGreater(min(row["mpi_seconds"] for row in rows if row["mpi_calls"] > 0), 0)
 
+    def test_persistent_calls_are_in_the_report(self):
+        if MPI == "openmpi":
+            self.skipTest("Open MPI 4 has no persistent collectives")
+        self.by_terrace(self.compiled("persistent.c"), LD_PRELOAD=LIBRARY)
+        rows = json.loads((self.folder / "report.json").read_text())["rows"]
+        rows = {row["call"]: row for row in rows if row["call"].endswith("_init")}
+        self.assertEqual({call: (row["mpi_calls"], row["bytes"], row["passed"]) for call, row in rows.items()},
+                         {"allreduce_init": (3, 12, "unsupported 3"), "scan_init": (3, None, "unsupported 3")})
+        self.assertGreater(min(row["seconds"] for row in rows.values()), 0)
+
     def test_large_counts(self):
         if MPI == "openmpi":
             self.skipTest("Open MPI 4 has no functions for large counts")

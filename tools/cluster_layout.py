@@ -3,39 +3,21 @@
     terrace topo CLUSTER.yaml --json  ->  machine  ->  layout: nodes, interfaces, bridges, links
 """
 import itertools
-import json
 import os
 import pathlib
-import shutil
-import subprocess
+import re
 
 from running import Failure
 
 MAX_BIT_RATE = 5e9  # beyond this the machine's own TCP stack is the limit, not the shaper
 # Links up to this rate, with this bucket [bytes], carry what their rate says though ranks share few cores, and let next
-# to nothing pass at once: docs/reference/emulation.md, which tools/shapers has the figures for.
+# to nothing pass at once: docs/reference/emulation.md has the figures.
 FILLED_BIT_RATE, BUCKET = 100e6, 16 << 10
 ETC_NETNS = pathlib.Path("/etc/netns")
 ALL_ADDRESSES = "10.64.0.0/10"  # of all interfaces of all nodes
 
 
 # ---- the machine ---------------------------------------------------------------------------------------------------
-
-
-def load_machine(path):
-    """What `terrace topo --json` says of a cluster file; a .json file is taken to hold just that."""
-    if path.suffix == ".json":
-        try:
-            return json.loads(path.read_text())
-        except (OSError, ValueError) as problem:
-            raise Failure(f"{path}: {problem}", 2)
-    tool = os.environ.get("TERRACE") or str(pathlib.Path(__file__).resolve().parent.parent / "build/tools/terrace")
-    if not shutil.which(tool):
-        raise Failure(f"{tool} is not built: run `meson setup build && ninja -C build`, or set TERRACE to the tool", 2)
-    done = subprocess.run([tool, "topo", str(path), "--json"], text=True, stdout=subprocess.PIPE)
-    if done.returncode != 0:  # it has said why
-        raise Failure(f"no machine from {path}", 2)
-    return json.loads(done.stdout)
 
 
 def network_levels(machine):
@@ -90,59 +72,13 @@ def capped_nodes(machine):
             if bit_rate(machine["levels"][levels[0]], node) < 0.999 * 8 * sum(own)]
 
 
-def scaled_machine(machine, factor):
-    # Rates inside nodes are scaled too, although nothing slows those down here: their proportion to the links is what
-    # the planner chooses by, so the plan has the shape it has for the real machine.
-    def scaled(value, key=""):
-        if isinstance(value, dict):
-            return {name: scaled(of, name) for name, of in value.items()}
-        if not key.endswith("_bytes_per_s"):
-            return value
-        return [scaled(each, key) for each in value] if isinstance(value, list) else value * factor
-    levels = [scaled(level) for level in machine["levels"]]
-    return {**machine, "name": f"{machine['name']}-x{factor:g}", "levels": levels}
-
-
-def nics_yaml(nics):
-    rates = [rate for node in nics["rates_bytes_per_s"] for rate in node]
-    fields = [f"count: {[len(node) for node in nics['rates_bytes_per_s']]}",
-              f"bandwidth: [{', '.join(f'{rate:.12g} B/s' for rate in rates)}]",
-              f"ranks: {[nic for node in nics['of_rank'] for nic in node]}"]
-    if nics.get("rails"):
-        fields.append("rails: true")
-        if "spine_bytes_per_s" in nics:
-            fields.append(f"spine: {nics['spine_bytes_per_s']:.12g} B/s")
-    return "{" + ", ".join(fields) + "}"
-
-
-def cluster_yaml(machine, comment):
-    """The machine as a cluster file: sizes where every level is even, else a tree of them."""
-    shape = machine["shape"]
-    even = all(len(set(counts)) == 1 for counts in shape)
-    lines = [f"# {comment}", "terrace_topology: 1", f"name: {json.dumps(machine['name'])}", "levels:"]
-    for level, counts in zip(machine["levels"], shape):
-        bandwidth = f"{level['bandwidth_bytes_per_s']:.12g} B/s"
-        if "bandwidths_bytes_per_s" in level:
-            bandwidth = "[" + ", ".join(f"{r:.12g} B/s" for r in level["bandwidths_bytes_per_s"]) + "]"
-        fields = [f"name: {json.dumps(level['name'])}", *([f"size: {counts[0]}"] if even else []),
-                  f"fabric: {level['fabric']}", f"bandwidth: {bandwidth}",
-                  f"latency: {level['latency_s'] * 1e6:.9g} us"]
-        if "nics" in level:
-            fields.append(f"nics: {nics_yaml(level['nics'])}")
-        assumed = level.get("assumed", [])
-        if "overhead" not in assumed and "overhead_s" in level:
-            fields.append(f"overhead: {level['overhead_s'] * 1e6:.9g} us")
-        known = [word for word in assumed if word != "overhead"]
-        if known:
-            fields.append(f"assumed: [{', '.join(known)}]")
-        lines.append(f"  - {{{', '.join(fields)}}}")
-    if not even:
-        nest = shape[0]
-        for counts in shape[1:]:
-            rest = iter(nest)
-            nest = [[next(rest) for _ in range(count)] for count in counts]
-        lines.append(f"tree: {json.dumps(nest[0])}")
-    return "\n".join(lines) + "\n"
+def scaled(text, factor):
+    """A cluster file as `terrace topo --yaml` writes it, with every bandwidth times the factor. Nothing slows down what is
+    inside nodes here, but its proportion to the links is what the planner chooses by."""
+    def times(rate):
+        return f"{float(rate[1]) * factor:.9f}".rstrip("0").rstrip(".") + rate[2]
+    text = re.sub(r"([\d.]+)( [kMGT]?(?:B|bit)/s)", times, text)
+    return re.sub(r'(?m)^name: "?(.*?)"?$', lambda name: f'name: "{name[1]}-x{factor:g}"', text, count=1)
 
 
 # ---- what there will be --------------------------------------------------------------------------------------------

@@ -33,7 +33,9 @@ class Failure(Exception):
 
 
 def run_main(name, main):
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was set up is cleaned up
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda number, _: sys.exit(128 + number))  # what was set up is cleaned up
     try:
         sys.exit(main())
     except Failure as failure:
@@ -104,9 +106,9 @@ def vcluster_that_is_up():
 
 
 @contextlib.contextmanager
-def emulated(cluster, wanted=True, options=()):
+def emulated(cluster, wanted=True):
     """Has the cluster emulated on this machine where that is wanted, and takes it down in the end."""
-    if wanted and show([VCLUSTER, "up", cluster, *options], stdout=subprocess.DEVNULL).returncode != 0:
+    if wanted and show([VCLUSTER, "up", cluster], stdout=subprocess.DEVNULL).returncode != 0:
         raise Failure("the cluster cannot be emulated here; it says above why not")
     try:
         yield

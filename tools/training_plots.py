@@ -1,4 +1,4 @@
-"""Pictures of tools/gradients beside the bench's own box plots: times over ranks, a timeline, curves of losses."""
+"""Pictures of tools/gradients beside the bench's own box plots: times over ranks, a timeline."""
 import pathlib
 import re
 
@@ -105,26 +105,4 @@ def draw_timeline(events, title, path, rank=0):
     axes.set(title=title, xlabel="milliseconds", xlim=(0, None), ylim=(-0.6, len(order) - 0.4))
     axes.set_yticks(range(len(order)), order)
     axes.invert_yaxis()
-    save(pyplot, figure, path)
-
-
-def draw_curves(series, path):
-    """Losses over steps, and how far from those of one rank alone. series: {name: [(step, loss, alone, difference)]}."""
-    pyplot = pyplot_or_none()
-    if pyplot is None:
-        return
-    figure, (losses, apart) = pyplot.subplots(1, 2, figsize=(9, 3.4))
-    first = next(iter(series.values()))
-    losses.semilogy([s for s, _, _, _ in first], [alone for _, _, alone, _ in first], color="black", linewidth=3, alpha=0.3,
-                    label="one rank alone")
-    for name, steps in series.items():
-        losses.semilogy([s for s, _, _, _ in steps], [loss for _, loss, _, _ in steps], linewidth=1, label=name)
-        differing = [(s, off) for s, _, _, off in steps if off > 0]
-        apart.semilogy([s for s, _ in differing], [d for _, d in differing], linewidth=1,
-                       label=name if differing else f"{name}: equal to the bit")
-    losses.set(xlabel="step", ylabel="loss")
-    apart.set(xlabel="step", ylabel="loss: relative to one rank alone")
-    for axes in (losses, apart):
-        axes.grid(True, alpha=0.3)
-        axes.legend(fontsize=7)
     save(pyplot, figure, path)

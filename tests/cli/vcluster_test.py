@@ -18,7 +18,7 @@ from scratch import load  # noqa: E402
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.path.insert(0, str(ROOT / "tools"))
-vcluster, shapers = load(ROOT / "tools/vcluster"), load(ROOT / "tools/shapers")
+vcluster = load(ROOT / "tools/vcluster")
 
 import cluster_layout  # noqa: E402
 
@@ -66,21 +66,13 @@ def ways_up(state):
 
 
 class Links(unittest.TestCase):
-    def test_a_shaper_has_the_links_rate_and_the_clusters_bucket(self):
-        self.assertEqual(vcluster.shaper({"bucket": 16384}, 100_000_000),
+    def test_a_shaper_has_the_links_rate_and_the_bucket(self):
+        self.assertEqual(vcluster.shaper(100_000_000),
                          "tbf rate 100000000bit burst 16384 latency 50ms".split())
 
     def test_the_fastest_link_counts(self):
         self.assertEqual(cluster_layout.fastest_link({"levels": []}), 0)
         self.assertEqual(cluster_layout.fastest_link(machine_with_nics([[0]] * 2, [[80]] * 2, racks=[1, 1])), 4e8)
-
-    def test_what_shapers_tells_from_times(self):
-        frames = 64 << 10
-        payload = frames * 1448 / 1514
-        self.assertAlmostEqual(shapers.part_in_use(payload, frames / 12.5, 100), 1)
-        self.assertAlmostEqual(shapers.part_in_use(payload, 2 * frames / 12.5, 100), 0.5)
-        self.assertAlmostEqual(shapers.passed_at_once(payload, frames / 12.5, 100), 0)
-        self.assertAlmostEqual(shapers.passed_at_once(payload, (frames - 16384) / 12.5, 100), 16384)
 
 
 class Launchers(unittest.TestCase):
@@ -168,11 +160,11 @@ class Nics(unittest.TestCase):
         (directory / "hostname").chmod(0o755)
         return directory
 
-    def test_a_scaled_cluster_keeps_its_nics(self):
-        machine = machine_with_nics([[0, 1], [0, 0]], [[250, 125], [250]], rails=True, spine_bytes_per_s=1e7)
-        text = cluster_layout.cluster_yaml(cluster_layout.scaled_machine(machine, 2), "scaled")
-        self.assertIn("nics: {count: [2, 1], bandwidth: [62500000 B/s, 31250000 B/s, 62500000 B/s], "
-                      "ranks: [0, 1, 0, 0], rails: true, spine: 20000000 B/s}", text)
+    def test_a_scaled_cluster_has_all_rates_scaled_and_nothing_else(self):
+        text = cluster_layout.scaled("name: x\n  - {name: rack, size: 3, bandwidth: [100 Mbit/s, 2.5 GB/s], latency: 30 us, "
+                                     "nics: {count: 2, bandwidth: 25 Mbit/s, spine: 40 kB/s}}\n", 0.1)
+        self.assertEqual(text, 'name: "x-x0.1"\n  - {name: rack, size: 3, bandwidth: [10 Mbit/s, 0.25 GB/s], latency: 30 us, '
+                               "nics: {count: 2, bandwidth: 2.5 Mbit/s, spine: 4 kB/s}}\n")
 
     def test_nodes_slower_than_their_nics_are_named(self):
         machine = machine_with_nics([[0, 1]] * 2, [[250, 250], [100, 100]])

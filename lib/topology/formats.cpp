@@ -19,9 +19,9 @@
 #include "topology/nodes.hpp"
 
 // The table, in the order in which formats are tried. formats/NAME.cpp defines a row by a function NAME_format().
-#define TERRACE_TOPOLOGY_FORMATS(row)                                                                               \
-    row(hwloc) row(nccl) row(nvidia_smi) row(synthetic) row(ibnetdiscover) row(ibnetdiscover_ports) row(iblinkinfo) \
-        row(slurm) row(slurm_yaml) row(aws) row(kubernetes) row(cluster)
+#define TERRACE_TOPOLOGY_FORMATS(row)                                                                                 \
+    row(hwloc) row(nccl) row(nvidia_smi) row(synthetic) row(ibnetdiscover) row(iblinkinfo) row(slurm) row(slurm_yaml) \
+        row(aws) row(kubernetes) row(cluster)
 
 namespace terrace::detail {
 

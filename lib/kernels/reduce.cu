@@ -9,7 +9,9 @@
 
 namespace terrace::detail {
 
-namespace {
+// A namespace with a name: nvcc makes the name of one without of the folder that the build is in, and no two builds
+// would be alike.
+namespace kernels {
 
 template <int K>
 struct addresses {
@@ -47,7 +49,7 @@ struct launch {
     }
 };
 
-}  // namespace
+}  // namespace kernels
 
 int reduce_on_gpu(void* dst, const void* const* sources, int k, std::int64_t count, element_type type, reduce_op op,
                   int divisor, CUstream_st* stream) noexcept {
@@ -57,7 +59,7 @@ int reduce_on_gpu(void* dst, const void* const* sources, int k, std::int64_t cou
     if (const cudaError_t failed = cudaGetDevice(&device)) return failed;
     if (const cudaError_t failed = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device))
         return failed;
-    return gpu::with_kernel(type, op, k, launch{dst, sources, k, count, divisor, multiprocessors, stream});
+    return gpu::with_kernel(type, op, k, kernels::launch{dst, sources, k, count, divisor, multiprocessors, stream});
 }
 
 }  // namespace terrace::detail

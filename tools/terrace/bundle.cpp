@@ -16,9 +16,8 @@
 
 #include "api/environment.hpp"
 #include "base/text_file.hpp"
-#include "tools/terrace/detect_command.hpp"
+#include "tools/terrace/commands.hpp"
 #include "tools/terrace/dumps.hpp"
-#include "tools/terrace/info_command.hpp"
 #include "topology/formats/cluster.hpp"
 #include "topology/formats/hwloc.hpp"
 

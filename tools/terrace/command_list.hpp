@@ -7,8 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tools/common/machine.hpp"
-#include "tools/terrace/arguments.hpp"
+#include "tools/terrace/commands.hpp"
 
 namespace terrace::detail {
 

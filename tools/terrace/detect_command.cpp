@@ -1,4 +1,4 @@
-#include "tools/terrace/detect_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <array>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "tools/terrace/diff_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "tools/terrace/doctor_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <arpa/inet.h>
 #include <netdb.h>

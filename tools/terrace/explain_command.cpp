@@ -1,4 +1,4 @@
-#include "tools/terrace/explain_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,7 +12,6 @@
 #include "planner/simulate/rank_schedules.hpp"
 #include "tools/common/output.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/arguments.hpp"
 #include "tools/terrace/connections.hpp"
 #include "tools/terrace/picture.hpp"
 #include "tools/terrace/program_listing.hpp"

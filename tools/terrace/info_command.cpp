@@ -1,4 +1,4 @@
-#include "tools/terrace/info_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <array>
 #include <filesystem>

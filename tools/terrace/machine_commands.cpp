@@ -3,11 +3,6 @@
 
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
-#include "tools/terrace/detect_command.hpp"
-#include "tools/terrace/doctor_command.hpp"
-#include "tools/terrace/info_command.hpp"
-#include "tools/terrace/run_command.hpp"
-#include "tools/terrace/topo_command.hpp"
 #include "transport/known_mpis.hpp"
 
 // What the commands about machines and jobs are told.

@@ -1,4 +1,4 @@
-#include "tools/terrace/plan_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +24,6 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/arguments.hpp"
 #include "tools/terrace/plan_proofs.hpp"
 #include "tools/terrace/profile_text.hpp"
 #include "tools/terrace/sensitivity_text.hpp"

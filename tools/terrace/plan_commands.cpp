@@ -7,13 +7,6 @@
 #include "schedule/registry.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/terrace/command_list.hpp"
-#include "tools/terrace/diff_command.hpp"
-#include "tools/terrace/explain_command.hpp"
-#include "tools/terrace/export_command.hpp"
-#include "tools/terrace/plan_command.hpp"
-#include "tools/terrace/report_command.hpp"
-#include "tools/terrace/simulate_command.hpp"
-#include "tools/terrace/verify_command.hpp"
 
 // What the commands about plans are told.
 

@@ -1,4 +1,4 @@
-#include "tools/terrace/report_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <optional>
 

@@ -1,4 +1,4 @@
-#include "tools/terrace/run_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <unistd.h>
 
@@ -9,7 +9,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <span>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -41,6 +43,20 @@ fs::path found_on_path(const std::string& name) {
 std::string contents(const fs::path& file) {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// By the libraries that a program's file names; empty: none or several.
+std::string mpi_named_in(std::string_view file) {
+    std::string found;
+    for (const known_mpi& mpi : known_mpis) {
+        const bool is_named = std::any_of(std::begin(mpi.needed), std::end(mpi.needed), [&](std::string_view library) {
+            return !library.empty() && file.find(library) != file.npos;
+        });
+        if (!is_named) continue;
+        if (!found.empty()) return {};
+        found = mpi.library;
+    }
+    return found;
 }
 
 const known_mpi& mpi_of(const std::string& mpi, const std::string& program) {
@@ -98,21 +114,7 @@ std::vector<std::string> words_of(const run_command& c) {
     return words;
 }
 
-}  // namespace
-
-std::string mpi_named_in(std::string_view file) {
-    std::string found;
-    for (const known_mpi& mpi : known_mpis) {
-        const bool is_named = std::any_of(std::begin(mpi.needed), std::end(mpi.needed), [&](std::string_view library) {
-            return !library.empty() && file.find(library) != file.npos;
-        });
-        if (!is_named) continue;
-        if (!found.empty()) return {};
-        found = mpi.library;
-    }
-    return found;
-}
-
+// A line that a POSIX shell reads as these words.
 std::string shell_line(std::span<const std::string> words) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
     std::string line;
@@ -128,6 +130,8 @@ std::string shell_line(std::span<const std::string> words) {
     }
     return line;
 }
+
+}  // namespace
 
 int run_command::run() const {
     std::vector<std::string> words = words_of(*this);

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <terrace/error.hpp>
+
+#include "base/units.hpp"
 #include "tools/common/spelling.hpp"
 #include "tools/terrace/command_list.hpp"
 #include "topology/formats.hpp"
@@ -41,6 +44,16 @@ CLI::Validator no_file_with(const std::string& key, const std::string& advice) {
 }
 
 }  // namespace
+
+std::int64_t call_options::size() const {
+    const auto parsed = parse_bytes(bytes, true);
+    if (!parsed || *parsed < 1)
+        throw usage_error(
+            fmt::format("--bytes {}: not a size; write a number, as in 1000000, with K, M, G or T behind it for powers "
+                        "of 1024 (k, Ki, KiB are the same), or with KB, MB, GB or TB for powers of 1000",
+                        bytes));
+    return *parsed;
+}
 
 void add_machine_options(CLI::App& command, machine_options& o) {
     command

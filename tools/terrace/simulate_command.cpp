@@ -1,4 +1,4 @@
-#include "tools/terrace/simulate_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <unistd.h>
 
@@ -24,7 +24,6 @@
 #include "tools/common/output.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/table.hpp"
-#include "tools/terrace/arguments.hpp"
 #include "tools/terrace/proof.hpp"
 #include "tools/terrace/summary.hpp"
 #include "tools/terrace/timeline.hpp"

@@ -1,4 +1,4 @@
-#include "tools/terrace/topo_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <string>
 

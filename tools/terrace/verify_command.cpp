@@ -1,4 +1,4 @@
-#include "tools/terrace/verify_command.hpp"
+#include "tools/terrace/commands.hpp"
 
 #include <unistd.h>
 

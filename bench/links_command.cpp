@@ -11,11 +11,11 @@
 #include <terrace/error.hpp>
 #include <terrace/version.hpp>
 
-#include "bench/command.hpp"
 #include "bench/device/device_links.hpp"
 #include "bench/device/gpu.hpp"
 #include "bench/measure/goodput.hpp"
 #include "bench/measure/mpi_world.hpp"
+#include "bench/modes.hpp"
 #include "planner/devices.hpp"
 #include "tools/common/import_child.hpp"
 #include "tools/common/output_file.hpp"

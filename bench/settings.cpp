@@ -14,14 +14,10 @@
 
 #include "base/element_types.hpp"
 #include "base/units.hpp"
-#include "bench/chaos/settings.hpp"
-#include "bench/discover/settings.hpp"
 #include "bench/measure/backend.hpp"
-#include "bench/measure/settings.hpp"
+#include "bench/modes.hpp"
 #include "bench/option_words.hpp"
 #include "bench/report/figures.hpp"
-#include "bench/suite/settings.hpp"
-#include "bench/training/settings.hpp"
 #include "tools/common/output_file.hpp"
 #include "tools/common/pages.hpp"
 

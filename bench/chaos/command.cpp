@@ -1,4 +1,4 @@
-#include "bench/chaos/command.hpp"
+#include "bench/modes.hpp"
 
 #include <array>
 #include <chrono>
@@ -17,7 +17,6 @@
 #include <terrace/ucx.hpp>
 
 #include "api/environment.hpp"
-#include "bench/command.hpp"
 #include "bench/measure/backend.hpp"
 #include "bench/measure/exact.hpp"
 #include "bench/measure/mpi_backend.hpp"

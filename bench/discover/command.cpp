@@ -1,4 +1,4 @@
-#include "bench/discover/command.hpp"
+#include "bench/modes.hpp"
 
 #include <chrono>
 #include <map>
@@ -14,7 +14,6 @@
 
 #include "base/index.hpp"
 #include "base/wire.hpp"
-#include "bench/command.hpp"
 #include "bench/discover/contradictions.hpp"
 #include "bench/discover/discover.hpp"
 #include "bench/discover/prober.hpp"

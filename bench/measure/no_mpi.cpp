@@ -2,10 +2,10 @@
 
 #include <terrace/error.hpp>
 
-#include "bench/command.hpp"
 #include "bench/device/device_backend.hpp"
 #include "bench/measure/flow.hpp"
 #include "bench/measure/mpi_backend.hpp"
+#include "bench/modes.hpp"
 
 namespace terrace::detail::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/training/command.hpp"
+#include "bench/modes.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,6 @@
 
 #include "api/environment.hpp"
 #include "base/text_file.hpp"
-#include "bench/command.hpp"
 #include "bench/measure/own_time.hpp"
 #include "bench/report/figures.hpp"
 #include "bench/report/progress.hpp"

@@ -9,8 +9,8 @@
 #include <terrace/plan.hpp>
 
 #include "bench/measure/world.hpp"
+#include "bench/modes.hpp"
 #include "bench/training/model.hpp"
-#include "bench/training/settings.hpp"
 #include "bench/training/trainer.hpp"
 
 namespace terrace::detail::bench {

@@ -1,4 +1,4 @@
-#include "bench/training/settings.hpp"
+#include "bench/modes.hpp"
 
 #include <algorithm>
 #include <array>

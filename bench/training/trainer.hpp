@@ -9,8 +9,8 @@
 #include <terrace/gradients.hpp>
 
 #include "bench/measure/backend.hpp"
+#include "bench/modes.hpp"
 #include "bench/training/model.hpp"
-#include "bench/training/settings.hpp"
 
 namespace terrace::detail::bench {
 

@@ -10,9 +10,9 @@
 
 #include <terrace/error.hpp>
 
+#include "bench/modes.hpp"
 #include "bench/training/bound.hpp"
 #include "bench/training/model.hpp"
-#include "bench/training/settings.hpp"
 #include "support/refusal.hpp"
 
 namespace terrace::detail::bench::training_test {

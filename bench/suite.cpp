@@ -1,4 +1,4 @@
-#include "bench/suite/suite.hpp"
+#include "bench/modes.hpp"
 
 #include <unistd.h>
 

@@ -41,7 +41,8 @@ int wait_for_slower(MPI_Comm, int, void*, void*) {
 
 }  // namespace
 
-// The variable behind the parameter: MPI_T refuses to write it once MPI runs, and MPI_Finalize reads it.
+// Writes the variable behind the parameter async_mpi_finalize, which MPI_Finalize reads. There is no public way: MPI_T
+// has it as a variable that can never be set. Open MPI 4.1.4 and 5.0.11 have it; without it nothing is done.
 void finalize_without_others() noexcept {
     static std::once_flag once;
     std::call_once(once, [] {
